@@ -1,0 +1,1 @@
+//! The load generator: schedule, recorder, ledger, drivers, report; black box by construction.

@@ -1,0 +1,1 @@
+//! The front doors: one module per protocol, all calling hub only.

@@ -1,0 +1,1 @@
+//! The application: authenticate, validate, limit, append, fan out; the device registry.

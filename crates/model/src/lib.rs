@@ -1,0 +1,17 @@
+//! The vocabulary of Tachograph: values, timestamps, series, rows, batches and limits.
+//!
+//! Everything here is a plain value with its invariants. There is no I/O, no clock and no async runtime in this
+//! crate; whoever needs the time passes a [`Timestamp`].
+
+pub mod batch;
+pub mod limits;
+pub mod name;
+pub mod series;
+pub mod time;
+pub mod value;
+
+pub use batch::{Batch, BatchBuilder, FieldRef, RowRef};
+pub use name::NameError;
+pub use series::{SeriesId, SeriesKey};
+pub use time::{TimeRange, Timestamp};
+pub use value::{FieldType, Value, ValueRef};

@@ -1,0 +1,74 @@
+//! Every limit that data meets on its way, in one place, with the reason for its value.
+//!
+//! Constants are protocol-independent bounds that the file formats rely on; [`IngestLimits`] holds what an operator
+//! may set. A limit that only a wire protocol knows (such as MQTT's largest remaining length) is named in that
+//! protocol's own `limits` module.
+
+/// Longest key (field name) in bytes. Keys are column names; ThingsBoard allows 255 characters.
+pub const KEY_BYTES_MAX: usize = 255;
+/// Longest table name in bytes.
+pub const TABLE_NAME_BYTES_MAX: usize = 255;
+/// Longest tag value (and so device name) in bytes.
+pub const TAG_VALUE_BYTES_MAX: usize = 255;
+/// Most tags of one series. OpenTSDB's default is 8, Influx users reach a few dozen.
+pub const TAGS_PER_SERIES_MAX: usize = 64;
+/// Most columns of one table, sibling columns included. A device that invents a key per message meets this, not OOM.
+pub const COLUMNS_PER_TABLE_MAX: usize = 20_000;
+/// Most tables of one store.
+pub const TABLES_MAX: usize = 100_000;
+/// Most rows in one batch; a session splits larger input.
+pub const BATCH_ROWS_MAX: usize = 65_536;
+/// Most bytes of one batch's keys and text values together.
+pub const BATCH_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Log bytes that are not yet durable; above it `append` answers busy and sessions stop reading.
+pub const LOG_PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Size of a log segment file.
+pub const LOG_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Memtable bytes not yet flushed to parts; above it `append` answers busy.
+pub const MEMTABLE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Memtable bytes at which a flush to parts begins; well under the maximum so that flushing and ingest overlap.
+pub const MEMTABLE_FLUSH_BYTES: usize = 96 * 1024 * 1024;
+/// Rows of an open columnar buffer; when reached it is frozen into a sorted chunk.
+pub const CHUNK_ROWS: usize = 64 * 1024;
+/// Series whose latest values are kept in memory.
+pub const LATEST_SERIES_MAX: usize = 1_000_000;
+/// Rows one read request may return when it names no limit.
+pub const READ_ROWS_DEFAULT: usize = 100;
+/// Rows one read request may return at most.
+pub const READ_ROWS_MAX: usize = 1_000_000;
+
+const _: () =
+    assert!(MEMTABLE_FLUSH_BYTES * 2 <= MEMTABLE_BYTES_MAX, "a flush needs room to overlap with ingest");
+const _: () = assert!((LOG_PENDING_BYTES_MAX as u64) < LOG_SEGMENT_BYTES, "one commit fits into one segment");
+const _: () =
+    assert!(BATCH_TEXT_BYTES_MAX * 2 <= LOG_PENDING_BYTES_MAX, "the largest batch fits into the log buffer");
+
+/// What an operator may set about incoming payloads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestLimits {
+    /// Most keys in one row.
+    pub keys_per_row_max: usize,
+    /// Most rows in one message.
+    pub rows_per_message_max: usize,
+    /// Longest string or JSON value in bytes.
+    pub text_value_bytes_max: usize,
+    /// Deepest nesting of a JSON value.
+    pub json_depth_max: usize,
+    /// How far a timestamp may lie in the future, in seconds.
+    pub future_max_s: i64,
+    /// Oldest accepted timestamp. Seconds mistaken for milliseconds land in 1970, so the default is 1971-01-01.
+    pub oldest: crate::Timestamp,
+}
+
+impl Default for IngestLimits {
+    fn default() -> Self {
+        Self {
+            keys_per_row_max: 10_000,
+            rows_per_message_max: 10_000,
+            text_value_bytes_max: 65_535,
+            json_depth_max: 32,
+            future_max_s: 7 * 86_400,
+            oldest: crate::Timestamp::from_micros(31_536_000_000_000),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The embedded store: log, memtable, parts, manifest, recovery.

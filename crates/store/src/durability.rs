@@ -1,0 +1,101 @@
+//! What an ack promises, and how far a store has come with it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A position in the order of all appended rows. Sequences grow by one per row and are never used twice.
+pub type Sequence = u64;
+
+/// Durability classes, named by what may take acknowledged rows away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Durability {
+    /// The end of the process takes what was not yet written.
+    Memory,
+    /// A power cut or a crash of the operating system takes what it had not yet written; kill -9 takes nothing.
+    Os,
+    /// Nothing but the loss of the disk: the ack follows fdatasync.
+    #[default]
+    Fsync,
+}
+
+impl Durability {
+    /// All classes, weakest first.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Os, Self::Fsync];
+
+    /// The name used in configuration, metrics and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Os => "os",
+            Self::Fsync => "fsync",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|class| class.name() == name)
+            .ok_or_else(|| format!("unknown durability class {name:?}; use memory, os or fsync"))
+    }
+}
+
+/// How far a store has come: each sequence says "this one and all before it".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Taken into memory.
+    pub appended: Sequence,
+    /// Written to the operating system.
+    pub written: Sequence,
+    /// Synced to the disk.
+    pub durable: Sequence,
+    /// The store refuses writes for good; what is not durable yet never will be.
+    pub sealed: bool,
+}
+
+impl Progress {
+    /// The sequence up to which `durability` holds.
+    pub fn reached(&self, durability: Durability) -> Sequence {
+        match durability {
+            Durability::Memory => self.appended,
+            Durability::Os => self.written,
+            Durability::Fsync => self.durable,
+        }
+    }
+}
+
+/// Somebody who wants to know when [`Progress`] changes.
+pub trait ProgressWatcher: Send + Sync {
+    /// Called from the store's thread; must not block.
+    fn progress(&self, progress: Progress);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_names_that_parse_back() {
+        for class in Durability::ALL {
+            assert_eq!(class.name().parse(), Ok(class));
+        }
+        assert!("quorum".parse::<Durability>().unwrap_err().contains("fsync"));
+        assert_eq!(Durability::default(), Durability::Fsync);
+    }
+
+    #[test]
+    fn each_class_waits_for_its_own_position() {
+        let progress = Progress { appended: 30, written: 20, durable: 10, sealed: false };
+        let reached: Vec<_> = Durability::ALL.map(|class| progress.reached(class)).into();
+        assert_eq!(reached, [30, 20, 10]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a store could not do what was asked, and whose turn it is.
+
+use std::io;
+use std::path::PathBuf;
+
+use model::{NameError, SeriesId};
+
+/// An error of a store. Text is for people; code asks [`StoreError::blame`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// A name breaks the rules.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The request is larger than a limit allows.
+    #[error("{what} is {actual}, the limit is {limit}")]
+    OverLimit {
+        /// What was counted.
+        what: &'static str,
+        /// What it counted to.
+        actual: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A series id that this store never gave out.
+    #[error("series {0:?} is unknown to this store")]
+    UnknownSeries(SeriesId),
+    /// There is no room at the moment; the same request will succeed later.
+    #[error("busy: {reason}")]
+    Busy {
+        /// Which bound was met, with its numbers.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {verb} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said. Shared, because the error that sealed a store is told to every later caller.
+        #[source]
+        source: std::sync::Arc<io::Error>,
+    },
+    /// A file does not hold what it must.
+    #[error("corrupt {} at byte {offset}: {reason}", .path.display())]
+    Corrupt {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Another process has the directory.
+    #[error("{} is in use by {holder}; stop it or choose another directory", .path.display())]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+        /// Who holds it, such as "process 4711".
+        holder: String,
+    },
+    /// An earlier write failed, so nothing more is written; reads go on.
+    #[error("read-only since an earlier write failed ({cause}); repair the cause and restart to recover")]
+    Sealed {
+        /// The first failure.
+        cause: String,
+    },
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The request is wrong; repeating it will not help.
+    Caller,
+    /// Nobody; the same request will succeed later.
+    Busy,
+    /// Whoever runs the machine.
+    Operator,
+}
+
+impl StoreError {
+    /// Wraps an I/O error with what was tried on which file.
+    pub fn io(verb: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { verb, path: path.into(), source: std::sync::Arc::new(source) }
+    }
+
+    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Name(_) | Self::OverLimit { .. } | Self::UnknownSeries(_) => Blame::Caller,
+            Self::Busy { .. } => Blame::Busy,
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Blame::Busy,
+            Self::Io { .. }
+            | Self::Corrupt { .. }
+            | Self::InUse { .. }
+            | Self::Sealed { .. }
+            | Self::Closed => Blame::Operator,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_nobodys_fault_and_a_broken_one_the_operators() {
+        let full = StoreError::io("write", "/x/log", io::Error::from(io::ErrorKind::StorageFull));
+        let broken = StoreError::io("sync", "/x/log", io::Error::from(io::ErrorKind::Other));
+        assert_eq!((full.blame(), broken.blame()), (Blame::Busy, Blame::Operator));
+        assert!(broken.to_string().starts_with("cannot sync /x/log"));
+    }
+}

@@ -1,0 +1,92 @@
+//! The storage contract: what every backend promises, whatever it is made of.
+//!
+//! It knows series, rows and durability. It knows no SQL, no protocol and no backend. The in-memory store
+//! that is the reference, short enough to be read as the specification; `conformance` holds every backend to the same sentences.
+
+pub mod durability;
+pub mod error;
+pub mod read;
+
+pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
+pub use error::{Blame, StoreError};
+pub use read::{LatestValue, Order, Scan, ScannedRow};
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use model::{Batch, SeriesId, SeriesKey};
+
+/// A place that keeps rows. All calls are safe from any thread.
+///
+/// Identity of a row is (series, ts). Writing it again updates it field by field: of two writes of one key the one
+/// with the later sequence wins, whatever the types of the two values, and other keys stay. So a repeated append is
+/// harmless.
+pub trait Store: Send + Sync + 'static {
+    /// The series with this key, created if it is new.
+    ///
+    /// A new series needs no sync of its own: it becomes durable with, and not after, the first row appended to it.
+    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError>;
+
+    /// The series with this key, if anybody has created it.
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId>;
+
+    /// Takes a batch and returns the sequence at which it ends; never waits for a disk.
+    ///
+    /// The rows can be read at once. They are kept as `durability` says when [`Progress::reached`] for that class is
+    /// at or past the returned sequence; only then may anybody be told so. After an `Err` nothing of the batch was
+    /// taken. [`StoreError::Busy`] is backpressure: the same batch will be taken later, watchers are told when to try.
+    fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
+
+    /// How far the store has come.
+    fn progress(&self) -> Progress;
+
+    /// Calls `watcher` after each change of [`Progress`] and whenever a busy store has room again.
+    ///
+    /// The call comes from the store's own thread and must not block or call back into the store's write side.
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>);
+
+    /// The newest value (by ts, then by sequence) of each key of a series; of all keys when `keys` is `None`.
+    /// Keys that were never written are left out. Sorted by key.
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError>;
+
+    /// Visits the rows of one series in the order asked for, at most one per ts, until the limit or a `Break`.
+    ///
+    /// A row that has none of the asked keys is not visited and does not count. Memory use does not grow with the
+    /// number of rows.
+    fn scan(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Sizes and health, cheap enough to be asked every second.
+    fn status(&self) -> StoreStatus;
+
+    /// Makes everything durable that was appended and stops the store's threads. Later appends are refused.
+    fn close(&self) -> Result<(), StoreError>;
+}
+
+/// What [`Store::status`] tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Why writes are refused, if they are. Reads go on.
+    pub sealed: Option<String>,
+    /// Why writes have to wait at present, if they have to (a full disk, memtable not yet flushed).
+    pub busy: Option<String>,
+    /// Tables.
+    pub tables: u64,
+    /// Series.
+    pub series: u64,
+    /// Rows appended since the store was opened.
+    pub rows_appended: u64,
+    /// Log bytes handed over but not yet durable.
+    pub log_pending_bytes: u64,
+    /// Bytes of log that a recovery would read.
+    pub log_bytes: u64,
+    /// Bytes of rows in memory that no part holds yet.
+    pub memtable_bytes: u64,
+    /// Immutable parts.
+    pub parts: u64,
+    /// Their bytes on disk.
+    pub part_bytes: u64,
+}

@@ -1,0 +1,2 @@
+//! The `tacho` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Test-only tools: faulty disk, simulated clock, seeded generators, server launcher.
