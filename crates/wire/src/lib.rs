@@ -1,1 +1,3 @@
 //! Sans-I/O codecs: bytes to packets and back.
+
+pub mod telemetry;

@@ -1,0 +1,409 @@
+//! Telemetry payloads as ThingsBoard devices write them, from JSON text to rows of a batch.
+//!
+//! Four forms are taken (ThingsBoard, "Telemetry upload API"): `{"k":v}`, `[{"k":v},...]`,
+//! `{"ts":ms,"values":{"k":v}}` and arrays of the last; the forms may be mixed in one array. A payload enters the
+//! batch whole or not at all.
+//!
+//! What this reader decides where the format is silent:
+//! - Without `ts` the row gets the time of receipt. `ts` is milliseconds, as a number or a string of digits.
+//! - Keys beside `ts` and `values` belong to the same row; nothing is thrown away.
+//! - `null` says that there is no value: the key is left out.
+//! - An integer outside of `i64` and a number beyond `f64` keep their digits as a JSON value: nothing is rounded.
+//! - Objects and arrays are JSON values and keep their text.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+
+use model::limits::IngestLimits;
+use model::{Batch, BatchBuilder, NameError, SeriesId, Timestamp, ValueRef, name};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Why a payload is refused. The text is for the device's owner: it says what to change.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PayloadError {
+    /// Not UTF-8, or not JSON.
+    #[error("the payload is not valid JSON: {0}")]
+    Json(String),
+    /// JSON, but not one of the four forms.
+    #[error("the payload must be an object or an array of objects, found {0}")]
+    Form(&'static str),
+    /// A key breaks the rules for names.
+    #[error("{0}")]
+    Key(#[from] NameError),
+    /// A time that is not a whole number of milliseconds.
+    #[error("ts is {0}; it must be milliseconds since 1970 as a whole number")]
+    TimestampForm(String),
+    /// A time outside of the accepted window.
+    #[error("ts {ts} is {side}; {hint}")]
+    TimestampRange {
+        /// The value as sent, in milliseconds.
+        ts: i64,
+        /// "too old" or "too far in the future".
+        side: &'static str,
+        /// What the sender probably did.
+        hint: String,
+    },
+    /// More of something than a limit allows.
+    #[error("{what} is {actual}, the limit is {limit}")]
+    OverLimit {
+        /// What was counted.
+        what: &'static str,
+        /// What it counted to, or the first count over the limit.
+        actual: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl PayloadError {
+    /// A short, stable name for metrics.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Json(_) | Self::Form(_) => "payload_format",
+            Self::Key(_) => "key",
+            Self::TimestampForm(_) | Self::TimestampRange { .. } => "timestamp",
+            Self::OverLimit { .. } => "payload_limit",
+        }
+    }
+}
+
+/// Reads a payload of `series` into `batch`. On an error the batch is as it was.
+pub fn decode(
+    payload: &[u8],
+    series: SeriesId,
+    received: Timestamp,
+    limits: &IngestLimits,
+    batch: &mut Batch,
+) -> Result<(), PayloadError> {
+    let text = std::str::from_utf8(payload)
+        .map_err(|error| PayloadError::Json(format!("not UTF-8 at byte {}", error.valid_up_to())))?;
+    let context = Context { series, received, limits, refusal: RefCell::new(None) };
+    let mut builder = batch.builder();
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read =
+        Payload { context: &context, rows: &mut builder }.deserialize(&mut json).and_then(|()| json.end());
+    match (context.refusal.into_inner(), read) {
+        (Some(refusal), _) => Err(refusal),
+        (None, Err(error)) => Err(PayloadError::Json(error.to_string())),
+        (None, Ok(())) => {
+            builder.finish();
+            Ok(())
+        }
+    }
+}
+
+struct Context<'a> {
+    series: SeriesId,
+    received: Timestamp,
+    limits: &'a IngestLimits,
+    // serde's errors are text; the real reason travels here.
+    refusal: RefCell<Option<PayloadError>>,
+}
+
+impl Context<'_> {
+    fn refuse<E: serde::de::Error>(&self, reason: impl Into<PayloadError>) -> E {
+        self.refusal.borrow_mut().get_or_insert(reason.into());
+        E::custom("refused")
+    }
+
+    fn complete_row(&self, ts: Timestamp, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
+        if rows.open_fields() == 0 {
+            return Ok(());
+        }
+        rows.row(self.series, ts);
+        over("the number of rows in one message", rows.rows_added(), self.limits.rows_per_message_max)
+    }
+
+    /// Adds one key; the raw text has been checked to be JSON by the tokenizer.
+    fn add(&self, key: &str, raw: &str, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
+        name::check_key(key)?;
+        let unescaped: Cow<'_, str>;
+        let value = match raw.as_bytes().first() {
+            Some(b'n') => return Ok(()),
+            Some(b't') => ValueRef::Bool(true),
+            Some(b'f') => ValueRef::Bool(false),
+            Some(b'"') => {
+                unescaped = unescape(raw)?;
+                ValueRef::String(&unescaped)
+            }
+            Some(b'{' | b'[') => {
+                over("the nesting of a JSON value", depth(raw), self.limits.json_depth_max)?;
+                ValueRef::Json(raw)
+            }
+            _ => number(raw),
+        };
+        if let ValueRef::String(text) | ValueRef::Json(text) = value {
+            over("the length of a value in bytes", text.len(), self.limits.text_value_bytes_max)?;
+            over("the text of one batch in bytes", text.len() + key.len(), rows.text_room_bytes())?;
+        }
+        rows.field(key, value);
+        over("the number of keys in one row", rows.open_fields(), self.limits.keys_per_row_max)
+    }
+
+    fn timestamp(&self, raw: &str) -> Result<Timestamp, PayloadError> {
+        let digits = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw);
+        let millis: i64 = digits.parse().map_err(|_| PayloadError::TimestampForm(shorten(raw)))?;
+        check_millis(millis, self.received, self.limits)
+    }
+}
+
+/// Turns milliseconds into a timestamp if it lies in the accepted window around `received`.
+pub fn check_millis(
+    millis: i64,
+    received: Timestamp,
+    limits: &IngestLimits,
+) -> Result<Timestamp, PayloadError> {
+    let newest = received.saturating_add_micros(limits.future_max_s.saturating_mul(1_000_000));
+    match Timestamp::from_millis(millis) {
+        Some(ts) if ts < limits.oldest => Err(PayloadError::TimestampRange {
+            ts: millis,
+            side: "too old",
+            hint: too_old_hint(millis, limits),
+        }),
+        Some(ts) if ts <= newest => Ok(ts),
+        _ => {
+            let side = "too far in the future";
+            Err(PayloadError::TimestampRange {
+                ts: millis,
+                side,
+                hint: too_new_hint(millis, received, limits),
+            })
+        }
+    }
+}
+
+fn too_old_hint(millis: i64, limits: &IngestLimits) -> String {
+    if (1_000_000_000..10_000_000_000).contains(&millis) {
+        return "it looks like seconds; send milliseconds".into();
+    }
+    format!("the oldest accepted time is {} ms", limits.oldest.millis())
+}
+
+fn too_new_hint(millis: i64, received: Timestamp, limits: &IngestLimits) -> String {
+    let now = received.millis().max(1);
+    match millis / now {
+        500..2_000 => "it looks like microseconds; send milliseconds".into(),
+        500_000..2_000_000 => "it looks like nanoseconds; send milliseconds".into(),
+        _ => format!("times up to {} s ahead of the server's clock are accepted", limits.future_max_s),
+    }
+}
+
+fn over(what: &'static str, actual: usize, limit: usize) -> Result<(), PayloadError> {
+    if actual > limit { Err(PayloadError::OverLimit { what, actual, limit }) } else { Ok(()) }
+}
+
+fn number(raw: &str) -> ValueRef<'_> {
+    let exact = if raw.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        raw.parse().ok().filter(|value: &f64| value.is_finite()).map(ValueRef::F64)
+    } else {
+        raw.parse().ok().map(ValueRef::I64)
+    };
+    exact.unwrap_or(ValueRef::Json(raw))
+}
+
+fn unescape(raw: &str) -> Result<Cow<'_, str>, PayloadError> {
+    let inner = &raw[1..raw.len() - 1];
+    if !inner.as_bytes().contains(&b'\\') {
+        return Ok(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(raw).map(Cow::Owned).map_err(|error| PayloadError::Json(error.to_string()))
+}
+
+/// Deepest nesting of brackets outside of strings; `raw` is known to be JSON.
+fn depth(raw: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in raw.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn shorten(raw: &str) -> String {
+    if raw.chars().count() > 40 { raw.chars().take(37).collect::<String>() + "..." } else { raw.to_owned() }
+}
+
+/// The whole payload: one object or an array of them.
+struct Payload<'c, 'b, 'd> {
+    context: &'c Context<'c>,
+    rows: &'b mut BatchBuilder<'d>,
+}
+
+impl<'de> DeserializeSeed<'de> for Payload<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Payload<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or an array of objects")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        RowObject { context: self.context, rows: self.rows }.visit_map(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while let Some(()) = items.next_element_seed(RowObject { context: self.context, rows: self.rows })? {}
+        Ok(())
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("a boolean")))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("a number")))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("a number")))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("a number")))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("a string")))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Err(self.context.refuse(PayloadError::Form("null")))
+    }
+}
+
+/// One object: a row with or without its time.
+struct RowObject<'c, 'b, 'd> {
+    context: &'c Context<'c>,
+    rows: &'b mut BatchBuilder<'d>,
+}
+
+impl<'de> DeserializeSeed<'de> for RowObject<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RowObject<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (mut ts, mut values): (Option<&RawValue>, Option<&RawValue>) = (None, None);
+        while let Some(key) = map.next_key_seed(Key)? {
+            let raw: &RawValue = map.next_value()?;
+            match key.as_ref() {
+                "ts" => ts = Some(raw),
+                "values" => values = Some(raw),
+                key => self.context.add(key, raw.get(), self.rows).map_err(|why| self.context.refuse(why))?,
+            }
+        }
+        self.finish(ts, values)
+    }
+}
+
+impl RowObject<'_, '_, '_> {
+    fn finish<E: serde::de::Error>(self, ts: Option<&RawValue>, values: Option<&RawValue>) -> Result<(), E> {
+        let Self { context, rows } = self;
+        let timed = matches!((ts, values), (Some(_), Some(values)) if values.get().starts_with('{'));
+        let mut complete = || {
+            let mut row_ts = context.received;
+            if let (true, Some(ts), Some(values)) = (timed, ts, values) {
+                row_ts = context.timestamp(ts.get())?;
+                read_values(context, values.get(), rows)?;
+            } else {
+                // Only the pair has the special meaning; alone, either is a key like any other.
+                for (key, raw) in [("ts", ts), ("values", values)] {
+                    raw.map_or(Ok(()), |raw| context.add(key, raw.get(), rows))?;
+                }
+            }
+            context.complete_row(row_ts, rows)
+        };
+        complete().map_err(|why| context.refuse(why))
+    }
+}
+
+fn read_values(context: &Context<'_>, raw: &str, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
+    let mut json = serde_json::Deserializer::from_str(raw);
+    let read = json.deserialize_map(Values { context, rows });
+    read.map_err(|error| {
+        context.refusal.borrow_mut().take().unwrap_or_else(|| PayloadError::Json(error.to_string()))
+    })
+}
+
+/// The object under `values`.
+struct Values<'c, 'b, 'd> {
+    context: &'c Context<'c>,
+    rows: &'b mut BatchBuilder<'d>,
+}
+
+impl<'de> Visitor<'de> for Values<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of keys and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key_seed(Key)? {
+            let raw: &RawValue = map.next_value()?;
+            self.context.add(&key, raw.get(), self.rows).map_err(|why| {
+                self.context.refusal.borrow_mut().get_or_insert(why);
+                A::Error::custom("refused")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A key, borrowed unless it holds escapes.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+
+const NOW_MS: i64 = 1_800_000_000_000;
+
+fn read(payload: &str) -> Result<Vec<String>, PayloadError> {
+    read_bytes(payload.as_bytes())
+}
+
+/// Rows as text: `offset-from-now-in-ms key=value ...`.
+fn read_bytes(payload: &[u8]) -> Result<Vec<String>, PayloadError> {
+    let mut batch = Batch::new();
+    let received = Timestamp::from_millis(NOW_MS).unwrap();
+    let result = decode(payload, SeriesId(7), received, &IngestLimits::default(), &mut batch);
+    if result.is_err() {
+        assert_eq!(
+            (batch.len(), batch.points(), batch.text_bytes()),
+            (0, 0, 0),
+            "a refused payload leaves nothing"
+        );
+    }
+    result.map(|()| {
+        let row = |row: model::RowRef<'_>| {
+            let fields = row.fields().map(|field| format!(" {}={:?}", field.key, field.value));
+            format!("{}", row.ts().millis() - NOW_MS) + &fields.collect::<String>()
+        };
+        batch.rows().map(row).collect()
+    })
+}
+
+#[test]
+fn the_four_forms() {
+    assert_eq!(read(r#"{"a":1,"b":2.5}"#).unwrap(), ["0 a=I64(1) b=F64(2.5)"]);
+    assert_eq!(read(r#"[{"a":1},{"b":true}]"#).unwrap(), ["0 a=I64(1)", "0 b=Bool(true)"]);
+    assert_eq!(read(r#"{"ts":1799999999000,"values":{"a":"x"}}"#).unwrap(), [r#"-1000 a=String("x")"#]);
+    let both = r#"[{"ts":1799999999000,"values":{"a":1}},{"values":{"a":2},"ts":"1800000000000"}]"#;
+    assert_eq!(read(both).unwrap(), ["-1000 a=I64(1)", "0 a=I64(2)"]);
+}
+
+#[test]
+fn ts_and_values_alone_are_keys_like_any_other() {
+    assert_eq!(read(r#"{"ts":5}"#).unwrap(), ["0 ts=I64(5)"]);
+    assert_eq!(read(r#"{"values":{"a":1}}"#).unwrap(), [r#"0 values=Json("{\"a\":1}")"#]);
+    assert_eq!(read(r#"{"ts":5,"values":7}"#).unwrap(), ["0 ts=I64(5) values=I64(7)"]);
+}
+
+#[test]
+fn keys_beside_ts_and_values_are_kept() {
+    let mixed = r#"{"ts":1799999999000,"values":{"a":1},"site":"x"}"#;
+    assert_eq!(read(mixed).unwrap(), [r#"-1000 site=String("x") a=I64(1)"#]);
+}
+
+#[test]
+fn values_keep_their_type_and_every_digit() {
+    assert_eq!(read(r#"{"a":-9223372036854775808}"#).unwrap(), ["0 a=I64(-9223372036854775808)"]);
+    assert_eq!(read(r#"{"a":9223372036854775808}"#).unwrap(), [r#"0 a=Json("9223372036854775808")"#]);
+    assert_eq!(read(r#"{"a":1e400}"#).unwrap(), [r#"0 a=Json("1e400")"#]);
+    assert_eq!(read(r#"{"a":1.0}"#).unwrap(), ["0 a=F64(1.0)"]);
+    assert_eq!(read(r#"{"a":[1, {"b":"]"}]}"#).unwrap(), [r#"0 a=Json("[1, {\"b\":\"]\"}]")"#]);
+    assert_eq!(read(r#"{"a":"q\"\u00e9","é\n":1}"#).unwrap_err().label(), "key");
+    assert_eq!(read(r#"{"a":"q\"\u00e9","\u00e9":1}"#).unwrap(), [r#"0 a=String("q\"é") é=I64(1)"#]);
+}
+
+#[test]
+fn null_is_no_value() {
+    assert_eq!(read(r#"{"a":null,"b":1}"#).unwrap(), ["0 b=I64(1)"]);
+    assert!(read(r#"{"a":null}"#).unwrap().is_empty());
+    assert!(read("{}").unwrap().is_empty());
+    assert!(read("[]").unwrap().is_empty());
+}
+
+#[test]
+fn what_is_not_telemetry_is_refused_with_its_place() {
+    for (payload, part) in [
+        ("", "EOF"),
+        ("{", "EOF"),
+        (r#"{"a":NaN}"#, "line 1 column"),
+        (r#"{"a":Infinity}"#, "line 1 column"),
+        (r#"{"a":1}x"#, "trailing"),
+        (r#"{"a":01}"#, "line 1 column"),
+        ("[1]", "an object"),
+        ("[[]]", "an object"),
+        ("7", "found a number"),
+        ("-7", "found a number"),
+        ("7.5", "found a number"),
+        ("true", "found a boolean"),
+        ("null", "found null"),
+        (r#""a""#, "found a string"),
+        (r#"{"":1}"#, "empty"),
+        (r#"{"ts":1.5,"values":{"a":1}}"#, "whole number"),
+        (r#"{"ts":1800000000000,"values":{"":1}}"#, "empty"),
+        (r#"{"ts":1800000000000,"values":{"a":}}"#, "expected value"),
+    ] {
+        let error = read(payload).unwrap_err().to_string();
+        assert!(error.contains(part), "{payload}: {error}");
+    }
+    assert!(read_bytes(b"{\"a\":\"\xff\"}").unwrap_err().to_string().contains("not UTF-8 at byte 6"));
+}
+
+#[test]
+fn one_bad_row_refuses_the_whole_payload() {
+    assert!(read(r#"[{"a":1},{"b":2},{"":3}]"#).is_err());
+}
+
+#[test]
+fn times_that_cannot_be_meant_are_refused_with_a_hint() {
+    for (ts, hint) in [
+        (1_800_000_000_i64, "seconds"),
+        (1_800_000_000_000_000, "microseconds"),
+        (1_800_000_000_000_000_000, "nanoseconds"),
+        (-1, "oldest"),
+        (i64::MAX, "ahead"),
+        (NOW_MS + 8 * 86_400_000, "ahead"),
+        (31_535_999_999, "oldest"),
+    ] {
+        let error = read(&format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#)).unwrap_err();
+        assert!(error.to_string().contains(hint) && error.label() == "timestamp", "{ts}: {error}");
+    }
+    for ts in [31_536_000_000_i64, NOW_MS + 7 * 86_400_000] {
+        assert_eq!(read(&format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#)).unwrap().len(), 1, "{ts}");
+    }
+}
+
+#[test]
+fn bombs_meet_a_named_limit() {
+    let nested = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert!(
+        read(&nested).unwrap_err().to_string().contains("nesting of a JSON value is 100000, the limit is 32")
+    );
+    let bare = "[".repeat(500_000);
+    assert!(read(&bare).is_err());
+    let wide = format!("{{{}}}", (0..10_001).map(|n| format!(r#""k{n}":1"#)).collect::<Vec<_>>().join(","));
+    assert!(read(&wide).unwrap_err().to_string().contains("keys in one row is 10001, the limit is 10000"));
+    let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(1 << 20));
+    assert!(read(&long).unwrap_err().to_string().contains("1048576, the limit is 65535"));
+    let rows = format!("[{}]", vec![r#"{"a":1}"#; 10_001].join(","));
+    assert!(read(&rows).unwrap_err().to_string().contains("rows in one message is 10001"));
+}
+
+#[test]
+fn braces_in_strings_do_not_count_as_nesting() {
+    assert_eq!(depth(r#"{"a":"[[[[","b":"\"[["}"#), 1);
+    assert_eq!(depth("[[],[[]]]"), 3);
+}
+
+#[test]
+fn a_key_named_like_a_tag_is_an_ordinary_key() {
+    assert_eq!(read(r#"{"device":"x","table":1}"#).unwrap(), [r#"0 device=String("x") table=I64(1)"#]);
+}
