@@ -3,18 +3,21 @@
 //! It knows series, rows and durability. It knows no SQL, no protocol and no backend. The in-memory store
 //! that is the reference, short enough to be read as the specification; `conformance` holds every backend to the same sentences.
 
+pub mod conformance;
 pub mod durability;
 pub mod error;
+pub mod memory;
 pub mod read;
 
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
 pub use error::{Blame, StoreError};
+pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedRow};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::{Batch, SeriesId, SeriesKey};
+use model::{Batch, SeriesId, SeriesKey, limits};
 
 /// A place that keeps rows. All calls are safe from any thread.
 ///
@@ -89,4 +92,14 @@ pub struct StoreStatus {
     pub parts: u64,
     /// Their bytes on disk.
     pub part_bytes: u64,
+}
+
+/// Refuses a batch with more rows or text than a batch may have.
+pub fn check_batch_size(batch: &Batch) -> Result<(), StoreError> {
+    let check = |what, actual: usize, limit: usize| match actual > limit {
+        true => Err(StoreError::OverLimit { what, actual: actual as u64, limit: limit as u64 }),
+        false => Ok(()),
+    };
+    check("rows of a batch", batch.len(), limits::BATCH_ROWS_MAX)?;
+    check("text bytes of a batch", batch.text_bytes(), limits::BATCH_TEXT_BYTES_MAX)
 }

@@ -1,0 +1,328 @@
+//! The sentences of the contract as checks that every backend must pass.
+//!
+//! A backend's tests call [`run`] with a function that makes an empty store. A failed check panics with its name in
+//! the backtrace. Nothing here depends on time: waiting ends when [`Progress`](crate::Progress) says so.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
+use parking_lot::{Condvar, Mutex};
+
+use crate::{Durability, Order, Progress, ProgressWatcher, Scan, Sequence, Store, StoreError};
+
+/// A row as the checks write it down: ts in microseconds, then key and value pairs.
+pub type RowSpec<'a> = (i64, &'a [(&'a str, Value)]);
+
+/// A row as the checks read it back: ts in microseconds, then a value or nothing for each asked key.
+pub type RowFound = (i64, Vec<Option<Value>>);
+
+/// Runs every check, each on a store of its own made by `make`.
+pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
+    let checks: [fn(&dyn Store); 14] = [
+        series_ids_are_stable,
+        unknown_series_are_named,
+        rows_are_readable_at_once,
+        durability_arrives_in_order,
+        a_repeated_append_changes_nothing,
+        fields_are_merged_and_the_last_write_wins,
+        a_value_of_another_type_hides_the_older_one,
+        scans_walk_both_ways_within_range_and_limit,
+        a_visitor_can_stop,
+        rows_without_an_asked_key_are_not_visited,
+        latest_is_by_time_not_by_arrival,
+        a_refused_batch_leaves_nothing,
+        extreme_values_and_times_come_back,
+        close_keeps_reads_and_refuses_writes,
+    ];
+    for check in checks {
+        let store = make();
+        check(store.as_ref());
+        // Closing twice is allowed; threads of the store end here.
+        store.close().expect("a healthy store closes");
+    }
+}
+
+/// Blocks until `durability` holds for `sequence`. Panics if the store is sealed before.
+pub fn wait(store: &dyn Store, durability: Durability, sequence: Sequence) {
+    #[derive(Default)]
+    struct Waiter {
+        changes: Mutex<u64>,
+        changed: Condvar,
+    }
+    impl ProgressWatcher for Waiter {
+        fn progress(&self, _progress: Progress) {
+            *self.changes.lock() += 1;
+            self.changed.notify_all();
+        }
+    }
+    let waiter = Arc::new(Waiter::default());
+    store.watch(waiter.clone());
+    let mut changes = waiter.changes.lock();
+    loop {
+        let progress = store.progress();
+        if progress.reached(durability) >= sequence {
+            return;
+        }
+        assert!(!progress.sealed, "sealed while waiting: {:?}", store.status().sealed);
+        waiter.changed.wait(&mut changes);
+    }
+}
+
+/// Builds a batch of rows of one series.
+pub fn batch_of(series: SeriesId, rows: &[RowSpec<'_>]) -> Batch {
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    for (ts, fields) in rows {
+        fields.iter().for_each(|(key, value)| builder.field(key, value.as_ref()));
+        builder.row(series, Timestamp::from_micros(*ts));
+    }
+    builder.finish();
+    batch
+}
+
+/// What a scan visits, owned.
+pub fn collect(store: &dyn Store, scan: &Scan) -> Result<Vec<RowFound>, StoreError> {
+    let mut rows = Vec::new();
+    store.scan(scan, &mut |row| {
+        let values = row.values.iter().map(|value| value.map(|value| value.to_owned())).collect();
+        rows.push((row.ts.micros(), values));
+        ControlFlow::Continue(())
+    })?;
+    Ok(rows)
+}
+
+/// A scan over all of time, ascending, without a limit.
+pub fn scan_all(series: SeriesId, keys: &[&str]) -> Scan {
+    Scan {
+        series,
+        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        range: TimeRange::ALL,
+        order: Order::Ascending,
+        limit: usize::MAX,
+    }
+}
+
+fn device(store: &dyn Store, name: &str) -> SeriesId {
+    let key = SeriesKey::device("telemetry", name).expect("a valid name");
+    store.series(&key).expect("a series")
+}
+
+fn append(store: &dyn Store, series: SeriesId, rows: &[RowSpec<'_>]) -> Sequence {
+    store.append(&batch_of(series, rows), Durability::Fsync).expect("room for a small batch")
+}
+
+fn read(store: &dyn Store, series: SeriesId, keys: &[&str]) -> Vec<RowFound> {
+    collect(store, &scan_all(series, keys)).expect("a scan")
+}
+
+fn series_ids_are_stable(store: &dyn Store) {
+    let key = SeriesKey::device("telemetry", "a").expect("a valid name");
+    assert_eq!(store.find_series(&key), None);
+    let a = device(store, "a");
+    assert_eq!(device(store, "a"), a);
+    assert_ne!(device(store, "b"), a);
+    assert_eq!(store.find_series(&key), Some(a));
+    assert_eq!(store.status().series, 2);
+}
+
+fn unknown_series_are_named(store: &dyn Store) {
+    let nobody = SeriesId(u64::MAX - 1);
+    let batch = batch_of(nobody, &[(1, &[("x", Value::I64(1))])]);
+    let append = store.append(&batch, Durability::Memory);
+    assert!(matches!(append, Err(StoreError::UnknownSeries(id)) if id == nobody), "{append:?}");
+    assert!(matches!(store.latest(nobody, None), Err(StoreError::UnknownSeries(_))));
+    assert!(matches!(collect(store, &scan_all(nobody, &["x"])), Err(StoreError::UnknownSeries(_))));
+}
+
+fn rows_are_readable_at_once(store: &dyn Store) {
+    for (index, class) in Durability::ALL.into_iter().enumerate() {
+        let series = device(store, class.name());
+        let rows: &[RowSpec<'_>] = &[(10, &[("n", Value::I64(index as i64))])];
+        let before = store.progress().appended;
+        let ticket = store.append(&batch_of(series, rows), class).expect("room");
+        assert_eq!(ticket, before + 1);
+        assert_eq!(read(store, series, &["n"]), [(10, vec![Some(Value::I64(index as i64))])]);
+        assert_eq!(store.latest(series, None).expect("latest").len(), 1);
+    }
+}
+
+fn durability_arrives_in_order(store: &dyn Store) {
+    let series = device(store, "d");
+    let mut last = 0;
+    for n in 0..200 {
+        let class = Durability::ALL[n % 3];
+        let rows: &[RowSpec<'_>] = &[(n as i64, &[("n", Value::I64(n as i64))])];
+        let ticket = store.append(&batch_of(series, rows), class).expect("room");
+        assert_eq!(ticket, last + 1);
+        last = ticket;
+        let progress = store.progress();
+        assert!(progress.durable <= progress.written && progress.written <= progress.appended);
+        if n % 50 == 0 {
+            wait(store, class, ticket);
+        }
+    }
+    wait(store, Durability::Os, last);
+    let last = append(store, series, &[(999, &[("n", Value::I64(999))])]);
+    wait(store, Durability::Fsync, last);
+    assert_eq!(read(store, series, &["n"]).len(), 201);
+}
+
+fn a_repeated_append_changes_nothing(store: &dyn Store) {
+    let series = device(store, "d");
+    let rows: &[RowSpec<'_>] = &[(1, &[("a", Value::I64(1))]), (2, &[("a", Value::F64(2.5))])];
+    append(store, series, rows);
+    let once = read(store, series, &["a"]);
+    append(store, series, rows);
+    assert_eq!(read(store, series, &["a"]), once);
+    assert_eq!(once.len(), 2);
+}
+
+fn fields_are_merged_and_the_last_write_wins(store: &dyn Store) {
+    let series = device(store, "d");
+    append(store, series, &[(7, &[("a", Value::I64(1)), ("b", Value::Bool(true)), ("a", Value::I64(2))])]);
+    append(store, series, &[(7, &[("b", Value::Bool(false))]), (7, &[("c", Value::String("x".into()))])]);
+    let values = vec![
+        Some(Value::I64(2)),
+        Some(Value::Bool(false)),
+        Some(Value::String("x".into())),
+        None,
+        Some(Value::I64(2)),
+    ];
+    assert_eq!(read(store, series, &["a", "b", "c", "never", "a"]), [(7, values)]);
+}
+
+fn a_value_of_another_type_hides_the_older_one(store: &dyn Store) {
+    let series = device(store, "d");
+    let other = device(store, "other");
+    append(store, series, &[(1, &[("v", Value::I64(1))]), (2, &[("v", Value::I64(2))])]);
+    append(store, series, &[(1, &[("v", Value::String("one".into()))])]);
+    append(store, series, &[(2, &[("v", Value::Json("[2]".into()))]), (2, &[("v", Value::I64(22))])]);
+    // A key that looks like a sibling column, a tag or the time is a key like any other.
+    append(
+        store,
+        other,
+        &[(1, &[("v:string", Value::I64(5)), ("device", Value::I64(6)), ("ts", Value::I64(7))])],
+    );
+    let one = Some(Value::String("one".into()));
+    assert_eq!(read(store, series, &["v"]), [(1, vec![one]), (2, vec![Some(Value::I64(22))])]);
+    assert_eq!(read(store, series, &["v:string"]), []);
+    let values = vec![Some(Value::I64(5)), Some(Value::I64(6)), Some(Value::I64(7)), None];
+    assert_eq!(read(store, other, &["v:string", "device", "ts", "v"]), [(1, values)]);
+    let latest = store.latest(series, None).expect("latest");
+    assert_eq!((latest.len(), &latest[0].value), (1, &Value::I64(22)));
+}
+
+fn scans_walk_both_ways_within_range_and_limit(store: &dyn Store) {
+    let series = device(store, "d");
+    let noise = device(store, "noise");
+    for ts in [5, 1, 4, 2, 3] {
+        append(store, series, &[(ts, &[("n", Value::I64(ts))])]);
+        append(store, noise, &[(ts, &[("n", Value::I64(-ts))])]);
+    }
+    let times = |range: (i64, i64), order, limit| {
+        let range = TimeRange::new(Timestamp::from_micros(range.0), Timestamp::from_micros(range.1));
+        let scan = Scan { range, order, limit, ..scan_all(series, &["n"]) };
+        let rows = collect(store, &scan).expect("a scan");
+        rows.into_iter().map(|(ts, _)| ts).collect::<Vec<_>>()
+    };
+    assert_eq!(times((0, 9), Order::Ascending, 99), [1, 2, 3, 4, 5]);
+    assert_eq!(times((2, 5), Order::Ascending, 99), [2, 3, 4]);
+    assert_eq!(times((2, 5), Order::Descending, 99), [4, 3, 2]);
+    assert_eq!(times((0, 9), Order::Ascending, 2), [1, 2]);
+    assert_eq!(times((0, 9), Order::Descending, 2), [5, 4]);
+    assert_eq!(times((0, 9), Order::Descending, 0), []);
+    assert_eq!(times((3, 3), Order::Ascending, 99), []);
+    assert_eq!(times((5, 2), Order::Ascending, 99), []);
+}
+
+fn a_visitor_can_stop(store: &dyn Store) {
+    let series = device(store, "d");
+    append(store, series, &[(1, &[("n", Value::I64(1))]), (2, &[("n", Value::I64(2))])]);
+    let mut seen = 0;
+    let stopped = store.scan(&scan_all(series, &["n"]), &mut |_| {
+        seen += 1;
+        ControlFlow::Break(())
+    });
+    assert!(stopped.is_ok());
+    assert_eq!(seen, 1);
+}
+
+fn rows_without_an_asked_key_are_not_visited(store: &dyn Store) {
+    let series = device(store, "d");
+    append(store, series, &[(1, &[("a", Value::I64(1))]), (2, &[("b", Value::I64(2))]), (3, &[])]);
+    append(store, series, &[(4, &[("a", Value::I64(4))])]);
+    let scan = Scan { limit: 2, ..scan_all(series, &["a"]) };
+    let rows = collect(store, &scan).expect("a scan");
+    assert_eq!(rows.iter().map(|(ts, _)| *ts).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(read(store, series, &[]), []);
+}
+
+fn latest_is_by_time_not_by_arrival(store: &dyn Store) {
+    let series = device(store, "d");
+    assert_eq!(store.latest(series, None).expect("latest"), []);
+    append(store, series, &[(20, &[("b", Value::I64(20)), ("a", Value::I64(20))])]);
+    append(store, series, &[(10, &[("a", Value::I64(10)), ("c", Value::Bool(true))])]);
+    append(store, series, &[(20, &[("b", Value::String("again".into()))])]);
+    let latest = store.latest(series, None).expect("latest");
+    let found: Vec<_> =
+        latest.iter().map(|latest| (latest.key.as_str(), latest.ts.micros(), latest.value.clone())).collect();
+    let again = Value::String("again".into());
+    assert_eq!(found, [("a", 20, Value::I64(20)), ("b", 20, again), ("c", 10, Value::Bool(true))]);
+    let asked = ["c".to_owned(), "never".to_owned(), "a".to_owned()];
+    let some = store.latest(series, Some(&asked)).expect("latest");
+    assert_eq!(some.iter().map(|latest| latest.key.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+}
+
+fn a_refused_batch_leaves_nothing(store: &dyn Store) {
+    let series = device(store, "d");
+    let before = store.progress().appended;
+    let long = "k".repeat(256);
+    for bad in ["", "a\u{7}b", long.as_str()] {
+        let rows: &[RowSpec<'_>] = &[(1, &[("good", Value::I64(1))]), (2, &[(bad, Value::I64(2))])];
+        let refused = store.append(&batch_of(series, rows), Durability::Fsync);
+        assert!(matches!(refused, Err(StoreError::Name(_))), "{bad:?}: {refused:?}");
+    }
+    let mut mixed = batch_of(series, &[(1, &[("good", Value::I64(1))])]);
+    let mut builder = mixed.builder();
+    builder.field("good", ValueRef::I64(1));
+    builder.row(SeriesId(u64::MAX - 1), Timestamp::from_micros(1));
+    builder.finish();
+    assert!(store.append(&mixed, Durability::Fsync).is_err());
+    assert_eq!(store.progress().appended, before);
+    assert_eq!(read(store, series, &["good"]), []);
+    assert_eq!(store.latest(series, None).expect("latest"), []);
+}
+
+fn extreme_values_and_times_come_back(store: &dyn Store) {
+    let series = device(store, "d");
+    let values = [
+        Value::I64(i64::MIN),
+        Value::I64(i64::MAX),
+        Value::F64(-0.0),
+        Value::F64(f64::MIN_POSITIVE),
+        Value::String(String::new()),
+        Value::String("\u{0}ä速\u{10ffff}".into()),
+        Value::Json("{\"a\":[1,2.50,\"x\"]}".into()),
+        Value::Bool(false),
+    ];
+    let times = [i64::MIN, i64::MIN + 1, -86_400_000_001, -1, 0, 1, 4_102_444_800_000_000, i64::MAX - 1];
+    for (ts, value) in times.iter().zip(&values) {
+        append(store, series, &[(*ts, &[("v", value.clone())])]);
+    }
+    let expected: Vec<_> =
+        times.iter().zip(&values).map(|(ts, value)| (*ts, vec![Some(value.clone())])).collect();
+    assert_eq!(read(store, series, &["v"]), expected);
+    assert_eq!(store.latest(series, None).expect("latest")[0].value, Value::Bool(false));
+}
+
+fn close_keeps_reads_and_refuses_writes(store: &dyn Store) {
+    let series = device(store, "d");
+    let rows: &[RowSpec<'_>] = &[(1, &[("n", Value::I64(1))])];
+    let ticket = store.append(&batch_of(series, rows), Durability::Memory).expect("room");
+    store.close().expect("a healthy store closes");
+    assert!(store.progress().durable >= ticket);
+    let refused = store.append(&batch_of(series, rows), Durability::Memory);
+    assert!(matches!(refused, Err(StoreError::Closed)), "{refused:?}");
+    assert_eq!(read(store, series, &["n"]).len(), 1);
+}

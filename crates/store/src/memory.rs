@@ -1,0 +1,249 @@
+//! The reference store: maps behind one lock, short enough to be read as the specification.
+//!
+//! Nothing survives the process, so every class is reached as soon as a batch is taken, unless a test holds
+//! durability back with [`MemoryStore::hold`]. Watchers are called from the thread that caused the change.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use model::{Batch, SeriesId, SeriesKey, Timestamp, Value, name};
+use parking_lot::Mutex;
+
+use crate::{
+    Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
+    StoreStatus,
+};
+
+/// A [`Store`] in memory. The later append wins because it comes later: there is nothing to merge.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: HashMap<SeriesKey, SeriesId>,
+    series: Vec<Rows>,
+    progress: Progress,
+    held: bool,
+    busy: Option<String>,
+    sealed: Option<String>,
+    closed: bool,
+}
+
+type Rows = BTreeMap<Timestamp, BTreeMap<String, Value>>;
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on appended rows are readable but neither written nor durable, until [`release`](Self::release).
+    pub fn hold(&self) {
+        self.state.lock().held = true;
+    }
+
+    /// Makes everything durable that was held back.
+    pub fn release(&self) {
+        let mut state = self.state.lock();
+        state.held = false;
+        state.settle();
+        drop(state);
+        self.tell_watchers();
+    }
+
+    /// Makes the store answer busy with `reason`, or not any more.
+    pub fn set_busy(&self, reason: Option<&str>) {
+        self.state.lock().busy = reason.map(str::to_owned);
+        self.tell_watchers();
+    }
+
+    /// Acts as after a failed write: appends are refused, what is held back never becomes durable, reads go on.
+    pub fn seal(&self, cause: &str) {
+        let mut state = self.state.lock();
+        state.sealed = Some(cause.to_owned());
+        state.progress.sealed = true;
+        drop(state);
+        self.tell_watchers();
+    }
+
+    fn tell_watchers(&self) {
+        let progress = self.progress();
+        let watchers = self.watchers.lock().clone();
+        watchers.iter().for_each(|watcher| watcher.progress(progress));
+    }
+}
+
+impl State {
+    fn rows(&self, series: SeriesId) -> Result<&Rows, StoreError> {
+        self.series.get(series.0 as usize).ok_or(StoreError::UnknownSeries(series))
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), StoreError> {
+        if self.closed {
+            return Err(StoreError::Closed);
+        }
+        if let Some(cause) = &self.sealed {
+            return Err(StoreError::Sealed { cause: cause.clone() });
+        }
+        if let Some(reason) = &self.busy {
+            return Err(StoreError::Busy { reason: reason.clone() });
+        }
+        crate::check_batch_size(batch)?;
+        for row in batch.rows() {
+            self.rows(row.series())?;
+            row.fields().try_for_each(|field| name::check_key(field.key))?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        if !self.held && self.sealed.is_none() {
+            self.progress.written = self.progress.appended;
+            self.progress.durable = self.progress.appended;
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+        let mut state = self.state.lock();
+        if let Some(id) = state.keys.get(key) {
+            return Ok(*id);
+        }
+        let id = SeriesId(state.series.len() as u64);
+        state.keys.insert(key.clone(), id);
+        state.series.push(Rows::new());
+        Ok(id)
+    }
+
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.state.lock().keys.get(key).copied()
+    }
+
+    fn append(&self, batch: &Batch, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut state = self.state.lock();
+        state.check(batch)?;
+        for row in batch.rows() {
+            let fields = state.series[row.series().0 as usize].entry(row.ts()).or_default();
+            fields.extend(row.fields().map(|field| (field.key.to_owned(), field.value.to_owned())));
+        }
+        state.progress.appended += batch.len() as u64;
+        state.settle();
+        let sequence = state.progress.appended;
+        drop(state);
+        self.tell_watchers();
+        Ok(sequence)
+    }
+
+    fn progress(&self) -> Progress {
+        self.state.lock().progress
+    }
+
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.watchers.lock().push(watcher);
+    }
+
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        let state = self.state.lock();
+        let mut newest = BTreeMap::new();
+        for (ts, fields) in state.rows(series)? {
+            for (key, value) in fields.iter().filter(|(key, _)| keys.is_none_or(|keys| keys.contains(key))) {
+                newest.insert(key.clone(), LatestValue { key: key.clone(), ts: *ts, value: value.clone() });
+            }
+        }
+        Ok(newest.into_values().collect())
+    }
+
+    fn scan(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let state = self.state.lock();
+        let rows = state.rows(scan.series)?;
+        if scan.range.is_empty() {
+            return Ok(());
+        }
+        let range = rows.range((Bound::Included(scan.range.start), Bound::Excluded(scan.range.end)));
+        let mut ordered: Vec<_> = range.collect();
+        if scan.order == Order::Descending {
+            ordered.reverse();
+        }
+        let mut visited = 0;
+        for (ts, fields) in ordered {
+            let values: Vec<_> = scan.keys.iter().map(|key| fields.get(key).map(Value::as_ref)).collect();
+            if visited == scan.limit {
+                break;
+            }
+            if values.iter().any(Option::is_some) {
+                visited += 1;
+                if visit(ScannedRow { ts: *ts, values: &values }).is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> StoreStatus {
+        let state = self.state.lock();
+        let tables: std::collections::HashSet<_> = state.keys.keys().map(SeriesKey::table).collect();
+        StoreStatus {
+            sealed: state.sealed.clone(),
+            busy: state.busy.clone(),
+            tables: tables.len() as u64,
+            series: state.series.len() as u64,
+            rows_appended: state.progress.appended,
+            ..StoreStatus::default()
+        }
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.held = false;
+        state.settle();
+        match state.sealed.clone() {
+            Some(cause) => Err(StoreError::Sealed { cause }),
+            None => {
+                drop(state);
+                self.tell_watchers();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ValueRef;
+
+    use super::*;
+
+    #[test]
+    fn held_rows_are_readable_but_not_durable() {
+        let store = MemoryStore::new();
+        let series = store.series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        builder.field("a", ValueRef::I64(1));
+        builder.row(series, Timestamp::from_micros(5));
+        builder.finish();
+
+        store.hold();
+        let ticket = store.append(&batch, Durability::Fsync).unwrap();
+        assert_eq!(store.latest(series, None).unwrap().len(), 1);
+        assert!(store.progress().durable < ticket);
+        store.release();
+        assert_eq!(store.progress().durable, ticket);
+    }
+
+    #[test]
+    fn conforms() {
+        crate::conformance::run(&|| Arc::new(MemoryStore::new()));
+    }
+}
