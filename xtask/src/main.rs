@@ -1,2 +1,76 @@
-//! Repository checks.
-fn main() {}
+//! Checks of the repository itself: `cargo xtask tidy`.
+//!
+//! Each check is a function from text to findings, so that it is tested without a repository; this file only reads the
+//! real one and prints.
+
+mod docs;
+mod edges;
+mod finding;
+mod repository;
+mod sources;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use finding::Finding;
+use repository::{Problem, Repository};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tidy"] => report(tidy(&Repository::this())),
+        _ => {
+            eprintln!("usage: cargo xtask tidy");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// All checks over one repository.
+fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
+    let mut findings = edges::check(&repository.read("ARCHITECTURE.md")?, &repository.packages()?);
+    let files = repository.files()?;
+    for file in files.iter().filter(|file| docs::is_checked(file)) {
+        let missing = |path: &str| !repository.has(path);
+        findings.extend(docs::check(file, &repository.read(file)?, &repository.top_level(&files), missing));
+    }
+    for file in files.iter().filter(|file| sources::is_checked(file)) {
+        // A file that is not text (a picture, a sample of a binary format) has no lines to check.
+        if let Some(text) = repository.read_text(file)? {
+            findings.extend(sources::check(file, &text));
+        }
+    }
+    Ok(findings)
+}
+
+fn report(outcome: Result<Vec<Finding>, Problem>) -> ExitCode {
+    match outcome {
+        Ok(findings) if findings.is_empty() => {
+            let _ = writeln!(std::io::stdout(), "tidy: nothing to mend");
+            ExitCode::SUCCESS
+        }
+        Ok(findings) => {
+            for finding in &findings {
+                eprintln!("{finding}");
+            }
+            eprintln!("tidy: {} to mend", findings.len());
+            ExitCode::FAILURE
+        }
+        Err(problem) => {
+            eprintln!("tidy could not look: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_repository_is_tidy() {
+        let findings = tidy(&Repository::this()).unwrap();
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+    }
+}

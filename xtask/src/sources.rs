@@ -1,0 +1,109 @@
+//! What must not stand in a source: paths of one machine, unfinished or switched-off code, files with two subjects.
+
+use crate::finding::Finding;
+
+/// The longest Rust source outside tests. Longer ones have a second responsibility that wants its own file.
+const MOST_LINES: usize = 600;
+
+/// Directories of one machine. Written in pieces, so that this file passes its own check.
+const MACHINE_DIRECTORIES: [&str; 3] = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/")];
+
+/// Unfinished or switched-off code, in pieces for the same reason.
+const UNFINISHED: [(&str, &str); 3] = [
+    (concat!("to", "do!("), "finish it, or say in the docs that it is absent"),
+    (concat!("unimple", "mented!("), "finish it, or say in the docs that it is absent"),
+    (concat!("#[ig", "nore"), "make the test quick and sure enough to run every time, or remove it"),
+];
+
+/// Whether a file is looked at. Lock files are made by tools.
+pub(crate) fn is_checked(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    !matches!(name, "Cargo.lock" | "package-lock.json")
+}
+
+/// Findings for one file.
+pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for directory in MACHINE_DIRECTORIES.into_iter().filter(|directory| names_directory(line, directory))
+        {
+            let problem = format!("a path of one machine ({directory}...)");
+            findings.push(Finding::new(
+                file,
+                index + 1,
+                problem,
+                "use a path relative to the repository or an argument",
+            ));
+        }
+        for (word, remedy) in UNFINISHED {
+            if file.ends_with(".rs") && line.contains(word) {
+                findings.push(Finding::new(file, index + 1, format!("`{word}` in a source"), remedy));
+            }
+        }
+    }
+    let lines = text.lines().count();
+    if file.ends_with(".rs") && lines > MOST_LINES && !is_test(file) {
+        let problem = format!("{lines} lines, more than {MOST_LINES}");
+        findings.push(Finding::new(
+            file,
+            0,
+            problem,
+            "move its second responsibility into a file of its own",
+        ));
+    }
+    findings
+}
+
+/// The directory as the beginning of a path: `docs/work/` in a longer path is not one.
+fn names_directory(line: &str, directory: &str) -> bool {
+    line.match_indices(directory).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-}~)".contains(c))
+    })
+}
+
+fn is_test(file: &str) -> bool {
+    file.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "fuzz"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(file: &str, text: &str) -> Vec<(usize, String)> {
+        check(file, text).into_iter().map(|finding| (finding.line, finding.problem)).collect()
+    }
+
+    #[test]
+    fn names_a_machine_path_in_any_text() {
+        let text = format!("data = here\nfile = \"{}x\"\n", MACHINE_DIRECTORIES[0]);
+        assert_eq!(found("config/a.toml", &text).len(), 1);
+        assert_eq!(found("config/a.toml", &text)[0].0, 2);
+        let inside = format!("see site{}x", MACHINE_DIRECTORIES[1]);
+        assert_eq!(found("config/a.toml", &inside), []);
+    }
+
+    #[test]
+    fn names_unfinished_and_switched_off_code_in_rust_only() {
+        for (word, _) in UNFINISHED {
+            assert_eq!(found("crates/a/src/lib.rs", word).len(), 1, "{word}");
+            assert_eq!(found("docs/a.md", word), []);
+        }
+    }
+
+    #[test]
+    fn names_a_rust_file_that_is_too_long_unless_it_is_a_test() {
+        let long = "\n".repeat(MOST_LINES + 1);
+        assert_eq!(found("crates/a/src/lib.rs", &long), [(0, "601 lines, more than 600".to_owned())]);
+        assert_eq!(found("crates/a/src/lib.rs", &"\n".repeat(MOST_LINES)), []);
+        assert_eq!(found("crates/a/tests/main.rs", &long), []);
+        assert_eq!(found("crates/a/src/codec/tests.rs", &long), []);
+    }
+
+    #[test]
+    fn skips_what_tools_write() {
+        assert!(!is_checked("Cargo.lock"));
+        assert!(!is_checked("dashboard/package-lock.json"));
+        assert!(is_checked("dashboard/package.json"));
+    }
+}
