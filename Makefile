@@ -1,0 +1,92 @@
+# Two commands: `make run` (build, then the demo) and `make test` (everything). The rest are their steps.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.NOTPARALLEL:
+
+# The build cache lies outside the checkout: a clean clone does not build the world again.
+CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/tachograph
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+
+PYTHON ?= python3
+VENV := .venv
+E2E := tests/e2e
+say = @printf '\n== %s\n' "$(1)"
+
+.PHONY: run test
+.PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e fuzz-brief
+
+# make run ARGS="--devices 50 --rate 2"
+run: $(if $(shell command -v npm),dashboard-build)
+	cargo build --release --package tacho
+	exec "$(CARGO_TARGET_DIR)/release/tacho" demo $(ARGS)
+
+# Cheap steps first: a forgotten format shows in seconds, not after the build.
+test: setup format tidy dashboard lint unit docs licences binary e2e fuzz-brief
+	$(call say,all tests passed)
+
+setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed
+
+debian:
+	$(call say,setup: real clients and their tools)
+	@$(E2E)/install-debian-packages
+
+$(VENV)/.installed: $(E2E)/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# npm prints nothing of interest to whoever runs the tests; errors still show.
+%/node_modules/.installed: %/package.json %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+format:
+	$(call say,format)
+	cargo fmt --check
+
+tidy:
+	$(call say,tidy: crate edges and paths in the docs)
+	cargo xtask tidy
+
+.PHONY: dashboard-build
+dashboard-build: dashboard/node_modules/.installed
+	cd dashboard && npm run --silent build
+
+dashboard: dashboard-build
+	$(call say,dashboard tests)
+	cd dashboard && npm test --silent
+
+lint:
+	$(call say,clippy)
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+unit:
+	$(call say,Rust tests)
+	cargo test --quiet --workspace
+
+docs:
+	$(call say,documentation of our crates)
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+
+licences:
+	$(call say,licences$(comma) bans and sources of dependencies)
+	@if command -v cargo-deny >/dev/null; then cargo deny check licenses bans sources; \
+	else echo "skipped: cargo-deny is not installed (cargo install cargo-deny)"; fi
+
+# The tests with real clients take the development binary, which the Rust tests have nearly built; TACHO_BIN names another.
+binary:
+	$(call say,tacho for the tests with real clients)
+	@if [ -z "$${TACHO_BIN:-}" ]; then cargo build --quiet --package tacho; fi
+
+e2e: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
+e2e:
+	$(call say,tests with real clients)
+	$(VENV)/bin/python -m pytest $(E2E) $(PYTEST_ARGS)
+
+# A few seconds per target: finds the shallow faults; the deep ones need hours by hand (fuzz/README.md).
+fuzz-brief:
+	$(call say,fuzz targets$(comma) briefly)
+	fuzz/brief
+
+comma := ,
