@@ -1,1 +1,13 @@
-//! The load generator: schedule, recorder, ledger, drivers, report; black box by construction.
+//! The load generator: schedule, recorder, ledger, drivers, report.
+//!
+//! A black box by construction: it speaks MQTT and HTTP to whatever listens and knows nothing of how our server works
+//! inside, so our own server is measured the way any other is. The runner owns schedule, clock and histogram; latency
+//! counts from the intended send time.
+
+mod error;
+mod limits;
+pub mod process;
+pub mod recorder;
+pub mod schedule;
+
+pub use error::{Error, Result};

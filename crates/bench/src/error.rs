@@ -1,0 +1,104 @@
+//! What can stop a run before it has a result. A run that ends with a bad result is not an error but an invalid
+//! report.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run did not come to a result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The options contradict each other or the environment.
+    #[error("{0}")]
+    Options(String),
+    /// This process may not open as many files as the run needs.
+    #[error(
+        "{needed} open files are needed ({connections} connections and {other} others), but this process is capped at {cap} \
+         (RLIMIT_NOFILE, hard). Use at most {possible} connections, raise the cap (`ulimit -Hn`, limits.conf, \
+         or systemd LimitNOFILE=), or share the load between processes"
+    )]
+    OpenFiles {
+        /// Files the run needs.
+        needed: u64,
+        /// Connections among them.
+        connections: u64,
+        /// Everything that is not a connection.
+        other: u64,
+        /// The hard limit of this process.
+        cap: u64,
+        /// Connections that fit under it.
+        possible: u64,
+    },
+    /// Not every connection could be opened.
+    #[error("{opened} of {wanted} connections to {target} were opened; {reasons}")]
+    Connect {
+        /// Where to.
+        target: String,
+        /// Connections that reached CONNACK.
+        opened: u64,
+        /// Connections asked for.
+        wanted: u64,
+        /// What happened to the others and what to do.
+        reasons: String,
+    },
+    /// The server could not be started or ended by itself.
+    #[error("the server {what}{}", last_output(.output))]
+    Server {
+        /// What happened.
+        what: String,
+        /// Its last lines.
+        output: Vec<String>,
+    },
+    /// An HTTP request failed.
+    #[error("{method} {url}: {what}")]
+    Http {
+        /// The method.
+        method: &'static str,
+        /// The address.
+        url: String,
+        /// Status and body, or the transport's cause.
+        what: String,
+    },
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A scenario file is not what we expect.
+    #[error("scenario {}: {what}", .path.display())]
+    Scenario {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        what: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}
+
+/// The result of a step of a run.
+pub type Result<T> = std::result::Result<T, Error>;
+
+fn last_output(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!(". Its last output:\n  {}", lines.join("\n  ")) }
+}

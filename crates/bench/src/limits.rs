@@ -1,0 +1,40 @@
+//! Every limit of the load runner, with the reason for its value.
+
+/// Bytes read from one connection per readiness event. 64 acknowledgements of MQTT 3.1.1 are 256 bytes, so one read
+/// empties a socket in every workload; a longer backlog is reported ready again.
+pub(crate) const READ_BYTES: usize = 32 * 1024;
+/// Longest packet a server may send us. CONNACK, PUBACK, PINGRESP and DISCONNECT are small; v5 reason strings are the
+/// only text in them.
+pub(crate) const PACKET_BYTES_MAX: usize = 64 * 1024;
+/// Messages one connection may have sent and not seen acknowledged; packet identifiers end at 65,535. What is due
+/// above it waits in the connection's queue, and its waiting counts as latency.
+pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
+/// Readiness events taken per turn of the loop.
+pub(crate) const EVENTS_PER_TURN: usize = 1_024;
+/// Scheduled messages sent per turn of the loop before acknowledgements are looked at again.
+pub(crate) const SENDS_PER_TURN: usize = 512;
+/// Connections in their handshake at one time, far below the usual accept backlog of 4,096, so that no SYN is
+/// dropped and retried by the kernel after a second.
+pub(crate) const HANDSHAKES_MAX: usize = 256;
+/// Longest time of one handshake, TCP connect to CONNACK.
+pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
+/// Longest wait for outstanding acknowledgements after the last scheduled message.
+pub(crate) const DRAIN_TIMEOUT_S: u64 = 10;
+/// Longest sleep of the generator loop; bounds how late a timeout or a stop is noticed.
+pub(crate) const LOOP_SLEEP_MAX_MS: u64 = 100;
+/// Longest time a freshly started server may take to print `ready`.
+pub(crate) const SERVER_READY_TIMEOUT_S: u64 = 60;
+/// Longest time a server may take to end after SIGTERM.
+pub(crate) const SERVER_STOP_TIMEOUT_S: u64 = 60;
+/// Lines of a started server's output kept for an error message.
+pub(crate) const SERVER_OUTPUT_LINES: usize = 40;
+/// Open files this process needs besides its connections: standard streams, epoll, HTTP, result files.
+pub(crate) const OTHER_FILES: u64 = 64;
+/// Longest latency a histogram holds, one hour in microseconds; longer ones count as one hour.
+pub(crate) const LATENCY_US_MAX: u64 = 3_600_000_000;
+/// Rows asked for per page when history is read back.
+pub(crate) const READ_BACK_ROWS: usize = 100_000;
+/// HTTP connections used to read back and verify.
+pub(crate) const VERIFY_THREADS: usize = 4;
+/// Longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and room.
+pub(crate) const HTTP_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;

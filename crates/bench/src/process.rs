@@ -1,0 +1,127 @@
+//! What a process costs: CPU time and memory of another process from `/proc`, our own from its CPU clock.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::{Error, Result};
+
+/// A sampled process, by its id.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampled {
+    pid: Pid,
+}
+
+impl Sampled {
+    /// A process that exists now.
+    pub fn new(pid: u32) -> Result<Self> {
+        let bad = || Error::Options(format!("there is no process {pid} to sample"));
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(bad)?;
+        let sampled = Self { pid };
+        sampled.cpu().map(|_| sampled).ok_or_else(bad)
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// CPU time of all its threads, user and system, dead threads included, with the kernel's tick (10 ms).
+    pub fn cpu(&self) -> Option<Duration> {
+        parse_stat_cpu(&self.read("stat")?, rustix::param::clock_ticks_per_second())
+    }
+
+    /// Resident memory in bytes.
+    pub fn rss_bytes(&self) -> Option<u64> {
+        parse_status_kib(&self.read("status")?, "VmRSS:").map(|kib| kib * 1024)
+    }
+
+    /// Its soft limit of open files.
+    pub fn open_files_cap(&self) -> Option<u64> {
+        parse_open_files(&self.read("limits")?)
+    }
+
+    /// Its open files now; `None` when we may not look.
+    pub fn open_files(&self) -> Option<u64> {
+        Some(fs::read_dir(format!("/proc/{}/fd", self.pid())).ok()?.count() as u64)
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(self.pid, signal)
+            .map_err(|errno| Error::io(format!("signal to process {}", self.pid()))(errno.into()))
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(format!("/proc/{}/{file}", self.pid())).ok()
+    }
+}
+
+/// CPU time this process has used so far, all threads, user and system.
+pub fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Fields 14 (utime) and 15 (stime) of proc_pid_stat(5), counted after the command name, which may hold blanks and
+/// brackets.
+fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let mut fields = after_name.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(Duration::from_secs_f64((user + system) as f64 / ticks_per_second as f64))
+}
+
+fn parse_status_kib(status: &str, name: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix(name))?.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+fn parse_open_files(limits: &str) -> Option<u64> {
+    limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_found_behind_a_name_with_brackets() {
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 1000 1 2 3";
+        assert_eq!(parse_stat_cpu(stat, 100), Some(Duration::from_secs(2)));
+        assert_eq!(parse_stat_cpu("no bracket", 100), None);
+    }
+
+    #[test]
+    fn memory_and_limits_are_read() {
+        assert_eq!(parse_status_kib("VmPeak:\t9 kB\nVmRSS:\t  1234 kB\n", "VmRSS:"), Some(1_234));
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 20000                files\n";
+        assert_eq!(parse_open_files(limits), Some(1_024));
+    }
+
+    #[test]
+    fn this_process_can_be_sampled() {
+        let own = Sampled::new(std::process::id()).unwrap();
+        let before = own_cpu();
+        let sum = (0..5_000_000_u64).fold(0_u64, |a, b| std::hint::black_box(a ^ b));
+        std::hint::black_box(sum);
+        assert!(own_cpu() > before);
+        assert!(own.rss_bytes().unwrap() > 100_000);
+        assert!(own.open_files().unwrap() >= 3);
+        assert!(own.open_files_cap().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_missing_process_is_refused_by_its_number() {
+        let error = Sampled::new(4_000_000).unwrap_err().to_string();
+        assert!(error.contains("4000000"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! When which device sends: the open-loop schedule. It knows nothing of sockets or of the clock, so a slow server
+//! cannot slow it down.
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// How messages of an open-loop run are spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// Every device sends at random, independently of all others (exponential gaps).
+    Poisson,
+    /// Every device sends at an exact period; the devices are spread evenly and jittered within their slot.
+    Fixed,
+}
+
+/// One message to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// Intended send time, nanoseconds after the start.
+    pub at_ns: u64,
+    /// Index of the device, from zero.
+    pub device: u32,
+}
+
+/// An endless, ordered sequence of planned messages for `devices` devices at a total rate.
+#[derive(Debug)]
+pub struct Schedule {
+    arrivals: Arrivals,
+    gap_ns: f64,
+    rng: Xoshiro256PlusPlus,
+    /// Poisson: time of the last message. Fixed: start of the current slot.
+    at_ns: f64,
+    /// Fixed: (device, offset within its slot), in sending order.
+    slots: Vec<(u32, f64)>,
+    slot: usize,
+    devices: u32,
+}
+
+impl Schedule {
+    /// `rate` messages per second in total over `devices` devices; both above zero.
+    pub fn new(arrivals: Arrivals, devices: u32, rate: f64, seed: u64) -> Self {
+        assert!(devices > 0 && rate > 0.0, "BUG: options are checked before a schedule is made");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let gap_ns = NANOS_PER_SECOND / rate;
+        let slots = match arrivals {
+            Arrivals::Poisson => Vec::new(),
+            Arrivals::Fixed => jittered_slots(devices, gap_ns, &mut rng),
+        };
+        Self { arrivals, gap_ns, rng, at_ns: 0.0, slots, slot: 0, devices }
+    }
+
+    fn next_poisson(&mut self) -> Planned {
+        let uniform: f64 = self.rng.random();
+        self.at_ns += -(1.0 - uniform).ln() * self.gap_ns;
+        Planned { at_ns: self.at_ns as u64, device: self.rng.random_range(0..self.devices) }
+    }
+
+    fn next_fixed(&mut self) -> Planned {
+        let (device, offset_ns) = self.slots[self.slot];
+        let planned = Planned { at_ns: (self.at_ns + offset_ns) as u64, device };
+        self.slot = (self.slot + 1) % self.slots.len();
+        self.at_ns += self.gap_ns;
+        planned
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        Some(match self.arrivals {
+            Arrivals::Poisson => self.next_poisson(),
+            Arrivals::Fixed => self.next_fixed(),
+        })
+    }
+}
+
+fn jittered_slots(devices: u32, gap_ns: f64, rng: &mut Xoshiro256PlusPlus) -> Vec<(u32, f64)> {
+    let mut order: Vec<u32> = (0..devices).collect();
+    order.shuffle(rng);
+    order.into_iter().map(|device| (device, rng.random::<f64>() * gap_ns)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn take(arrivals: Arrivals, devices: u32, rate: f64, count: usize) -> Vec<Planned> {
+        Schedule::new(arrivals, devices, rate, 7).take(count).collect()
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
+        let plan = take(Arrivals::Poisson, 100, 10_000.0, 200_001);
+        let gaps: Vec<f64> = plan.windows(2).map(|w| (w[1].at_ns - w[0].at_ns) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean / 100_000.0 - 1.0).abs() < 0.01, "mean gap {mean} ns, expected 100,000");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "an exponential's deviation equals its mean");
+    }
+
+    #[test]
+    fn poisson_uses_every_device_about_equally() {
+        let mut counts = [0_u32; 50];
+        for planned in take(Arrivals::Poisson, 50, 1_000.0, 100_000) {
+            counts[planned.device as usize] += 1;
+        }
+        assert!(counts.iter().all(|c| (1_800..2_200).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn fixed_gives_every_device_its_exact_period() {
+        let plan = take(Arrivals::Fixed, 200, 100.0, 2_000);
+        for device in 0..200 {
+            let times: Vec<u64> = plan.iter().filter(|p| p.device == device).map(|p| p.at_ns).collect();
+            assert_eq!(times.len(), 10);
+            assert!(times.windows(2).all(|w| (w[1] - w[0]).abs_diff(2 * SECOND_NS) <= 1), "{times:?}");
+        }
+    }
+
+    #[test]
+    fn both_are_ordered_and_keep_the_total_rate() {
+        for arrivals in [Arrivals::Poisson, Arrivals::Fixed] {
+            let plan = take(arrivals, 1_000, 30_000.0, 300_000);
+            assert!(plan.is_sorted_by_key(|p| p.at_ns), "{arrivals:?}");
+            let seconds = plan[plan.len() - 1].at_ns as f64 / SECOND_NS as f64;
+            assert!((seconds - 10.0).abs() < 0.1, "{arrivals:?}: 300,000 messages took {seconds} s");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_schedule() {
+        assert_eq!(take(Arrivals::Poisson, 10, 10.0, 100), take(Arrivals::Poisson, 10, 10.0, 100));
+        let other: Vec<_> = Schedule::new(Arrivals::Poisson, 10, 10.0, 8).take(100).collect();
+        assert_ne!(take(Arrivals::Poisson, 10, 10.0, 100), other);
+    }
+}
