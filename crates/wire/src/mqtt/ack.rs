@@ -1,0 +1,151 @@
+//! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH: packets of a reason code and properties.
+
+use super::error::{DecodeError, EncodeError};
+use super::packet::{PacketType, ProtocolVersion};
+use super::properties::{Properties, place_of};
+use super::reader::Reader;
+use super::{ReasonCode, writer};
+
+/// PUBACK, PUBREC, PUBREL or PUBCOMP [MQTT5 3.4 to 3.7].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// The message it is about.
+    pub packet_id: u16,
+    /// MQTT 5 only; success otherwise.
+    pub reason: ReasonCode,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+}
+
+impl Ack<'_> {
+    /// A plain "yes" for a message.
+    pub const fn success(packet_id: u16) -> Self {
+        Self { packet_id, reason: ReasonCode::SUCCESS, properties: Properties::NONE }
+    }
+}
+
+/// DISCONNECT [MQTT5 3.14].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disconnect<'a> {
+    /// MQTT 5 only; 0x00 otherwise.
+    pub reason: ReasonCode,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+}
+
+/// AUTH [MQTT5 3.15].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Auth<'a> {
+    /// Success, continue or re-authenticate.
+    pub reason: ReasonCode,
+    /// Method and data.
+    pub properties: Properties<'a>,
+}
+
+pub(super) fn decode<'a>(
+    packet_type: PacketType,
+    body: &mut Reader<'a>,
+    v5: bool,
+) -> Result<Ack<'a>, DecodeError> {
+    let packet_id = body.packet_id()?;
+    let (reason, properties) = reason_and_properties(packet_type, body, v5)?;
+    Ok(Ack { packet_id, reason, properties })
+}
+
+pub(super) fn decode_disconnect<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Disconnect<'a>, DecodeError> {
+    let (reason, properties) = reason_and_properties(PacketType::Disconnect, body, v5)?;
+    Ok(Disconnect { reason, properties })
+}
+
+pub(super) fn decode_auth<'a>(body: &mut Reader<'a>) -> Result<Auth<'a>, DecodeError> {
+    let (reason, properties) = reason_and_properties(PacketType::Auth, body, true)?;
+    Ok(Auth { reason, properties })
+}
+
+/// Both may be left out at the end of the packet [MQTT5 3.4.2.1].
+fn reason_and_properties<'a>(
+    packet_type: PacketType,
+    body: &mut Reader<'a>,
+    v5: bool,
+) -> Result<(ReasonCode, Properties<'a>), DecodeError> {
+    if !v5 || body.is_at_end() {
+        return Ok((ReasonCode::SUCCESS, Properties::NONE));
+    }
+    let offset = body.offset();
+    let reason = ReasonCode(body.u8()?);
+    if !is_allowed(packet_type, reason) {
+        return Err(
+            DecodeError::protocol("the reason code does not belong to this packet [MQTT5 2.4]").at(offset)
+        );
+    }
+    if body.is_at_end() {
+        return Ok((reason, Properties::NONE));
+    }
+    Ok((reason, Properties::read(body, place_of(packet_type))?))
+}
+
+fn is_allowed(packet_type: PacketType, reason: ReasonCode) -> bool {
+    match packet_type {
+        PacketType::PubAck | PacketType::PubRec => {
+            matches!(reason.0, 0x00 | 0x10 | 0x80 | 0x83 | 0x87 | 0x90 | 0x91 | 0x97 | 0x99)
+        }
+        PacketType::PubRel | PacketType::PubComp => matches!(reason.0, 0x00 | 0x92),
+        PacketType::Disconnect => {
+            matches!(reason.0, 0x00 | 0x04 | 0x80..=0x83 | 0x87 | 0x89 | 0x8B | 0x8D..=0x90 | 0x93..=0xA2)
+        }
+        PacketType::Auth => matches!(reason.0, 0x00 | 0x18 | 0x19),
+        _ => false,
+    }
+}
+
+pub(super) fn encode(
+    packet_type: PacketType,
+    ack: &Ack<'_>,
+    v5: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    writer::packet(packet_type.first_byte(), out, |out| {
+        writer::packet_id(ack.packet_id, out)?;
+        if v5 {
+            write_tail(ack.reason, ack.properties, out);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn encode_disconnect(
+    disconnect: &Disconnect<'_>,
+    v5: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    writer::packet(PacketType::Disconnect.first_byte(), out, |out| {
+        if v5 {
+            write_tail(disconnect.reason, disconnect.properties, out);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn encode_auth(auth: &Auth<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    writer::packet(PacketType::Auth.first_byte(), out, |out| {
+        write_tail(auth.reason, auth.properties, out);
+        Ok(())
+    })
+}
+
+/// The shortest form: success without properties is nothing, a reason without properties one byte.
+fn write_tail(reason: ReasonCode, properties: Properties<'_>, out: &mut Vec<u8>) {
+    if properties.is_empty() && reason == ReasonCode::SUCCESS {
+        return;
+    }
+    out.push(reason.0);
+    if !properties.is_empty() {
+        properties.write(out);
+    }
+}
+
+/// Appends a PUBACK that says success; the same four bytes in both versions.
+pub fn encode_puback(packet_id: u16, _version: ProtocolVersion, out: &mut Vec<u8>) {
+    let [high, low] = packet_id.to_be_bytes();
+    out.extend_from_slice(&[PacketType::PubAck.first_byte(), 2, high, low]);
+}

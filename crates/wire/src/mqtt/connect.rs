@@ -1,0 +1,201 @@
+//! CONNECT and CONNACK [MQTT5 3.1, 3.2].
+
+use super::error::{DecodeError, EncodeError};
+use super::packet::{PacketType, ProtocolVersion, QoS};
+use super::properties::{Properties, WILL, place_of};
+use super::reader::Reader;
+use super::{ReasonCode, is_valid_name, writer};
+
+/// CONNECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connect<'a> {
+    /// The version of this and all later packets of the connection.
+    pub version: ProtocolVersion,
+    /// Clean Session in MQTT 3.1.1, Clean Start in MQTT 5.
+    pub clean_start: bool,
+    /// Longest silence in seconds; 0 for no bound.
+    pub keep_alive_s: u16,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    /// May be empty: the server chooses one then.
+    pub client_id: &'a str,
+    /// What the server publishes when the connection ends without DISCONNECT.
+    pub will: Option<Will<'a>>,
+    /// Where ThingsBoard devices put their access token.
+    pub username: Option<&'a str>,
+    /// Bytes, not text.
+    pub password: Option<&'a [u8]>,
+}
+
+/// The will of a CONNECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Will<'a> {
+    /// Delivery promise.
+    pub qos: QoS,
+    /// Asks the server to keep the message.
+    pub retain: bool,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    /// Where to.
+    pub topic: &'a str,
+    /// What.
+    pub payload: &'a [u8],
+}
+
+/// CONNACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnAck<'a> {
+    /// The server continues a former session.
+    pub session_present: bool,
+    /// A reason code in MQTT 5, a return code in MQTT 3.1.1 ([`super::ConnectReturnCode`]).
+    pub code: u8,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+}
+
+const USERNAME: u8 = 0x80;
+const PASSWORD: u8 = 0x40;
+const WILL_RETAIN: u8 = 0x20;
+const WILL_QOS: u8 = 0x18;
+const WILL_FLAG: u8 = 0x04;
+const CLEAN_START: u8 = 0x02;
+const RESERVED: u8 = 0x01;
+
+pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
+    let version = decode_version(body)?;
+    let v5 = version == ProtocolVersion::V5;
+    let flags_offset = body.offset();
+    let flags = body.u8()?;
+    check_flags(flags, v5).map_err(|error| error.at(flags_offset))?;
+    let keep_alive_s = body.u16()?;
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::Connect))? } else { Properties::NONE };
+    let client_id = body.string()?;
+    let will = if flags & WILL_FLAG != 0 { Some(decode_will(flags, body, v5)?) } else { None };
+    let username = if flags & USERNAME != 0 { Some(body.string()?) } else { None };
+    let password = if flags & PASSWORD != 0 { Some(body.binary()?) } else { None };
+    let clean_start = flags & CLEAN_START != 0;
+    Ok(Connect { version, clean_start, keep_alive_s, properties, client_id, will, username, password })
+}
+
+fn decode_version(body: &mut Reader<'_>) -> Result<ProtocolVersion, DecodeError> {
+    let offset = body.offset();
+    let name = body.binary()?;
+    // MQTT 3.1 called itself MQIsdp with level 3; it is told that its version is not served.
+    if name != b"MQTT" && name != b"MQIsdp" {
+        let cause = "the protocol name is not MQTT [MQTT-3.1.2-1]";
+        return Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset));
+    }
+    match (name, body.u8()?) {
+        (b"MQTT", 4) => Ok(ProtocolVersion::V311),
+        (b"MQTT", 5) => Ok(ProtocolVersion::V5),
+        _ => {
+            let cause = "the protocol level is neither 4 nor 5 [MQTT-3.1.2-2]";
+            Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset + 2 + name.len()))
+        }
+    }
+}
+
+fn check_flags(flags: u8, v5: bool) -> Result<(), DecodeError> {
+    if flags & RESERVED != 0 {
+        return Err(DecodeError::malformed("the reserved connect flag is set [MQTT-3.1.2-3]"));
+    }
+    if flags & WILL_FLAG == 0 && flags & (WILL_QOS | WILL_RETAIN) != 0 {
+        return Err(DecodeError::malformed(
+            "will QoS or retain without a will [MQTT-3.1.2-11], [MQTT-3.1.2-13]",
+        ));
+    }
+    if flags & WILL_QOS == WILL_QOS {
+        return Err(DecodeError::malformed("will QoS is 3 [MQTT-3.1.2-12]"));
+    }
+    if !v5 && flags & PASSWORD != 0 && flags & USERNAME == 0 {
+        return Err(DecodeError::malformed("a password without a user name [MQTT-3.1.2-22 of 3.1.1]"));
+    }
+    Ok(())
+}
+
+fn decode_will<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<Will<'a>, DecodeError> {
+    let qos = QoS::from_bits((flags & WILL_QOS) >> 3)
+        .ok_or(DecodeError::malformed("will QoS is 3 [MQTT-3.1.2-12]"))?;
+    let properties = if v5 { Properties::read(body, WILL)? } else { Properties::NONE };
+    let offset = body.offset();
+    let topic = body.string()?;
+    if !is_valid_name(topic) {
+        let cause = "the will topic is empty or holds a wildcard [MQTT-3.3.2-2]";
+        return Err(DecodeError::new(ReasonCode::TOPIC_NAME_INVALID, cause).at(offset));
+    }
+    let payload = body.binary()?;
+    Ok(Will { qos, retain: flags & WILL_RETAIN != 0, properties, topic, payload })
+}
+
+pub(super) fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let v5 = connect.version == ProtocolVersion::V5;
+    writer::packet(PacketType::Connect.first_byte(), out, |out| {
+        writer::binary("the protocol name", b"MQTT", out)?;
+        out.push(if v5 { 5 } else { 4 });
+        out.push(flags_of(connect));
+        out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
+        if v5 {
+            connect.properties.write(out);
+        }
+        writer::binary("the client identifier", connect.client_id.as_bytes(), out)?;
+        if let Some(will) = &connect.will {
+            if v5 {
+                will.properties.write(out);
+            }
+            writer::binary("the will topic", will.topic.as_bytes(), out)?;
+            writer::binary("the will payload", will.payload, out)?;
+        }
+        if let Some(username) = connect.username {
+            writer::binary("the user name", username.as_bytes(), out)?;
+        }
+        if let Some(password) = connect.password {
+            writer::binary("the password", password, out)?;
+        }
+        Ok(())
+    })
+}
+
+fn flags_of(connect: &Connect<'_>) -> u8 {
+    let when = |condition: bool, flag: u8| if condition { flag } else { 0 };
+    let will =
+        connect.will.map_or(0, |will| WILL_FLAG | (will.qos as u8) << 3 | when(will.retain, WILL_RETAIN));
+    when(connect.username.is_some(), USERNAME)
+        | when(connect.password.is_some(), PASSWORD)
+        | when(connect.clean_start, CLEAN_START)
+        | will
+}
+
+pub(super) fn decode_connack<'a>(body: &mut Reader<'a>, v5: bool) -> Result<ConnAck<'a>, DecodeError> {
+    let offset = body.offset();
+    let flags = body.u8()?;
+    if flags > 1 {
+        return Err(DecodeError::malformed("reserved CONNACK flags are set [MQTT-3.2.2-1]").at(offset));
+    }
+    let code = body.u8()?;
+    if !is_connack_code(code, v5) {
+        return Err(
+            DecodeError::protocol("the code does not belong to CONNACK [MQTT5 3.2.2.2]").at(offset + 1)
+        );
+    }
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::ConnAck))? } else { Properties::NONE };
+    Ok(ConnAck { session_present: flags & 1 != 0, code, properties })
+}
+
+fn is_connack_code(code: u8, v5: bool) -> bool {
+    if !v5 {
+        return code <= 5;
+    }
+    matches!(code, 0x00 | 0x80..=0x8A | 0x8C | 0x90 | 0x95 | 0x97 | 0x99..=0x9D | 0x9F)
+}
+
+pub(super) fn encode_connack(connack: &ConnAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    writer::packet(PacketType::ConnAck.first_byte(), out, |out| {
+        out.extend_from_slice(&[u8::from(connack.session_present), connack.code]);
+        if v5 {
+            connack.properties.write(out);
+        }
+        Ok(())
+    })
+}

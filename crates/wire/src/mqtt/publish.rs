@@ -1,0 +1,84 @@
+//! PUBLISH [MQTT5 3.3].
+
+use super::error::{DecodeError, EncodeError};
+use super::packet::{PacketType, ProtocolVersion, QoS};
+use super::properties::{Properties, PropertyId, place_of};
+use super::reader::Reader;
+use super::{ReasonCode, is_valid_name, writer};
+
+/// A message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Sent before, perhaps.
+    pub dup: bool,
+    /// Delivery promise.
+    pub qos: QoS,
+    /// Asks the server to keep the message for later subscribers.
+    pub retain: bool,
+    /// Where to; empty only in MQTT 5 with a topic alias.
+    pub topic: &'a str,
+    /// Present when `qos` is above 0.
+    pub packet_id: Option<u16>,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    /// What.
+    pub payload: &'a [u8],
+}
+
+pub(super) fn decode<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<Publish<'a>, DecodeError> {
+    let qos = QoS::from_bits(flags >> 1 & 0b11).ok_or(DecodeError::malformed("QoS is 3 [MQTT-3.3.1-4]"))?;
+    let dup = flags & 0b1000 != 0;
+    if dup && qos == QoS::AtMostOnce {
+        return Err(DecodeError::malformed("DUP is set on QoS 0 [MQTT-3.3.1-2]"));
+    }
+    let topic_offset = body.offset();
+    let topic = body.string()?;
+    let packet_id = if qos == QoS::AtMostOnce { None } else { Some(body.packet_id()?) };
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::Publish))? } else { Properties::NONE };
+    check_topic(topic, v5, properties).map_err(|error| error.at(topic_offset))?;
+    Ok(Publish { dup, qos, retain: flags & 1 != 0, topic, packet_id, properties, payload: body.rest() })
+}
+
+fn check_topic(topic: &str, v5: bool, properties: Properties<'_>) -> Result<(), DecodeError> {
+    if topic.is_empty() && v5 {
+        let aliased = properties.number(PropertyId::TopicAlias).is_some();
+        let missing = DecodeError::protocol("an empty topic without a topic alias [MQTT5 3.3.2.1]");
+        return if aliased { Ok(()) } else { Err(missing) };
+    }
+    if is_valid_name(topic) {
+        return Ok(());
+    }
+    let cause = "a topic name is empty or holds a wildcard [MQTT-3.3.2-2], [MQTT-4.7.3-1]";
+    Err(DecodeError::new(ReasonCode::TOPIC_NAME_INVALID, cause))
+}
+
+pub(super) fn encode(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let flags = u8::from(publish.dup) << 3 | (publish.qos as u8) << 1 | u8::from(publish.retain);
+    writer::packet(PacketType::Publish.first_byte() | flags, out, |out| {
+        writer::binary("the topic", publish.topic.as_bytes(), out)?;
+        if publish.qos != QoS::AtMostOnce {
+            writer::packet_id(publish.packet_id.unwrap_or(0), out)?;
+        }
+        if v5 {
+            publish.properties.write(out);
+        }
+        out.extend_from_slice(publish.payload);
+        Ok(())
+    })
+}
+
+/// Appends a PUBLISH without properties; what a load generator sends millions of.
+pub fn encode_publish(
+    topic: &str,
+    qos: QoS,
+    packet_id: u16,
+    payload: &[u8],
+    version: ProtocolVersion,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let packet_id = (qos != QoS::AtMostOnce).then_some(packet_id);
+    let publish =
+        Publish { dup: false, qos, retain: false, topic, packet_id, properties: Properties::NONE, payload };
+    encode(&publish, version == ProtocolVersion::V5, out)
+}

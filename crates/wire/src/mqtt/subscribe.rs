@@ -1,0 +1,257 @@
+//! SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK [MQTT5 3.8 to 3.11].
+
+use super::error::{DecodeError, EncodeError};
+use super::packet::{PacketType, QoS};
+use super::properties::{Properties, place_of};
+use super::reader::Reader;
+use super::{ReasonCode, is_valid_filter, writer};
+
+/// SUBSCRIBE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscribe<'a> {
+    /// What SUBACK will name.
+    pub packet_id: u16,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    filters: &'a [u8],
+}
+
+/// One filter of a SUBSCRIBE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filter<'a> {
+    /// The topic filter.
+    pub topic: &'a str,
+    /// QoS in the lowest two bits; in MQTT 5 also no-local, retain-as-published and retain-handling [MQTT5 3.8.3.1].
+    pub options: u8,
+}
+
+impl Filter<'_> {
+    /// The highest QoS the subscriber wants.
+    pub fn qos(&self) -> QoS {
+        QoS::from_bits(self.options & 0b11).expect("BUG: options are checked before they are kept")
+    }
+}
+
+/// UNSUBSCRIBE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsubscribe<'a> {
+    /// What UNSUBACK will name.
+    pub packet_id: u16,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    filters: &'a [u8],
+}
+
+/// SUBACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubAck<'a> {
+    /// The SUBSCRIBE it answers.
+    pub packet_id: u16,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    /// A code per filter, in their order.
+    pub codes: &'a [u8],
+}
+
+/// UNSUBACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsubAck<'a> {
+    /// The UNSUBSCRIBE it answers.
+    pub packet_id: u16,
+    /// MQTT 5 only.
+    pub properties: Properties<'a>,
+    /// MQTT 5 only: a code per filter, in their order.
+    pub codes: &'a [u8],
+}
+
+impl<'a> Subscribe<'a> {
+    /// A SUBSCRIBE of filters laid out by [`Subscribe::layout`].
+    pub const fn new(packet_id: u16, properties: Properties<'a>, layout: &'a [u8]) -> Self {
+        Self { packet_id, properties, filters: layout }
+    }
+
+    /// Lays filters out as the packet carries them.
+    pub fn layout(filters: &[Filter<'_>]) -> Result<Vec<u8>, EncodeError> {
+        let mut out = Vec::new();
+        for filter in filters {
+            writer::binary("a topic filter", filter.topic.as_bytes(), &mut out)?;
+            out.push(filter.options);
+        }
+        Ok(out)
+    }
+
+    /// The filters in their order.
+    pub fn filters(&self) -> impl Iterator<Item = Filter<'a>> + use<'a> {
+        let mut reader = Reader::new(self.filters, 0);
+        std::iter::from_fn(move || {
+            let topic = if reader.is_at_end() { None } else { reader.string().ok() }?;
+            reader.u8().ok().map(|options| Filter { topic, options })
+        })
+    }
+}
+
+impl<'a> Unsubscribe<'a> {
+    /// An UNSUBSCRIBE of filters laid out by [`Unsubscribe::layout`].
+    pub const fn new(packet_id: u16, properties: Properties<'a>, layout: &'a [u8]) -> Self {
+        Self { packet_id, properties, filters: layout }
+    }
+
+    /// Lays filters out as the packet carries them.
+    pub fn layout(filters: &[&str]) -> Result<Vec<u8>, EncodeError> {
+        let mut out = Vec::new();
+        for filter in filters {
+            writer::binary("a topic filter", filter.as_bytes(), &mut out)?;
+        }
+        Ok(out)
+    }
+
+    /// The filters in their order.
+    pub fn filters(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut reader = Reader::new(self.filters, 0);
+        std::iter::from_fn(move || if reader.is_at_end() { None } else { reader.string().ok() })
+    }
+}
+
+pub(super) fn decode_subscribe<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Subscribe<'a>, DecodeError> {
+    let packet_id = body.packet_id()?;
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::Subscribe))? } else { Properties::NONE };
+    let mut check = body.clone();
+    if check.is_at_end() {
+        return Err(DecodeError::protocol("a SUBSCRIBE without filters [MQTT-3.8.3-2]").at(check.offset()));
+    }
+    while !check.is_at_end() {
+        let topic = read_filter(&mut check)?;
+        let offset = check.offset();
+        let options = check.u8()?;
+        check_options(options, topic, v5).map_err(|error| error.at(offset))?;
+    }
+    Ok(Subscribe { packet_id, properties, filters: body.rest() })
+}
+
+fn check_options(options: u8, topic: &str, v5: bool) -> Result<(), DecodeError> {
+    let reserved = if v5 { 0b1100_0000 } else { 0b1111_1100 };
+    if options & reserved != 0 {
+        return Err(DecodeError::malformed("reserved subscription options are set [MQTT-3.8.3-5]"));
+    }
+    if options & 0b11 == 3 {
+        return Err(DecodeError::malformed("a filter's QoS is 3 [MQTT-3-8.3-4 of 3.1.1]"));
+    }
+    if options & 0b0011_0000 == 0b0011_0000 {
+        return Err(DecodeError::protocol("retain handling is 3 [MQTT5 3.8.3.1]"));
+    }
+    if v5 && options & 0b100 != 0 && topic.starts_with("$share/") {
+        return Err(DecodeError::protocol("no-local on a shared subscription [MQTT-3.8.3-4]"));
+    }
+    Ok(())
+}
+
+fn read_filter<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
+    let offset = reader.offset();
+    let filter = reader.string()?;
+    if is_valid_filter(filter) {
+        return Ok(filter);
+    }
+    let cause = "a topic filter is empty or has a misplaced wildcard [MQTT-4.7.1-1], [MQTT-4.7.3-1]";
+    Err(DecodeError::new(ReasonCode::TOPIC_FILTER_INVALID, cause).at(offset))
+}
+
+pub(super) fn decode_unsubscribe<'a>(
+    body: &mut Reader<'a>,
+    v5: bool,
+) -> Result<Unsubscribe<'a>, DecodeError> {
+    let packet_id = body.packet_id()?;
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::Unsubscribe))? } else { Properties::NONE };
+    let mut check = body.clone();
+    if check.is_at_end() {
+        return Err(
+            DecodeError::protocol("an UNSUBSCRIBE without filters [MQTT-3.10.3-2]").at(check.offset())
+        );
+    }
+    while !check.is_at_end() {
+        read_filter(&mut check)?;
+    }
+    Ok(Unsubscribe { packet_id, properties, filters: body.rest() })
+}
+
+pub(super) fn decode_suback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<SubAck<'a>, DecodeError> {
+    let packet_id = body.packet_id()?;
+    let properties =
+        if v5 { Properties::read(body, place_of(PacketType::SubAck))? } else { Properties::NONE };
+    let offset = body.offset();
+    let codes = body.rest();
+    let allowed = |code: &u8| match v5 {
+        true => matches!(code, 0..=2 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91 | 0x97 | 0x9E | 0xA1 | 0xA2),
+        false => matches!(code, 0..=2 | 0x80),
+    };
+    check_codes(codes, allowed).map_err(|error| error.at(offset))?;
+    Ok(SubAck { packet_id, properties, codes })
+}
+
+pub(super) fn decode_unsuback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<UnsubAck<'a>, DecodeError> {
+    let packet_id = body.packet_id()?;
+    if !v5 {
+        return Ok(UnsubAck { packet_id, properties: Properties::NONE, codes: &[] });
+    }
+    let properties = Properties::read(body, place_of(PacketType::UnsubAck))?;
+    let offset = body.offset();
+    let codes = body.rest();
+    let allowed = |code: &u8| matches!(code, 0x00 | 0x11 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91);
+    check_codes(codes, allowed).map_err(|error| error.at(offset))?;
+    Ok(UnsubAck { packet_id, properties, codes })
+}
+
+fn check_codes(codes: &[u8], allowed: impl Fn(&u8) -> bool) -> Result<(), DecodeError> {
+    if codes.is_empty() {
+        return Err(DecodeError::protocol("an ack of subscriptions without codes [MQTT-3.8.4-6]"));
+    }
+    if codes.iter().all(allowed) {
+        Ok(())
+    } else {
+        Err(DecodeError::protocol("the code does not belong to this ack [MQTT-3.9.3-2]"))
+    }
+}
+
+pub(super) fn encode_subscribe(
+    packet: &Subscribe<'_>,
+    v5: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    encode_list(PacketType::Subscribe, packet.packet_id, packet.properties, packet.filters, v5, out)
+}
+
+pub(super) fn encode_unsubscribe(
+    packet: &Unsubscribe<'_>,
+    v5: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    encode_list(PacketType::Unsubscribe, packet.packet_id, packet.properties, packet.filters, v5, out)
+}
+
+pub(super) fn encode_suback(packet: &SubAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    encode_list(PacketType::SubAck, packet.packet_id, packet.properties, packet.codes, v5, out)
+}
+
+pub(super) fn encode_unsuback(packet: &UnsubAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let codes = if v5 { packet.codes } else { &[] };
+    encode_list(PacketType::UnsubAck, packet.packet_id, packet.properties, codes, v5, out)
+}
+
+fn encode_list(
+    packet_type: PacketType,
+    packet_id: u16,
+    properties: Properties<'_>,
+    list: &[u8],
+    v5: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    writer::packet(packet_type.first_byte(), out, |out| {
+        writer::packet_id(packet_id, out)?;
+        if v5 {
+            properties.write(out);
+        }
+        out.extend_from_slice(list);
+        Ok(())
+    })
+}

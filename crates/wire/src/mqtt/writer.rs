@@ -1,0 +1,76 @@
+//! Appending fields of a packet to a buffer.
+
+use super::error::EncodeError;
+use super::limits;
+
+type Result<T> = std::result::Result<T, EncodeError>;
+
+pub(super) fn variable_int(mut value: u32, out: &mut Vec<u8>) {
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+pub(super) const fn variable_int_len(value: usize) -> usize {
+    match value {
+        0..=127 => 1,
+        128..=16_383 => 2,
+        16_384..=2_097_151 => 3,
+        _ => 4,
+    }
+}
+
+pub(super) fn binary(what: &'static str, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let len =
+        u16::try_from(bytes.len()).map_err(|_| EncodeError::StringTooLong { what, bytes: bytes.len() })?;
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+pub(super) fn packet_id(id: u16, out: &mut Vec<u8>) -> Result<()> {
+    if id == 0 {
+        return Err(EncodeError::ZeroPacketId);
+    }
+    out.extend_from_slice(&id.to_be_bytes());
+    Ok(())
+}
+
+/// Writes a fixed header and the body that `body` appends. On an error `out` is as it was.
+pub(super) fn packet(
+    first_byte: u8,
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let start = out.len();
+    // Most packets are short: room for one length byte, moved up when the body turns out longer.
+    out.extend_from_slice(&[first_byte, 0]);
+    if let Err(error) = body(out) {
+        out.truncate(start);
+        return Err(error);
+    }
+    let remaining = out.len() - start - 2;
+    if remaining > limits::REMAINING_LENGTH_MAX {
+        out.truncate(start);
+        return Err(EncodeError::PacketTooLong { bytes: remaining });
+    }
+    let extra = variable_int_len(remaining) - 1;
+    if extra > 0 {
+        let body_start = start + 2;
+        out.extend_from_slice(&[0; 3][..extra]);
+        out.copy_within(body_start..body_start + remaining, body_start + extra);
+    }
+    let mut value = remaining;
+    for index in 0..=extra {
+        let more = if index < extra { 0x80 } else { 0 };
+        out[start + 1 + index] = (value & 0x7f) as u8 | more;
+        value >>= 7;
+    }
+    Ok(())
+}
