@@ -5,7 +5,9 @@
 //! counts from the intended send time.
 
 mod error;
+pub mod generator;
 mod limits;
+pub mod payload;
 pub mod process;
 pub mod recorder;
 pub mod schedule;
