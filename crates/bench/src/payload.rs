@@ -1,0 +1,192 @@
+//! The telemetry payload: a JSON template of fixed width whose digits are overwritten in place, so that a message
+//! costs a copy and some digits, not a formatter. Every value follows from (device, sequence), so what is read back
+//! can be checked without remembering it.
+
+/// Added to the sequence number so that its width never changes.
+pub const SEQUENCE_BASE: u64 = 1_000_000_000;
+/// The key that is in every payload, whatever its size.
+pub const SEQUENCE_KEY: &str = "seq";
+/// The smallest payload: timestamp and sequence number.
+pub const PAYLOAD_BYTES_MIN: usize = SMALLEST.len();
+/// The largest payload a load run offers.
+pub const PAYLOAD_BYTES_MAX: usize = 60_000;
+
+const SMALLEST: &str = r#"{"ts":0000000000000,"values":{"seq":0000000000}}"#;
+const SPEED: &str = r#","speed_kmh":000.0"#;
+const COOLANT: &str = r#","coolant":00.00"#;
+const RPM: &str = r#","engine_rpm":0000"#;
+const NOTE_FRAME: &str = r#","note":"""#;
+
+/// What one message says, besides its timestamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Values {
+    /// `speed_kmh` in tenths of km/h, 100.0 to 199.9.
+    pub speed_tenths: u64,
+    /// `coolant` in hundredths of a degree, 50.00 to 99.99.
+    pub coolant_hundredths: u64,
+    /// `engine_rpm`, 1000 to 8999.
+    pub rpm: u64,
+}
+
+impl Values {
+    /// The values of a device's n-th message.
+    pub fn of(device: u32, sequence: u64) -> Self {
+        let mixed = mix(u64::from(device) << 40 ^ sequence);
+        Self {
+            speed_tenths: 1_000 + mixed % 1_000,
+            coolant_hundredths: 5_000 + (mixed >> 16) % 5_000,
+            rpm: 1_000 + (mixed >> 32) % 8_000,
+        }
+    }
+}
+
+/// A payload of a fixed size with the places of its digits.
+#[derive(Debug, Clone)]
+pub struct Template {
+    bytes: Vec<u8>,
+    ts: usize,
+    sequence: usize,
+    speed: Option<usize>,
+    coolant: Option<usize>,
+    rpm: Option<usize>,
+}
+
+impl Template {
+    /// A payload of exactly `bytes` bytes: keys are added while they fit, the rest is filled with the text key
+    /// `note`, or with blanks where even that does not fit.
+    pub fn new(bytes: usize) -> Self {
+        let mut text = String::from(&SMALLEST[..SMALLEST.len() - 2]);
+        let speed = push_number(&mut text, SPEED, bytes);
+        let coolant = push_number(&mut text, COOLANT, bytes);
+        let rpm = push_number(&mut text, RPM, bytes);
+        if fits(&text, NOTE_FRAME, bytes) {
+            let filler = bytes - text.len() - NOTE_FRAME.len() - 2;
+            text.push_str(NOTE_FRAME.trim_end_matches('"'));
+            text.push('"');
+            text.extend(('a'..='z').cycle().take(filler));
+            text.push('"');
+        }
+        text.push_str(&" ".repeat(bytes.saturating_sub(text.len() + 2)));
+        text.push_str("}}");
+        let place = |key: &str| text.find(key).expect("BUG: the smallest template has it") + key.len();
+        Self {
+            ts: place("\"ts\":"),
+            sequence: place("\"seq\":"),
+            speed,
+            coolant,
+            rpm,
+            bytes: text.into_bytes(),
+        }
+    }
+
+    /// Keys of the payload, without `ts`.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let optional = [(self.speed, "speed_kmh"), (self.coolant, "coolant"), (self.rpm, "engine_rpm")];
+        let mut keys = vec![SEQUENCE_KEY];
+        keys.extend(optional.into_iter().filter_map(|(place, key)| place.map(|_| key)));
+        keys
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The unpatched bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Overwrites the digits in `payload`, a copy of [`Self::bytes`].
+    pub(crate) fn patch(&self, payload: &mut [u8], ts_ms: u64, device: u32, sequence: u64) {
+        let values = Values::of(device, sequence);
+        digits(&mut payload[self.ts..self.ts + 13], ts_ms);
+        digits(&mut payload[self.sequence..self.sequence + 10], SEQUENCE_BASE + sequence);
+        if let Some(at) = self.speed {
+            digits(&mut payload[at..at + 3], values.speed_tenths / 10);
+            digits(&mut payload[at + 4..at + 5], values.speed_tenths % 10);
+        }
+        if let Some(at) = self.coolant {
+            digits(&mut payload[at..at + 2], values.coolant_hundredths / 100);
+            digits(&mut payload[at + 3..at + 5], values.coolant_hundredths % 100);
+        }
+        if let Some(at) = self.rpm {
+            digits(&mut payload[at..at + 4], values.rpm);
+        }
+    }
+}
+
+fn fits(text: &str, piece: &str, bytes: usize) -> bool {
+    text.len() + piece.len() + 2 <= bytes
+}
+
+/// Appends `,"key":digits` if it fits and returns where its digits begin.
+fn push_number(text: &mut String, piece: &str, bytes: usize) -> Option<usize> {
+    if !fits(text, piece, bytes) {
+        return None;
+    }
+    let digits_at = text.len() + piece.find(':').expect("BUG: every piece has a value") + 1;
+    text.push_str(piece);
+    Some(digits_at)
+}
+
+fn digits(place: &mut [u8], mut value: u64) {
+    for byte in place.iter_mut().rev() {
+        *byte = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+/// The finalizer of MurmurHash3: spreads neighbouring numbers over all bits.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    bits ^ (bits >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(bytes: usize, ts_ms: u64, device: u32, sequence: u64) -> serde_json::Value {
+        let template = Template::new(bytes);
+        assert_eq!(template.len(), bytes, "{:?}", String::from_utf8_lossy(template.bytes()));
+        let mut payload = template.bytes().to_vec();
+        template.patch(&mut payload, ts_ms, device, sequence);
+        serde_json::from_slice(&payload)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&payload)))
+    }
+
+    #[test]
+    fn the_digits_are_the_values() {
+        let json = patched(100, 1_790_000_000_123, 17, 42);
+        let values = Values::of(17, 42);
+        assert_eq!(json["ts"], 1_790_000_000_123_u64);
+        assert_eq!(json["values"]["seq"], SEQUENCE_BASE + 42);
+        assert_eq!(json["values"]["speed_kmh"], values.speed_tenths as f64 / 10.0);
+        assert_eq!(json["values"]["coolant"], values.coolant_hundredths as f64 / 100.0);
+        assert_eq!(json["values"]["engine_rpm"], values.rpm);
+    }
+
+    #[test]
+    fn every_size_is_json_of_that_size() {
+        for bytes in PAYLOAD_BYTES_MIN..400 {
+            let json = patched(bytes, 1_790_000_000_000, 3, 999_999);
+            assert_eq!(json["values"]["seq"], SEQUENCE_BASE + 999_999);
+            assert_eq!(json["values"].as_object().unwrap().len(), {
+                let keys = Template::new(bytes).keys().len();
+                keys + usize::from(json["values"].get("note").is_some())
+            });
+        }
+    }
+
+    #[test]
+    fn values_stay_in_their_width_for_every_message() {
+        for n in 0..200_000_u64 {
+            let v = Values::of((n % 20_000) as u32, n);
+            assert!((1_000..2_000).contains(&v.speed_tenths));
+            assert!((5_000..10_000).contains(&v.coolant_hundredths));
+            assert!((1_000..9_000).contains(&v.rpm));
+        }
+    }
+}
