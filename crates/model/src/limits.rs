@@ -36,6 +36,21 @@ pub const LATEST_SERIES_MAX: usize = 1_000_000;
 pub const READ_ROWS_DEFAULT: usize = 100;
 /// Rows one read request may return at most.
 pub const READ_ROWS_MAX: usize = 1_000_000;
+/// Longest access token of a device in bytes.
+pub const ACCESS_TOKEN_BYTES_MAX: usize = 255;
+/// Most devices that one bulk request creates; they are one transaction and one answer.
+pub const BULK_DEVICES_MAX: usize = 1_000_000;
+/// Most devices on one page of a listing.
+pub const PAGE_DEVICES_MAX: usize = 100_000;
+/// Longest login name of a user in bytes.
+pub const LOGIN_BYTES_MAX: usize = 255;
+/// Shortest password in characters.
+pub const PASSWORD_CHARS_MIN: usize = 8;
+/// Longest password in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
+/// Password checks that wait for their turn. One runs at a time, because each takes 19 MiB and tens of milliseconds of a core
+/// that devices need too.
+pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
 const _: () =
     assert!(MEMTABLE_FLUSH_BYTES * 2 <= MEMTABLE_BYTES_MAX, "a flush needs room to overlap with ingest");

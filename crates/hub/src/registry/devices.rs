@@ -1,0 +1,235 @@
+//! Devices and their access tokens.
+
+use std::sync::Arc;
+
+use model::Timestamp;
+use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX, PAGE_DEVICES_MAX};
+use model::name::check_tag_value;
+use uuid::Uuid;
+
+use super::index::Index;
+use super::{BulkDevices, DEFAULT_NAME, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::{Registry, RegistryError, file, random};
+
+impl Registry {
+    /// The device with that access token. From memory: one hash lookup under a read lock.
+    pub fn device_by_token(&self, token: &str) -> Option<Arc<Device>> {
+        self.index.read().device_by_token(token).cloned()
+    }
+
+    /// The device with that id.
+    pub fn device_by_id(&self, id: Uuid) -> Option<Arc<Device>> {
+        self.index.read().device(id).map(|(device, _)| Arc::clone(device))
+    }
+
+    /// The device of that name.
+    pub fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<Arc<Device>> {
+        self.index.read().device_by_name(tenant, name).cloned()
+    }
+
+    /// How many devices there are, of all tenants.
+    pub fn device_count(&self) -> usize {
+        self.index.read().device_count()
+    }
+
+    /// A page of a tenant's devices, sorted by name (by code points).
+    pub fn devices_page(
+        &self,
+        tenant: Uuid,
+        request: PageRequest<'_>,
+    ) -> Result<Page<Arc<Device>>, RegistryError> {
+        if request.page_size == 0 {
+            let reason = format!("is 0; ask for 1 to {PAGE_DEVICES_MAX} devices");
+            return Err(RegistryError::Invalid { what: "page size", reason });
+        }
+        over_limit("page size", request.page_size, PAGE_DEVICES_MAX)?;
+        Ok(self.index.read().devices_page(tenant, request))
+    }
+
+    /// The access token of a device.
+    pub fn credentials_of(&self, device: Uuid) -> Option<Arc<str>> {
+        self.index.read().device(device).map(|(_, token)| Arc::clone(token))
+    }
+
+    /// Adds a device. Waits for the disk: when this returns, the device survives a power cut.
+    pub fn add_device(&self, tenant: Uuid, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
+        let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
+        let request = Request { tenant, profile: new.profile, existing_ok: false };
+        let mut added = self.provision(request, std::iter::once(wanted))?;
+        Ok(added.pop().expect("BUG: one device in, one device out"))
+    }
+
+    /// Adds many devices in one transaction: all or none. Waits for the disk.
+    pub fn add_devices(
+        &self,
+        tenant: Uuid,
+        bulk: BulkDevices<'_>,
+    ) -> Result<Vec<Provisioned>, RegistryError> {
+        over_limit("number of devices", bulk.count, BULK_DEVICES_MAX)?;
+        let end = bulk.start_index.checked_add(bulk.count as u64).ok_or_else(|| {
+            let reason = format!("{} leaves no room for {} numbers", bulk.start_index, bulk.count);
+            RegistryError::Invalid { what: "start index", reason }
+        })?;
+        let wanted = (bulk.start_index..end).map(|n| Wanted {
+            name: format!("{}{n}", bulk.prefix),
+            token: bulk.token_prefix.map(|prefix| format!("{prefix}{n}")),
+        });
+        let request = Request { tenant, profile: bulk.profile, existing_ok: bulk.existing_ok };
+        self.provision(request, wanted)
+    }
+
+    /// Gives a device another access token, a random one if `token` is `None`. The old one is refused from now on.
+    /// Waits for the disk.
+    pub fn set_token(&self, device: Uuid, token: Option<&str>) -> Result<Arc<str>, RegistryError> {
+        let token: Arc<str> = token.map_or_else(random::token, str::to_owned).into();
+        check_token(&token)?;
+        let mut writer = self.writer.lock();
+        let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
+        check_token_is_free(&self.index.read(), &token, &device.name, Some(device.id))?;
+        self.commit(&mut writer, "replace an access token", |transaction| {
+            let sql = "UPDATE access_token SET token = ?2 WHERE device = ?1";
+            transaction.execute(sql, (device.id, &*token))?;
+            Ok(())
+        })?;
+        self.index.write().put_device(device, Arc::clone(&token));
+        self.forget_cached();
+        Ok(token)
+    }
+
+    /// Deletes a device and its credentials. What it reported stays in the store. Waits for the disk.
+    pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
+        self.commit(&mut writer, "delete a device", |transaction| {
+            // Its token goes with it, by the foreign key.
+            transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
+            Ok(())
+        })?;
+        self.index.write().remove_device(device.id);
+        self.forget_cached();
+        Ok(device)
+    }
+
+    fn provision(
+        &self,
+        request: Request<'_>,
+        wanted: impl Iterator<Item = Wanted>,
+    ) -> Result<Vec<Provisioned>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let devices = self.plan(request, wanted)?;
+        if devices.iter().any(|new| new.created) {
+            self.commit(&mut writer, "add devices", |transaction| insert(transaction, &devices))?;
+            self.index.write().put_devices(&devices);
+        }
+        Ok(devices)
+    }
+
+    /// What is to be created and what is there already; or why the request is refused.
+    fn plan(
+        &self,
+        request: Request<'_>,
+        wanted: impl Iterator<Item = Wanted>,
+    ) -> Result<Vec<Provisioned>, RegistryError> {
+        self.check_tenant(request.tenant)?;
+        let profile_name = request.profile.unwrap_or(DEFAULT_NAME);
+        let profile = self.profile(request.tenant, profile_name);
+        let profile = profile.ok_or_else(|| RegistryError::unknown("profile", profile_name))?;
+        let now = Timestamp::from_millis(crate::clock::system_now().millis()).unwrap_or_default();
+        let index = self.index.read();
+        wanted.map(|wanted| wanted.plan(&index, &request, &profile, now)).collect()
+    }
+}
+
+/// What all devices of a request have in common.
+struct Request<'a> {
+    tenant: Uuid,
+    profile: Option<&'a str>,
+    existing_ok: bool,
+}
+
+struct Wanted {
+    name: String,
+    token: Option<String>,
+}
+
+impl Wanted {
+    fn plan(
+        self,
+        index: &Index,
+        request: &Request<'_>,
+        profile: &Arc<Profile>,
+        now: Timestamp,
+    ) -> Result<Provisioned, RegistryError> {
+        check_tag_value(&self.name)?;
+        if let Some(device) = index.device_by_name(request.tenant, &self.name) {
+            return self.keep(index, request, device);
+        }
+        let token: Arc<str> = self.token.unwrap_or_else(random::token).into();
+        check_token(&token)?;
+        check_token_is_free(index, &token, &self.name, None)?;
+        let profile = Arc::clone(profile);
+        let (id, tenant) = (file::new_id(), request.tenant);
+        let device = Arc::new(Device { id, tenant, name: self.name, profile, created_at: now });
+        Ok(Provisioned { device, token, created: true })
+    }
+
+    fn keep(
+        self,
+        index: &Index,
+        request: &Request<'_>,
+        device: &Arc<Device>,
+    ) -> Result<Provisioned, RegistryError> {
+        let same_profile = request.profile.is_none_or(|profile| profile == device.profile.name);
+        match index.device(device.id) {
+            Some((device, token))
+                if request.existing_ok
+                    && same_profile
+                    && self.token.is_none_or(|wanted| *wanted == **token) =>
+            {
+                Ok(Provisioned { device: Arc::clone(device), token: Arc::clone(token), created: false })
+            }
+            _ => Err(RegistryError::exists("device", self.name)),
+        }
+    }
+}
+
+fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO device (id, tenant, name, profile, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut add_device = transaction.prepare(sql)?;
+    let mut add_token = transaction.prepare("INSERT INTO access_token (device, token) VALUES (?1, ?2)")?;
+    for Provisioned { device, token, .. } in devices.iter().filter(|new| new.created) {
+        let created_at = device.created_at.millis();
+        add_device.execute((device.id, device.tenant, &device.name, device.profile.id, created_at))?;
+        add_token.execute((device.id, &**token))?;
+    }
+    Ok(())
+}
+
+/// Tokens travel as MQTT user names and as path segments of URLs: visible ASCII.
+fn check_token(token: &str) -> Result<(), RegistryError> {
+    over_limit("access token's length in bytes", token.len(), ACCESS_TOKEN_BYTES_MAX)?;
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let reason = "must be 1 or more visible ASCII characters without blanks".into();
+        return Err(RegistryError::Invalid { what: "access token", reason });
+    }
+    Ok(())
+}
+
+fn check_token_is_free(
+    index: &Index,
+    token: &str,
+    wanted_by: &str,
+    device: Option<Uuid>,
+) -> Result<(), RegistryError> {
+    match index.device_by_token(token) {
+        Some(holder) if Some(holder.id) != device => {
+            let held_by = holder.name.clone();
+            Err(RegistryError::TokenTaken { wanted_by: wanted_by.into(), held_by })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn over_limit(what: &'static str, actual: usize, limit: usize) -> Result<(), RegistryError> {
+    if actual > limit { Err(RegistryError::OverLimit { what, actual, limit }) } else { Ok(()) }
+}

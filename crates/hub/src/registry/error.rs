@@ -1,0 +1,184 @@
+//! Why the registry could not do what was asked, and whose turn it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::NameError;
+use rusqlite::ErrorCode;
+use store::Blame;
+
+/// An error of the registry. Text is for people; code asks [`RegistryError::blame`].
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// A name breaks the rules.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A value that is no name breaks the rules.
+    #[error("the {what} {reason}")]
+    Invalid {
+        /// What was given, such as "access token".
+        what: &'static str,
+        /// What is wrong with it and what is right.
+        reason: String,
+    },
+    /// The request is larger than a limit allows.
+    #[error("the {what} is {actual}, the limit is {limit}")]
+    OverLimit {
+        /// What was counted.
+        what: &'static str,
+        /// What it counted to.
+        actual: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The name is taken.
+    #[error("the {what} {name:?} exists already; choose another name or delete it first")]
+    Exists {
+        /// Which kind of thing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Another device has the access token. The token itself is not told.
+    #[error(
+        "the access token for {wanted_by:?} is that of the device {held_by:?}; every device needs its own"
+    )]
+    TokenTaken {
+        /// The device that was to get it.
+        wanted_by: String,
+        /// The device that has it.
+        held_by: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} {name:?}; check the spelling or create it first")]
+    Unknown {
+        /// Which kind of thing.
+        what: &'static str,
+        /// Its name or id.
+        name: String,
+    },
+    /// Too many password checks wait already.
+    #[error("{waiting} logins wait for their turn, which is the limit; try again in a second")]
+    LoginsBusy {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// Another process has the file.
+    #[error("{} is in use by another process; stop it, or ask the running server instead", .path.display())]
+    InUse {
+        /// The registry's file.
+        path: PathBuf,
+    },
+    /// The file was written by a newer release.
+    #[error(
+        "{} has format version {found}, this release knows versions up to {known}; use the newer release",
+        .path.display()
+    )]
+    TooNew {
+        /// The registry's file.
+        path: PathBuf,
+        /// Its version.
+        found: i32,
+        /// The newest version this release reads.
+        known: i32,
+    },
+    /// The file is a database, but not a registry, or it lacks what every registry holds.
+    #[error("{} is not a registry: {reason}; restore it from a backup", .path.display())]
+    NotARegistry {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        reason: String,
+    },
+    /// SQLite refused.
+    #[error("cannot {what} in {}: {source}", .path.display())]
+    Sqlite {
+        /// What was tried.
+        what: &'static str,
+        /// In which file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The operating system refused.
+    #[error("cannot {verb} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl RegistryError {
+    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Name(_)
+            | Self::Invalid { .. }
+            | Self::OverLimit { .. }
+            | Self::Exists { .. }
+            | Self::TokenTaken { .. }
+            | Self::Unknown { .. } => Blame::Caller,
+            Self::LoginsBusy { .. } => Blame::Busy,
+            Self::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                Blame::Busy
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Blame::Busy,
+            Self::InUse { .. }
+            | Self::TooNew { .. }
+            | Self::NotARegistry { .. }
+            | Self::Sqlite { .. }
+            | Self::Io { .. } => Blame::Operator,
+        }
+    }
+
+    /// Wraps an I/O error with what was tried on which file.
+    pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { verb, path: path.into(), source }
+    }
+
+    /// Wraps an error of SQLite with what was tried in which file.
+    pub(crate) fn sqlite(what: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> Self {
+        move |source| match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::InUse { path: path.into() },
+            _ => Self::Sqlite { what, path: path.into(), source },
+        }
+    }
+
+    pub(crate) fn unknown(what: &'static str, name: impl ToString) -> Self {
+        Self::Unknown { what, name: name.to_string() }
+    }
+
+    pub(crate) fn exists(what: &'static str, name: impl Into<String>) -> Self {
+        Self::Exists { what, name: name.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_nobodys_fault_and_a_broken_one_the_operators() {
+        let sqlite = |code| {
+            let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            RegistryError::sqlite("add a device", Path::new("/x/registry.db"))(source)
+        };
+        assert_eq!(sqlite(rusqlite::ffi::SQLITE_FULL).blame(), Blame::Busy);
+        assert_eq!(sqlite(rusqlite::ffi::SQLITE_IOERR).blame(), Blame::Operator);
+        let busy = sqlite(rusqlite::ffi::SQLITE_BUSY);
+        assert!(matches!(busy, RegistryError::InUse { .. }), "{busy}");
+        assert_eq!(RegistryError::unknown("device", "a").blame(), Blame::Caller);
+    }
+
+    #[test]
+    fn messages_say_what_to_do() {
+        let exists = RegistryError::exists("device", "dev-1").to_string();
+        assert_eq!(exists, "the device \"dev-1\" exists already; choose another name or delete it first");
+    }
+}

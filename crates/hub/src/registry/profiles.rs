@@ -1,0 +1,90 @@
+//! Profiles: where the rows of a type of devices go and what their acks promise.
+
+use std::sync::Arc;
+
+use model::name::{check_table, check_tag_value};
+use store::Durability;
+use uuid::Uuid;
+
+use super::{Profile, Registry, RegistryError, file};
+use crate::ingest::DEAD_LETTER_TABLE;
+
+impl Registry {
+    /// The profiles of a tenant, sorted by name.
+    pub fn profiles(&self, tenant: Uuid) -> Vec<Arc<Profile>> {
+        let index = self.index.read();
+        index.profiles.values().filter(|profile| profile.tenant == tenant).cloned().collect()
+    }
+
+    /// The profile of that name.
+    pub fn profile(&self, tenant: Uuid, name: &str) -> Option<Arc<Profile>> {
+        self.index.read().profile(tenant, name).cloned()
+    }
+
+    /// Adds a profile. Waits for the disk.
+    pub fn add_profile(
+        &self,
+        tenant: Uuid,
+        name: &str,
+        table: &str,
+        durability: Durability,
+    ) -> Result<Arc<Profile>, RegistryError> {
+        check_tag_value(name)?;
+        check_profile_table(table)?;
+        let mut writer = self.writer.lock();
+        self.check_tenant(tenant)?;
+        if self.profile(tenant, name).is_some() {
+            return Err(RegistryError::exists("profile", name));
+        }
+        let (name, table) = (name.to_owned(), table.to_owned());
+        let profile = Arc::new(Profile { id: file::new_id(), tenant, name, table, durability });
+        self.commit(&mut writer, "add a profile", |transaction| {
+            let sql =
+                "INSERT INTO profile (id, tenant, name, data_table, durability) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let durability = durability.name();
+            transaction.execute(sql, (profile.id, tenant, &profile.name, &profile.table, durability))?;
+            Ok(())
+        })?;
+        self.index.write().put_profile(Arc::clone(&profile));
+        Ok(profile)
+    }
+
+    /// Changes a profile, for all its devices at once. Rows already written stay in the table they are in. Waits for
+    /// the disk.
+    pub fn set_profile(
+        &self,
+        tenant: Uuid,
+        name: &str,
+        table: &str,
+        durability: Durability,
+    ) -> Result<Arc<Profile>, RegistryError> {
+        check_profile_table(table)?;
+        let mut writer = self.writer.lock();
+        let old = self.profile(tenant, name).ok_or_else(|| RegistryError::unknown("profile", name))?;
+        let profile = Arc::new(Profile { table: table.to_owned(), durability, ..Profile::clone(&old) });
+        self.commit(&mut writer, "change a profile", |transaction| {
+            let sql = "UPDATE profile SET data_table = ?2, durability = ?3 WHERE id = ?1";
+            transaction.execute(sql, (profile.id, table, durability.name()))?;
+            Ok(())
+        })?;
+        self.index.write().put_profile(Arc::clone(&profile));
+        self.forget_cached();
+        Ok(profile)
+    }
+
+    pub(super) fn check_tenant(&self, tenant: Uuid) -> Result<(), RegistryError> {
+        match self.index.read().tenants.iter().any(|known| known.id == tenant) {
+            true => Ok(()),
+            false => Err(RegistryError::unknown("tenant", tenant)),
+        }
+    }
+}
+
+fn check_profile_table(table: &str) -> Result<(), RegistryError> {
+    check_table(table)?;
+    if table == DEAD_LETTER_TABLE {
+        let reason = format!("{table:?} keeps refused messages; choose another table");
+        return Err(RegistryError::Invalid { what: "table", reason });
+    }
+    Ok(())
+}

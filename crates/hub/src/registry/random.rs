@@ -1,0 +1,59 @@
+//! Secrets from the operating system's random source.
+
+/// What access tokens and passwords are made of. No characters that need quoting anywhere.
+const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Length of a generated access token; ThingsBoard's, 119 bits.
+const TOKEN_CHARS: usize = 20;
+
+/// Length of a generated password, 142 bits.
+const PASSWORD_CHARS: usize = 24;
+
+/// An access token that nobody guesses.
+pub(super) fn token() -> String {
+    alphanumeric(TOKEN_CHARS)
+}
+
+/// A password that nobody guesses.
+pub(super) fn password() -> String {
+    alphanumeric(PASSWORD_CHARS)
+}
+
+/// Random bytes.
+pub(super) fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("BUG: the random source of a booted system does not fail");
+    bytes
+}
+
+fn alphanumeric(length: usize) -> String {
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let letters = bytes::<64>().into_iter().filter_map(letter);
+        text.extend(letters.take(length - text.len()));
+    }
+    text
+}
+
+/// A letter for six bits of `byte`; none for the two values beyond the alphabet, so that all are equally likely.
+fn letter(byte: u8) -> Option<char> {
+    ALPHABET.get(usize::from(byte & 63)).map(|&letter| char::from(letter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_have_their_length_and_differ() {
+        assert_eq!((token().len(), password().len()), (20, 24));
+        assert_ne!(token(), token());
+        assert!(token().bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+
+    #[test]
+    fn bytes_beyond_the_alphabet_are_skipped() {
+        assert_eq!((letter(0), letter(61), letter(62), letter(63)), (Some('A'), Some('9'), None, None));
+        assert_eq!(letter(64), Some('A'));
+    }
+}

@@ -1,0 +1,196 @@
+//! Session tokens: JSON Web Tokens as ThingsBoard issues them, so that its REST clients can read them.
+//!
+//! HS256 with the installation's own key (RFC 7519, RFC 7515). The time is always an argument. Whether the user still
+//! exists is not asked here: [`Registry::check_session`](crate::registry::Registry::check_session) does both.
+
+mod hs256;
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use model::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::registry::{Authority, User};
+
+/// How long an access token holds, in seconds; ThingsBoard's default of two and a half hours.
+pub const ACCESS_TOKEN_SECONDS: i64 = 9_000;
+
+/// How long a refresh token holds, in seconds; ThingsBoard's default of a week.
+pub const REFRESH_TOKEN_SECONDS: i64 = 604_800;
+
+/// Who issued the tokens (`iss`).
+const ISSUER: &str = "tachograph";
+
+/// The scope that makes a token a refresh token, which opens nothing but new sessions.
+const REFRESH_SCOPE: &str = "REFRESH_TOKEN";
+
+/// The subject of public sessions.
+const PUBLIC_SUBJECT: &str = "public";
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claims {
+    /// Login of the user.
+    pub sub: String,
+    /// Id of the user; all zeros in a public session.
+    pub user_id: Uuid,
+    /// The tenant whose devices may be seen.
+    pub tenant_id: Uuid,
+    /// Names of [`Authority`] or, in a refresh token, `REFRESH_TOKEN`.
+    pub scopes: Vec<String>,
+    /// Who issued the token.
+    pub iss: String,
+    /// When it was issued, in seconds since the epoch.
+    pub iat: i64,
+    /// When it ends, in seconds since the epoch.
+    pub exp: i64,
+    /// Whether anybody may have this token. It allows reading only, whatever else it says.
+    pub is_public: bool,
+}
+
+impl Claims {
+    /// Whether the session has `authority`.
+    pub fn has(&self, authority: Authority) -> bool {
+        self.scopes.iter().any(|scope| scope == authority.name())
+    }
+
+    /// Whether the session may change things of its tenant.
+    pub fn may_write(&self) -> bool {
+        !self.is_public && (self.has(Authority::TenantAdmin) || self.has(Authority::SysAdmin))
+    }
+
+    /// Whether the token was issued before the second of `time`.
+    pub(crate) fn is_from_before(&self, time: Timestamp) -> bool {
+        self.iat < seconds(time)
+    }
+
+    fn is_refresh(&self) -> bool {
+        self.scopes.iter().any(|scope| scope == REFRESH_SCOPE)
+    }
+}
+
+/// Both tokens of a session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenPair {
+    /// Opens the API for [`ACCESS_TOKEN_SECONDS`].
+    pub token: String,
+    /// Opens a new session within [`REFRESH_TOKEN_SECONDS`].
+    pub refresh_token: String,
+}
+
+impl std::fmt::Debug for TokenPair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenPair").finish_non_exhaustive()
+    }
+}
+
+/// Why a token opens nothing. All of them are answered with 401.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Not a token, or one that another installation signed, or one that was changed.
+    #[error("the session token is not one of this installation; log in again")]
+    Invalid,
+    /// Its time is over.
+    #[error("the session token has expired; log in again or use the refresh token")]
+    Expired,
+    /// A refresh token where an access token is needed, or the other way round.
+    #[error(
+        "this is the wrong one of the session's two tokens: `token` opens the API, `refreshToken` a new session"
+    )]
+    WrongKind,
+    /// The user was removed or has a new password.
+    #[error("the session has ended because its user was changed; log in again")]
+    Ended,
+}
+
+/// Issues and verifies tokens with one key.
+#[derive(Debug)]
+pub struct SessionTokens {
+    signing: EncodingKey,
+    verifying: DecodingKey,
+    validation: Validation,
+}
+
+impl SessionTokens {
+    /// For a secret of 32 random bytes.
+    pub fn new(secret: &[u8]) -> Self {
+        hs256::install();
+        let mut validation = Validation::new(Algorithm::HS256);
+        // The library would look at the wall clock; `decode` below compares with the time it is given.
+        validation.validate_exp = false;
+        validation.set_required_spec_claims(&["iss"]);
+        validation.set_issuer(&[ISSUER]);
+        let (signing, verifying) = (EncodingKey::from_secret(secret), DecodingKey::from_secret(secret));
+        Self { signing, verifying, validation }
+    }
+
+    /// Tokens of a user's session.
+    pub fn issue(&self, user: &User, now: Timestamp) -> TokenPair {
+        // A clock that was set back must not make a fresh session look older than the password it was opened with.
+        let issued_at = now.max(user.password_changed_at);
+        self.pair(now, |scope, exp| Claims {
+            sub: user.login.clone(),
+            user_id: user.id,
+            tenant_id: user.tenant,
+            scopes: vec![scope.unwrap_or(user.authority.name()).into()],
+            iss: ISSUER.into(),
+            iat: seconds(issued_at),
+            exp,
+            is_public: false,
+        })
+    }
+
+    /// Tokens of a session that anybody may have and that reads only.
+    pub fn issue_public(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
+        self.pair(now, |scope, exp| Claims {
+            sub: PUBLIC_SUBJECT.into(),
+            user_id: Uuid::nil(),
+            tenant_id: tenant,
+            scopes: vec![scope.unwrap_or(Authority::CustomerUser.name()).into()],
+            iss: ISSUER.into(),
+            iat: seconds(now),
+            exp,
+            is_public: true,
+        })
+    }
+
+    /// What an access token says, if it is one of ours and holds at `now`.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
+        self.decode(token, now, false)
+    }
+
+    /// What a refresh token says, if it is one of ours and holds at `now`.
+    pub fn verify_refresh(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
+        self.decode(token, now, true)
+    }
+
+    fn pair(&self, now: Timestamp, claims: impl Fn(Option<&'static str>, i64) -> Claims) -> TokenPair {
+        let encode = |scope, lifetime_s| {
+            let claims = claims(scope, seconds(now).saturating_add(lifetime_s));
+            jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signing)
+                .expect("BUG: claims are plain JSON and the key fits the algorithm")
+        };
+        TokenPair {
+            token: encode(None, ACCESS_TOKEN_SECONDS),
+            refresh_token: encode(Some(REFRESH_SCOPE), REFRESH_TOKEN_SECONDS),
+        }
+    }
+
+    fn decode(&self, token: &str, now: Timestamp, refresh: bool) -> Result<Claims, TokenError> {
+        let decoded = jsonwebtoken::decode::<Claims>(token, &self.verifying, &self.validation);
+        // One answer for every defect: the differences help nobody but a forger.
+        let claims = decoded.map_err(|_| TokenError::Invalid)?.claims;
+        if seconds(now) >= claims.exp {
+            return Err(TokenError::Expired);
+        }
+        if claims.is_refresh() == refresh { Ok(claims) } else { Err(TokenError::WrongKind) }
+    }
+}
+
+fn seconds(time: Timestamp) -> i64 {
+    time.micros().div_euclid(1_000_000)
+}
+
+#[cfg(test)]
+mod tests;
