@@ -1,1 +1,130 @@
-//! The application: authenticate, validate, limit, append, fan out; the device registry.
+//! The application: authenticate, validate, limit, append, then fan out.
+//!
+//! Every door calls this crate and nothing below it. It knows devices, rows and durability; it knows no socket, no
+//! packet and no HTTP type.
+
+pub mod clock;
+pub mod history;
+pub mod ingest;
+pub mod live;
+pub mod metrics;
+pub mod registry;
+pub mod session_token;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use model::SeriesId;
+use model::limits::IngestLimits;
+use parking_lot::Mutex;
+use store::{LatestValue, Store, StoreError, StoreStatus};
+
+pub use ingest::{DEAD_LETTER_TABLE, DeadLetter};
+pub use metrics::{Door, Metrics};
+// The doors may not name the storage contract's crate; these words of it are part of the hub's own interface.
+pub use store::{Blame, Durability, Order, Progress, ProgressWatcher, Sequence};
+
+use clock::ReceiptClock;
+use history::{History, HistoryError, HistoryRequest};
+use ingest::FanOut;
+use live::{Live, Subscriber};
+use registry::Registry;
+
+/// What a store can fail with, as the doors see it.
+pub type IngestError = StoreError;
+
+/// The application, shared by all doors.
+pub struct Hub {
+    store: Arc<dyn Store>,
+    registry: Registry,
+    limits: IngestLimits,
+    metrics: Arc<Metrics>,
+    clock: ReceiptClock,
+    live: Arc<Live>,
+    fan_out: Arc<FanOut>,
+    fan_out_thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Starts the application on an open store and registry.
+    pub fn start(
+        store: Arc<dyn Store>,
+        registry: Registry,
+        limits: IngestLimits,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let live = Arc::new(Live::new(Arc::clone(&metrics)));
+        let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
+        store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
+        let thread = {
+            let (fan_out, store) = (Arc::clone(&fan_out), Arc::clone(&store));
+            std::thread::Builder::new()
+                .name("live".into())
+                .spawn(move || fan_out.run(|| store.progress()))
+                .expect("BUG: a thread name without zero bytes and enough memory at start-up")
+        };
+        Arc::new(Self {
+            store,
+            registry,
+            limits,
+            metrics,
+            clock: ReceiptClock::default(),
+            live,
+            fan_out,
+            fan_out_thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Tenants, users, devices.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Bounds on payloads.
+    pub fn limits(&self) -> &IngestLimits {
+        &self.limits
+    }
+
+    /// Counters.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The store's sizes and health.
+    pub fn status(&self) -> StoreStatus {
+        self.store.status()
+    }
+
+    /// A live subscriber that watches nothing yet.
+    pub fn subscriber(&self) -> Subscriber {
+        self.live.subscriber()
+    }
+
+    /// The newest values of a series; all keys when `keys` is `None`. Reads files at worst: call it where blocking
+    /// is allowed.
+    pub fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        self.store.latest(series, keys)
+    }
+
+    /// The history of a series. Reads files: call it where blocking is allowed.
+    pub fn history(&self, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
+        history::read(&*self.store, series, request)
+    }
+
+    /// Makes everything durable that was appended, and stops. Doors must have stopped before.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let closed = self.store.close();
+        self.fan_out.stop();
+        if let Some(thread) = self.fan_out_thread.lock().take() {
+            // A panic there is a bug that was reported on stderr; closing goes on.
+            drop(thread.join());
+        }
+        closed
+    }
+}

@@ -1,0 +1,284 @@
+//! What the platform counts about itself, for Prometheus.
+//!
+//! The hot path touches only atomics and one histogram lock per acknowledged message; names and labels are resolved
+//! once, when [`Metrics`] is made.
+
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use store::{Durability, StoreStatus};
+
+/// A front door, as a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// MQTT 3.1.1 and 5.
+    Mqtt,
+    /// The HTTP device API.
+    Http,
+}
+
+impl Door {
+    /// The label's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mqtt => "mqtt",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// Counters of one door.
+#[derive(Debug, Clone)]
+pub struct DoorMetrics {
+    /// Messages taken, whatever became of them.
+    pub messages: Counter,
+    /// Bytes of their payloads.
+    pub bytes: Counter,
+    /// Open connections.
+    pub connections: Gauge,
+    /// Connections ever opened.
+    pub connections_opened: Counter,
+    /// From the end of reading a message to the ack being handed to the socket.
+    pub ack_latency: Histogram,
+}
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    mqtt: DoorMetrics,
+    http: DoorMetrics,
+    /// Field values appended.
+    pub points: Counter,
+    /// Rows appended.
+    pub rows: Counter,
+    /// Rows appended by durability class.
+    rows_by_class: [Counter; 3],
+    refusals: Family<ReasonLabel, Counter>,
+    sync_latency: Histogram,
+    synced_bytes: Counter,
+    /// Values handed to live subscribers.
+    pub live_values: Counter,
+    /// Values a slow live subscriber did not get because a newer one replaced them.
+    pub live_coalesced: Counter,
+    store: StoreGauges,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DoorLabel {
+    door: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    door: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabel {
+    durability: &'static str,
+}
+
+#[derive(Default)]
+struct StoreGauges {
+    log_pending_bytes: Gauge,
+    log_bytes: Gauge,
+    memtable_bytes: Gauge,
+    series: Gauge,
+    parts: Gauge,
+    part_bytes: Gauge,
+    sealed: Gauge,
+    busy: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// All metrics at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("tacho");
+        let (mqtt, http) = register_doors(&mut registry);
+        let rows_by_class = register_classes(&mut registry);
+        let refusals = Family::default();
+        registry.register("refusals", "Requests refused, by door and reason", refusals.clone());
+        let metrics = Self {
+            mqtt,
+            http,
+            points: Counter::default(),
+            rows: Counter::default(),
+            rows_by_class,
+            refusals,
+            sync_latency: Histogram::new(latency_buckets()),
+            synced_bytes: Counter::default(),
+            live_values: Counter::default(),
+            live_coalesced: Counter::default(),
+            store: StoreGauges::default(),
+            registry: Mutex::new(Registry::default()),
+        };
+        metrics.register_store(&mut registry);
+        *metrics.registry.lock() = registry;
+        metrics
+    }
+
+    /// The counters of one door.
+    pub fn door(&self, door: Door) -> &DoorMetrics {
+        match door {
+            Door::Mqtt => &self.mqtt,
+            Door::Http => &self.http,
+        }
+    }
+
+    /// Counts a refusal under a short, stable reason.
+    pub fn refused(&self, door: Door, reason: &'static str) {
+        self.refusals.get_or_create(&ReasonLabel { door: door.name(), reason }).inc();
+    }
+
+    /// Counts appended rows.
+    pub fn appended(&self, durability: Durability, rows: u64, points: u64) {
+        self.rows.inc_by(rows);
+        self.points.inc_by(points);
+        self.rows_by_class[durability as usize].inc_by(rows);
+    }
+
+    /// Records one sync of the log.
+    pub fn synced(&self, duration: Duration, bytes: u64) {
+        self.sync_latency.observe(duration.as_secs_f64());
+        self.synced_bytes.inc_by(bytes);
+    }
+
+    /// The text that Prometheus scrapes, with the store's sizes as of now.
+    pub fn render(&self, status: &StoreStatus) -> String {
+        self.store.set(status);
+        let mut text = String::new();
+        encode(&mut text, &self.registry.lock()).expect("BUG: writing into a string cannot fail");
+        text
+    }
+
+    fn register_store(&self, registry: &mut Registry) {
+        registry.register("points", "Field values appended", self.points.clone());
+        registry.register("rows", "Rows appended", self.rows.clone());
+        let sync = "Time of one log sync (fdatasync)";
+        registry.register("sync_latency_seconds", sync, self.sync_latency.clone());
+        registry.register("synced_bytes", "Log bytes covered by syncs", self.synced_bytes.clone());
+        registry.register("live_values", "Values handed to live subscribers", self.live_values.clone());
+        let coalesced = "Values a slow live subscriber missed because a newer one replaced them";
+        registry.register("live_coalesced", coalesced, self.live_coalesced.clone());
+        let gauges = &self.store;
+        for (name, help, gauge) in [
+            ("log_pending_bytes", "Log bytes not yet durable", &gauges.log_pending_bytes),
+            ("log_bytes", "Log bytes that a recovery would read", &gauges.log_bytes),
+            ("memtable_bytes", "Bytes of rows in memory that no part holds yet", &gauges.memtable_bytes),
+            ("series", "Series of the store", &gauges.series),
+            ("parts", "Immutable parts", &gauges.parts),
+            ("part_bytes", "Bytes of the parts on disk", &gauges.part_bytes),
+            ("store_sealed", "1 when writes are refused since a write failed", &gauges.sealed),
+            ("store_busy", "1 when writes have to wait", &gauges.busy),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+}
+
+impl StoreGauges {
+    fn set(&self, status: &StoreStatus) {
+        let put = |gauge: &Gauge, value: u64| {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        put(&self.log_pending_bytes, status.log_pending_bytes);
+        put(&self.log_bytes, status.log_bytes);
+        put(&self.memtable_bytes, status.memtable_bytes);
+        put(&self.series, status.series);
+        put(&self.parts, status.parts);
+        put(&self.part_bytes, status.part_bytes);
+        put(&self.sealed, u64::from(status.sealed.is_some()));
+        put(&self.busy, u64::from(status.busy.is_some()));
+    }
+}
+
+fn register_doors(registry: &mut Registry) -> (DoorMetrics, DoorMetrics) {
+    let messages = Family::<DoorLabel, Counter>::default();
+    let bytes = Family::<DoorLabel, Counter>::default();
+    let connections = Family::<DoorLabel, Gauge>::default();
+    let opened = Family::<DoorLabel, Counter>::default();
+    let latency =
+        Family::<DoorLabel, Histogram>::new_with_constructor(|| Histogram::new(latency_buckets()));
+    let door = |door: Door| {
+        let label = DoorLabel { door: door.name() };
+        DoorMetrics {
+            messages: messages.get_or_create_owned(&label),
+            bytes: bytes.get_or_create_owned(&label),
+            connections: connections.get_or_create_owned(&label),
+            connections_opened: opened.get_or_create_owned(&label),
+            ack_latency: latency.get_or_create_owned(&label),
+        }
+    };
+    let doors = (door(Door::Mqtt), door(Door::Http));
+    registry.register("messages", "Messages taken", messages);
+    registry.register("ingest_bytes", "Bytes of message payloads", bytes);
+    registry.register("connections", "Open connections", connections);
+    registry.register("connections_opened", "Connections ever opened", opened);
+    let help = "From the end of reading a message to its ack being handed to the socket";
+    registry.register("ack_latency_seconds", help, latency);
+    doors
+}
+
+fn register_classes(registry: &mut Registry) -> [Counter; 3] {
+    let rows = Family::<ClassLabel, Counter>::default();
+    let counters =
+        Durability::ALL.map(|class| rows.get_or_create_owned(&ClassLabel { durability: class.name() }));
+    registry.register("rows_by_durability", "Rows appended, by what their ack promises", rows);
+    counters
+}
+
+/// 20 us to about 20 s in steps of 1.4, fine enough to interpolate a p99.
+fn latency_buckets() -> impl Iterator<Item = f64> {
+    exponential_buckets(20e-6, 1.4, 42)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_holds_what_was_counted() {
+        let metrics = Metrics::new();
+        metrics.door(Door::Mqtt).messages.inc_by(3);
+        metrics.door(Door::Mqtt).ack_latency.observe(0.001);
+        metrics.refused(Door::Http, "token");
+        metrics.appended(Durability::Fsync, 2, 7);
+        metrics.synced(Duration::from_micros(90), 4096);
+        let status = StoreStatus { memtable_bytes: 42, sealed: Some("disk".into()), ..StoreStatus::default() };
+        let text = metrics.render(&status);
+        for line in [
+            r#"tacho_messages_total{door="mqtt"} 3"#,
+            r#"tacho_messages_total{door="http"} 0"#,
+            r#"tacho_refusals_total{door="http",reason="token"} 1"#,
+            r#"tacho_rows_by_durability_total{durability="fsync"} 2"#,
+            "tacho_points_total 7",
+            "tacho_memtable_bytes 42",
+            "tacho_store_sealed 1",
+            "tacho_sync_latency_seconds_count 1",
+            r#"tacho_ack_latency_seconds_count{door="mqtt"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} is missing in:\n{text}");
+        }
+    }
+}
