@@ -111,7 +111,7 @@ export class Api {
     });
     const path = `/api/plugins/telemetry/DEVICE/${request.deviceId}/values/timeseries?${query}`;
     const answer = await this.json<Record<string, { ts: number; value: unknown }[]>>(path);
-    const points = answer[request.key] ?? [];
+    const points = Object.hasOwn(answer, request.key) ? (answer[request.key] ?? []) : [];
     return points.map(({ ts, value }) => ({ ts, value: parseValue(value) })).reverse();
   }
 

@@ -1,19 +1,21 @@
-// The live chart: one key of one device, the last minutes from the store, then live points appended.
-// Order matters for a seam without gap: the live subscription stands before the history is asked for,
-// and the two are united by time, so that a point in both appears once.
+// The live chart as people see it: choice of key, curve, reading under the cursor, messages.
+// Where its points come from is in live-line.ts.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { ApiError, type Api } from "./api";
+import type { Api } from "./api";
 import { labelOf, sortKeys } from "./columns";
 import { byId, make, setText } from "./dom";
 import type { Fleet, Vehicle } from "./fleet";
-import { CHART_POINTS_MAX, CHART_WINDOW_MS, CLOCK_AHEAD_MAX_MS } from "./limits";
+import { CHART_WINDOW_MS } from "./limits";
 import type { Update } from "./link";
-import { emptyLine, lineOf, merge, silenceMs, trim, withBreaks, type Line } from "./series";
-import { asNumber, formatAge, formatNumber, type Point } from "./values";
+import { LiveLine, rightEdge } from "./live-line";
+import { silenceMs, withBreaks } from "./series";
+import { asNumber, formatAge, formatNumber } from "./values";
 
 const DEFAULT_KEY = "speed";
+/** Whole minutes, since the labels show no seconds. */
+const TIME_STEPS_MS = [1, 2, 5, 10].map((minutes) => minutes * 60_000);
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const CLOCK_SECONDS = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
@@ -25,20 +27,17 @@ export class LiveChart {
   private readonly retry = byId<HTMLButtonElement>("chart-retry");
   private readonly keySelect = byId<HTMLSelectElement>("chart-key");
   private readonly plot: uPlot;
+  private readonly points: LiveLine;
 
   private deviceId: string | null = null;
   private key = DEFAULT_KEY;
-  private line: Line = emptyLine();
-  private loading = false;
-  private failure = "";
-  /** Counts changes of the selection: an answer to an older one is dropped. */
-  private generation = 0;
   private endMs = Date.now();
 
   constructor(
-    private readonly api: Api,
+    api: Api,
     private readonly fleet: Fleet,
   ) {
+    this.points = new LiveLine((request) => api.history(request));
     this.plot = new uPlot(this.options(), [[], []], this.box);
     this.keySelect.addEventListener("change", () => this.showKey(this.keySelect.value));
     this.retry.addEventListener("click", () => void this.reload());
@@ -48,69 +47,54 @@ export class LiveChart {
 
   showDevice(deviceId: string): void {
     this.deviceId = deviceId;
-    const vehicle = this.fleet.get(deviceId);
-    const keys = numericKeys(vehicle);
-    if (keys.length > 0 && !keys.includes(this.key)) this.key = keys[0] ?? DEFAULT_KEY;
-    this.restart();
+    this.adoptKey();
+    void this.restart();
   }
 
-  /** Reads the window from the store and unites it with what is already here. */
-  async reload(): Promise<void> {
-    if (this.deviceId === null) return;
-    const generation = this.generation;
-    this.loading = true;
-    try {
-      const points = await this.readHistory(this.deviceId, this.key);
-      if (generation !== this.generation) return;
-      this.line = merge(lineOf(points.flatMap(numericPoint)), this.line);
-      this.failure = "";
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (generation !== this.generation) return;
-      this.failure = error.message;
-    }
-    this.loading = false;
+  /** Reads the history again, if this is the device on show (or whichever is, without an argument). */
+  async reload(deviceId: string | null = this.deviceId): Promise<void> {
+    if (deviceId === null || deviceId !== this.deviceId) return;
+    if (this.adoptKey()) return this.restart();
+    await this.points.reload(Date.now());
     this.draw(Date.now());
   }
 
   /** Takes over live points. */
   add(deviceId: string, update: Update): void {
-    const points = deviceId === this.deviceId ? update.get(this.key) : undefined;
-    if (points !== undefined) this.line = merge(this.line, lineOf(points.flatMap(numericPoint)));
+    this.points.add(deviceId, update);
   }
 
   draw(nowMs: number): void {
     this.drawKeys();
-    this.endMs = rightEdge(nowMs, this.line.xs.at(-1));
-    this.line = trim(this.line, this.endMs - CHART_WINDOW_MS, CHART_POINTS_MAX);
-    const { xs, ys } = withBreaks(this.line, silenceMs(this.line));
+    this.endMs = rightEdge(nowMs, this.points.line.xs.at(-1));
+    this.points.trim(this.endMs);
+    const { line } = this.points;
+    const { xs, ys } = withBreaks(line, silenceMs(line));
     this.plot.setData([xs, ys]);
     this.drawReading();
     this.drawMessage(nowMs);
   }
 
+  /** Turns to a key the device has, if it is known to lack the present one; true if it did. */
+  private adoptKey(): boolean {
+    const keys = numericKeys(this.deviceId === null ? undefined : this.fleet.get(this.deviceId));
+    const first = keys[0];
+    if (first === undefined || keys.includes(this.key)) return false;
+    this.key = first;
+    return true;
+  }
+
   private showKey(key: string): void {
     this.key = key;
-    this.restart();
+    void this.restart();
   }
 
-  private restart(): void {
-    this.generation++;
-    this.line = emptyLine();
-    this.failure = "";
+  private async restart(): Promise<void> {
+    if (this.deviceId === null) return;
+    const loaded = this.points.select(this.deviceId, this.key, Date.now());
     this.draw(Date.now());
-    void this.reload();
-  }
-
-  private readHistory(deviceId: string, key: string): Promise<Point[]> {
-    const nowMs = Date.now();
-    return this.api.history({
-      deviceId,
-      key,
-      startTs: nowMs - CHART_WINDOW_MS,
-      endTs: nowMs + CLOCK_AHEAD_MAX_MS,
-      limit: CHART_POINTS_MAX,
-    });
+    await loaded;
+    this.draw(Date.now());
   }
 
   /** Offers the keys that are numbers, and follows when new ones appear. */
@@ -137,15 +121,15 @@ export class LiveChart {
 
   private drawMessage(nowMs: number): void {
     const { label } = labelOf(this.key);
-    const text = this.failure !== "" ? `The history cannot be loaded: ${this.failure}` : this.emptyText(label, nowMs);
-    setText(this.message, text);
-    this.retry.hidden = this.failure === "";
+    const { failure } = this.points;
+    setText(this.message, failure !== "" ? `The history cannot be loaded: ${failure}` : this.emptyText(label, nowMs));
+    this.retry.hidden = failure === "";
     this.box.setAttribute("aria-label", this.description(label));
   }
 
   private emptyText(label: string, nowMs: number): string {
-    if (this.line.xs.length > 0 || this.deviceId === null) return "";
-    if (this.loading) return "Loading…";
+    if (this.points.line.xs.length > 0 || this.deviceId === null) return "";
+    if (this.points.loading) return "Loading…";
     const latest = this.fleet.get(this.deviceId)?.latest.get(this.key);
     const age = latest === undefined ? "" : ` The newest is ${formatAge(nowMs - latest.ts)} old.`;
     return `${label}: no values in the last ${CHART_WINDOW_MS / 60_000} minutes.${age}`;
@@ -153,7 +137,7 @@ export class LiveChart {
 
   /** The chart in words, for those who do not see the canvas. */
   private description(label: string): string {
-    const { ys } = this.line;
+    const { ys } = this.points.line;
     if (ys.length === 0) return `${label}: no values`;
     const low = ys.reduce((a, b) => Math.min(a, b), Infinity);
     const high = ys.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -180,7 +164,7 @@ export class LiveChart {
         y: { range: { min: { pad: 0.15, soft: 0, mode: 2 }, max: { pad: 0.15, soft: 0, mode: 2 } } },
       },
       axes: [
-        { ...axis, grid: { show: false }, ticks, size: 28, space: 60, values: (_, at) => at.map((ms) => CLOCK.format(ms)) },
+        { ...axis, grid: { show: false }, ticks, size: 28, space: 60, incrs: TIME_STEPS_MS, values: clockTexts },
         { ...axis, grid, ticks, size: 52, space: 30, values: (_, at) => at.map((value) => formatNumber(value)) },
       ],
       series: [{}, { stroke: () => color("--accent"), fill: () => color("--chart-fill"), width: 2 }],
@@ -189,20 +173,13 @@ export class LiveChart {
   }
 }
 
-/** The right edge of the chart: now, or the newest point of a device whose clock runs a little ahead. */
-export function rightEdge(nowMs: number, newestTs: number | undefined): number {
-  const ahead = (newestTs ?? nowMs) - nowMs;
-  return ahead > 0 && ahead <= CLOCK_AHEAD_MAX_MS ? nowMs + ahead : nowMs;
-}
-
 function numericKeys(vehicle: Vehicle | undefined): string[] {
   const entries = [...(vehicle?.latest ?? [])];
   return sortKeys(entries.filter(([, { value }]) => asNumber(value) !== null).map(([key]) => key));
 }
 
-function numericPoint({ ts, value }: Point): [number, number][] {
-  const number = asNumber(value);
-  return number === null ? [] : [[ts, number]];
+function clockTexts(_: uPlot, at: number[]): string[] {
+  return at.map((ms) => CLOCK.format(ms));
 }
 
 function keyOption(key: string): HTMLOptionElement {

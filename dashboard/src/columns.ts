@@ -26,20 +26,20 @@ interface Known {
 }
 
 /** Keys a vehicle sends, in the order they are shown. */
-const KNOWN: Record<string, Known> = {
-  speed: { label: "Speed", unit: "km/h", decimals: 0 },
-  rpm: { label: "Engine", unit: "rpm", decimals: 0 },
-  fuel_level: { label: "Fuel", unit: "%", decimals: 0 },
-  coolant_temperature: { label: "Coolant", unit: "°C", decimals: 0 },
-  gear: { label: "Gear", unit: "", decimals: 0 },
-  engine_load: { label: "Load", unit: "%", decimals: 0 },
-  throttle: { label: "Throttle", unit: "%", decimals: 0 },
-  oil_temperature: { label: "Oil", unit: "°C", decimals: 0 },
-  ambient_temperature: { label: "Ambient", unit: "°C", decimals: 1 },
-  heading: { label: "Heading", unit: "°", decimals: 0 },
-  odometer: { label: "Odometer", unit: "km", decimals: 1 },
-  ignition: { label: "Ignition", unit: "", decimals: 0 },
-};
+const KNOWN = new Map<string, Known>([
+  ["speed", { label: "Speed", unit: "km/h", decimals: 0 }],
+  ["rpm", { label: "Engine", unit: "rpm", decimals: 0 }],
+  ["fuel_level", { label: "Fuel", unit: "%", decimals: 0 }],
+  ["coolant_temperature", { label: "Coolant", unit: "°C", decimals: 0 }],
+  ["gear", { label: "Gear", unit: "", decimals: 0 }],
+  ["engine_load", { label: "Load", unit: "%", decimals: 0 }],
+  ["throttle", { label: "Throttle", unit: "%", decimals: 0 }],
+  ["oil_temperature", { label: "Oil", unit: "°C", decimals: 0 }],
+  ["ambient_temperature", { label: "Ambient", unit: "°C", decimals: 1 }],
+  ["heading", { label: "Heading", unit: "°", decimals: 0 }],
+  ["odometer", { label: "Odometer", unit: "km", decimals: 1 }],
+  ["ignition", { label: "Ignition", unit: "", decimals: 0 }],
+]);
 const MAIN_KEYS = ["speed", "rpm", "fuel_level", "coolant_temperature"];
 const POSITION_KEYS = ["latitude", "longitude"];
 const FAULT_KEY = "fault_codes";
@@ -56,8 +56,8 @@ export interface ColumnChoice {
 export function chooseColumns(keys: ReadonlySet<string>, all: boolean): ColumnChoice {
   const own = new Set([...MAIN_KEYS, ...POSITION_KEYS, FAULT_KEY]);
   const rest = [
-    ...Object.keys(KNOWN).filter((key) => keys.has(key) && !own.has(key)),
-    ...[...keys].filter((key) => !(key in KNOWN) && !own.has(key)).sort(),
+    ...[...KNOWN.keys()].filter((key) => keys.has(key) && !own.has(key)),
+    ...[...keys].filter((key) => !KNOWN.has(key) && !own.has(key)).sort(),
   ];
   const main = MAIN_KEYS.filter((key) => keys.has(key));
   if (main.length === 0) main.push(...rest.splice(0, FALLBACK_KEYS));
@@ -77,12 +77,12 @@ export function chooseColumns(keys: ReadonlySet<string>, all: boolean): ColumnCh
 
 /** The name and unit people read for a key. */
 export function labelOf(key: string): { label: string; unit: string; decimals?: number } {
-  return KNOWN[key] ?? { label: key, unit: "" };
+  return KNOWN.get(key) ?? { label: key, unit: "" };
 }
 
 /** The keys of a chart's choice, known ones first. */
 export function sortKeys(keys: Iterable<string>): string[] {
-  const rank = Object.keys(KNOWN);
+  const rank = [...KNOWN.keys()];
   const rankOf = (key: string): number => (rank.includes(key) ? rank.indexOf(key) : rank.length);
   return [...keys].sort((a, b) => rankOf(a) - rankOf(b) || a.localeCompare(b));
 }
@@ -136,13 +136,18 @@ const ageColumn: Column = {
 function keyColumn(key: string): Column {
   const { label, unit, decimals } = labelOf(key);
   return {
-    id: key,
+    id: keyColumnId(key),
     label,
     unit,
     numeric: true,
     text: ({ latest }) => formatValue(latest.get(key)?.value, decimals),
     sortValue: ({ latest }) => sortable(latest.get(key)?.value),
   };
+}
+
+/** A device may name a key like a column of ours, "name" for one: the prefix keeps them apart. */
+export function keyColumnId(key: string): string {
+  return `key:${key}`;
 }
 
 function sortable(value: Value | undefined): SortValue {

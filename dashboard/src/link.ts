@@ -25,6 +25,8 @@ export interface LinkEvents {
   state(state: LinkState): void;
   devices(list: DeviceList): void;
   update(deviceId: string, update: Update): void;
+  /** The server has answered the subscription: from here on every point of the device comes live. */
+  subscribed(deviceId: string): void;
   /** A subscription the server did not accept. */
   subscriptionRefused(reason: string): void;
   /** Resolves once the API holds a token. */
@@ -181,7 +183,9 @@ export class Link {
       return false;
     }
     const deviceId = subscribed.deviceOf(message.subscriptionId);
-    if (deviceId !== undefined) this.events.update(deviceId, parseUpdate(message.data));
+    if (deviceId === undefined) return false;
+    this.events.update(deviceId, parseUpdate(message.data));
+    if (subscribed.confirm(deviceId)) this.events.subscribed(deviceId);
     return false;
   }
 
@@ -203,6 +207,7 @@ export class Link {
 class Subscriptions {
   private readonly byId = new Map<number, string>();
   private readonly devices = new Set<string>();
+  private readonly confirmed = new Set<string>();
 
   /** Subscribes the devices of the list that are not subscribed yet. */
   add(socket: WebSocket, { devices }: DeviceList): void {
@@ -219,6 +224,13 @@ class Subscriptions {
 
   deviceOf(cmdId: number): string | undefined {
     return this.byId.get(cmdId);
+  }
+
+  /** True the first time the server answers for a device. */
+  confirm(deviceId: string): boolean {
+    const first = !this.confirmed.has(deviceId);
+    this.confirmed.add(deviceId);
+    return first;
   }
 }
 

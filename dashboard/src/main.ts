@@ -13,7 +13,7 @@ import {
   STATUS_INTERVAL_MS,
   TABLE_INTERVAL_MS,
 } from "./limits";
-import { Link, type LinkState } from "./link";
+import { Link } from "./link";
 import { LoginForm } from "./login";
 import { StatsWindow, readMetrics } from "./stats";
 import { FleetTable } from "./table";
@@ -28,21 +28,17 @@ const statsWindow = new StatsWindow();
 let lastAnswerMs = performance.now();
 
 const link = new Link(api, {
-  state: showState,
+  state: (state) => header.showState(state),
   devices: showDevices,
   update: (deviceId, update) => {
     fleet.apply(deviceId, update);
     chart.add(deviceId, update);
   },
+  // Whatever was reported before this moment is in the store.
+  subscribed: (deviceId) => void chart.reload(deviceId),
   subscriptionRefused: (reason) => header.showNotice(`The server refuses a subscription: ${reason}`),
   login: (reason) => login.ask(reason),
 });
-
-function showState(state: LinkState): void {
-  header.showState(state);
-  // Whatever arrived while the link was down is in the store.
-  if (state.kind === "live") void chart.reload();
-}
 
 function showDevices({ devices, total }: DeviceList): void {
   fleet.setDevices(devices);

@@ -18,6 +18,7 @@ export class FleetTable {
   private readonly body = byId<HTMLTableSectionElement>("fleet-body");
   private readonly filter = byId<HTMLInputElement>("fleet-filter");
   private readonly count = byId("fleet-count");
+  private readonly heldNote = byId("fleet-held");
   private readonly empty = byId("fleet-empty");
   private readonly moreRows = byId<HTMLButtonElement>("more-rows");
   private readonly moreColumns = byId<HTMLButtonElement>("more-columns");
@@ -27,7 +28,7 @@ export class FleetTable {
   private allColumns = false;
   private rowsMax = ROWS_STEP;
   private slots: Slot[] = [];
-  /** Order of the last sort. It holds while the mouse is over the rows: they must not move under a click. */
+  /** Order of the last sort. It holds while the mouse is over the rows or the keyboard walks them. */
   private order: string[] = [];
   private pointerInside = false;
   private selectedId: string | null = null;
@@ -84,7 +85,7 @@ export class FleetTable {
 
   /** The filtered vehicles in order. */
   private visible(): Vehicle[] {
-    if (!this.pointerInside || this.order.length === 0) {
+    if (!this.held() || this.order.length === 0) {
       const column = this.columns.find(({ id }) => id === this.sort.columnId) ?? this.columns[0];
       const filtered = filterVehicles(this.fleet.all(), this.filter.value);
       const sorted = column === undefined ? filtered : sortVehicles(filtered, column, this.sort.descending);
@@ -92,6 +93,11 @@ export class FleetTable {
       return sorted;
     }
     return this.order.map((id) => this.fleet.get(id)).filter((vehicle) => vehicle !== undefined);
+  }
+
+  /** Rows must not move away under a click or a key press. */
+  private held(): boolean {
+    return this.pointerInside || this.body.querySelector("tr:focus-visible") !== null;
   }
 
   /** Sorts and filters anew, even under the mouse. */
@@ -175,6 +181,7 @@ export class FleetTable {
       this.fleet.size < all ? `first ${this.fleet.size} loaded` : "",
     ];
     setText(this.count, parts.filter(Boolean).join(", "));
+    this.heldNote.hidden = this.sort.columnId === "name" || !this.held();
     this.moreRows.hidden = shown >= matching;
     setText(this.moreRows, `Show ${Math.min(ROWS_STEP, matching - shown)} more rows`);
     this.empty.hidden = matching > 0;

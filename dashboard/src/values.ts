@@ -49,7 +49,7 @@ export function asNumber(value: Value | undefined): number | null {
 export function formatValue(value: Value | undefined, decimals?: number): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "number") return formatNumber(value, decimals);
-  if (typeof value === "boolean") return value ? "on" : "off";
+  if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map((item) => formatValue(item)).join(", ");
   return JSON.stringify(value);
