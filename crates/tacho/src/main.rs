@@ -1,2 +1,3 @@
 //! The `tacho` binary.
+mod config;
 fn main() {}

@@ -1,0 +1,18 @@
+//! Configuration: what was written ([`RawConfig`]), then what it means ([`Config`]).
+//!
+//! Sources, each overriding the one before: the defaults in this code, a file (`--config FILE`, or `tacho.toml` in the
+//! data directory), the environment (`TACHO_<SECTION>_<KEY>`), flags. What no source knows is an error that names the
+//! nearest known name; nothing is ignored.
+
+mod error;
+mod raw;
+mod resolve;
+mod sources;
+
+pub(crate) use error::ConfigError;
+pub(crate) use raw::RawConfig;
+pub(crate) use resolve::{Config, LogFormat};
+pub(crate) use sources::Sources;
+
+#[cfg(test)]
+mod tests;

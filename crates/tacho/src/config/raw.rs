@@ -1,0 +1,173 @@
+//! The configuration as it is written. `config/tacho.toml` explains every key; a test compares it with these defaults.
+
+use std::path::PathBuf;
+
+use model::limits::{self, IngestLimits};
+use serde::{Deserialize, Serialize};
+
+/// All settings, as written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawConfig {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The MQTT door.
+    pub mqtt: RawMqtt,
+    /// The HTTP door.
+    pub http: RawHttp,
+    /// The embedded store.
+    pub store: RawStore,
+    /// Bounds on payloads.
+    pub ingest: RawIngest,
+    /// Log lines.
+    pub log: RawLog,
+}
+
+/// `[mqtt]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawMqtt {
+    /// Address and port.
+    pub listen: String,
+    /// Threads; 0 for one per core.
+    pub workers: usize,
+    /// Largest packet in bytes.
+    pub packet_bytes_max: usize,
+    /// Longest time from the TCP connect to CONNECT.
+    pub connect_timeout_s: u32,
+    /// Longest keep-alive; 0 for no bound.
+    pub keep_alive_max_s: u16,
+    /// Messages of one MQTT 5 client that may wait for their ack.
+    pub receive_maximum: u16,
+    /// Open connections; 0 for what the open-file limit allows.
+    pub connections_max: usize,
+}
+
+/// `[http]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawHttp {
+    /// Address and port.
+    pub listen: String,
+    /// Largest request body in bytes.
+    pub body_bytes_max: usize,
+    /// Whether reading needs no login.
+    pub public_read: bool,
+}
+
+/// `[store]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawStore {
+    /// Shortest time between two syncs of the log.
+    pub commit_interval_us: u64,
+    /// Memtable bytes above which writers wait.
+    pub memtable_bytes_max: usize,
+    /// Memtable bytes at which a flush to parts begins.
+    pub memtable_flush_bytes: usize,
+    /// Size of a log segment file.
+    pub log_segment_bytes: u64,
+    /// Series whose latest values stay in memory.
+    pub latest_series_max: usize,
+}
+
+/// `[ingest]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawIngest {
+    /// Most keys in one row.
+    pub keys_per_row_max: usize,
+    /// Most rows in one message.
+    pub rows_per_message_max: usize,
+    /// Longest string or JSON value in bytes.
+    pub text_value_bytes_max: usize,
+    /// Deepest nesting of a JSON value.
+    pub json_depth_max: usize,
+    /// How far a timestamp may lie in the future.
+    pub future_max_s: i64,
+    /// Oldest accepted timestamp, RFC 3339.
+    pub oldest: String,
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawLog {
+    /// error, warn, info, debug or trace, or a filter such as `info,gateway=debug`.
+    pub level: String,
+    /// text or json.
+    pub format: String,
+}
+
+impl Default for RawConfig {
+    fn default() -> Self {
+        Self {
+            data: "tacho-data".into(),
+            mqtt: RawMqtt::default(),
+            http: RawHttp::default(),
+            store: RawStore::default(),
+            ingest: RawIngest::default(),
+            log: RawLog::default(),
+        }
+    }
+}
+
+impl Default for RawMqtt {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:1883".into(),
+            workers: 0,
+            packet_bytes_max: 1024 * 1024,
+            connect_timeout_s: 10,
+            keep_alive_max_s: 0,
+            receive_maximum: 1024,
+            connections_max: 0,
+        }
+    }
+}
+
+impl Default for RawHttp {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:8080".into(), body_bytes_max: 4 * 1024 * 1024, public_read: false }
+    }
+}
+
+impl Default for RawStore {
+    fn default() -> Self {
+        Self {
+            commit_interval_us: 0,
+            memtable_bytes_max: limits::MEMTABLE_BYTES_MAX,
+            memtable_flush_bytes: limits::MEMTABLE_FLUSH_BYTES,
+            log_segment_bytes: limits::LOG_SEGMENT_BYTES,
+            latest_series_max: limits::LATEST_SERIES_MAX,
+        }
+    }
+}
+
+impl Default for RawIngest {
+    fn default() -> Self {
+        let limits = IngestLimits::default();
+        Self {
+            keys_per_row_max: limits.keys_per_row_max,
+            rows_per_message_max: limits.rows_per_message_max,
+            text_value_bytes_max: limits.text_value_bytes_max,
+            json_depth_max: limits.json_depth_max,
+            future_max_s: limits.future_max_s,
+            oldest: rfc3339(limits.oldest),
+        }
+    }
+}
+
+impl Default for RawLog {
+    fn default() -> Self {
+        Self { level: "info".into(), format: "text".into() }
+    }
+}
+
+/// A timestamp as people write it; the number of microseconds when it lies outside of the calendar.
+fn rfc3339(ts: model::Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(ts.micros()) {
+        Ok(ts) => ts.to_string(),
+        Err(_) => ts.micros().to_string(),
+    }
+}

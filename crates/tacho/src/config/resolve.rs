@@ -1,0 +1,197 @@
+//! From what was written to what it means: addresses parsed, durations typed, values checked against each other.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::Timestamp;
+use model::limits::{self, IngestLimits};
+
+use super::ConfigError;
+use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawStore};
+
+/// All settings, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The MQTT door.
+    pub mqtt: MqttConfig,
+    /// The HTTP door.
+    pub http: HttpConfig,
+    /// The embedded store.
+    pub store: StoreConfig,
+    /// Bounds on payloads.
+    pub ingest: IngestLimits,
+    /// Log lines.
+    pub log: LogConfig,
+}
+
+/// `[mqtt]`, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct MqttConfig {
+    pub listen: SocketAddr,
+    pub workers: usize,
+    pub packet_bytes_max: usize,
+    pub connect_timeout_s: u32,
+    pub keep_alive_max_s: u16,
+    pub receive_maximum: u16,
+    /// `None` for what the open-file limit allows.
+    pub connections_max: Option<usize>,
+}
+
+/// `[http]`, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpConfig {
+    pub listen: SocketAddr,
+    pub body_bytes_max: usize,
+    pub public_read: bool,
+}
+
+/// `[store]`, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreConfig {
+    pub commit_interval: Duration,
+    pub memtable_bytes_max: usize,
+    pub memtable_flush_bytes: usize,
+    pub log_segment_bytes: u64,
+    pub latest_series_max: usize,
+}
+
+/// `[log]`, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct LogConfig {
+    /// A filter of `tracing-subscriber`.
+    pub level: String,
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Checks every value and gives it its type.
+pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
+    Ok(Config {
+        data: raw.data,
+        mqtt: mqtt(&raw.mqtt)?,
+        http: http(&raw.http)?,
+        store: store(&raw.store)?,
+        ingest: ingest(&raw.ingest)?,
+        log: log(raw.log)?,
+    })
+}
+
+fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
+    let packet = raw.packet_bytes_max;
+    within("mqtt.packet_bytes_max", packet, 128, limits::BATCH_TEXT_BYTES_MAX)?;
+    within("mqtt.connect_timeout_s", raw.connect_timeout_s as usize, 1, 3_600)?;
+    within("mqtt.receive_maximum", raw.receive_maximum.into(), 1, u16::MAX.into())?;
+    within("mqtt.workers", raw.workers, 0, WORKERS_MAX)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(MqttConfig {
+        listen: address("mqtt.listen", &raw.listen)?,
+        workers: if raw.workers == 0 { cores.min(WORKERS_MAX) } else { raw.workers },
+        packet_bytes_max: packet,
+        connect_timeout_s: raw.connect_timeout_s,
+        keep_alive_max_s: raw.keep_alive_max_s,
+        receive_maximum: raw.receive_maximum,
+        connections_max: (raw.connections_max > 0).then_some(raw.connections_max),
+    })
+}
+
+/// More threads than this only wait for each other.
+const WORKERS_MAX: usize = 256;
+
+fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
+    within("http.body_bytes_max", raw.body_bytes_max, 1_024, limits::BATCH_TEXT_BYTES_MAX)?;
+    let listen = address("http.listen", &raw.listen)?;
+    Ok(HttpConfig { listen, body_bytes_max: raw.body_bytes_max, public_read: raw.public_read })
+}
+
+fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
+    within("store.commit_interval_us", raw.commit_interval_us as usize, 0, 1_000_000)?;
+    within("store.memtable_flush_bytes", raw.memtable_flush_bytes, 1 << 20, usize::MAX)?;
+    if raw.memtable_flush_bytes > raw.memtable_bytes_max / 2 {
+        let half = raw.memtable_bytes_max / 2;
+        let reason = format!(
+            "a flush needs room to overlap with ingest: set it to {half} (half of store.memtable_bytes_max) or less"
+        );
+        return Err(ConfigError::value("store.memtable_flush_bytes", raw.memtable_flush_bytes, reason));
+    }
+    if raw.log_segment_bytes <= limits::LOG_PENDING_BYTES_MAX as u64 || raw.log_segment_bytes > 1 << 32 {
+        let least = limits::LOG_PENDING_BYTES_MAX + 1;
+        let reason =
+            format!("one commit must fit into one segment: set it between {least} and {}", 1_u64 << 32);
+        return Err(ConfigError::value("store.log_segment_bytes", raw.log_segment_bytes, reason));
+    }
+    Ok(StoreConfig {
+        commit_interval: Duration::from_micros(raw.commit_interval_us),
+        memtable_bytes_max: raw.memtable_bytes_max,
+        memtable_flush_bytes: raw.memtable_flush_bytes,
+        log_segment_bytes: raw.log_segment_bytes,
+        latest_series_max: raw.latest_series_max,
+    })
+}
+
+fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
+    within("ingest.keys_per_row_max", raw.keys_per_row_max, 1, limits::COLUMNS_PER_TABLE_MAX)?;
+    within("ingest.rows_per_message_max", raw.rows_per_message_max, 1, limits::BATCH_ROWS_MAX)?;
+    within("ingest.text_value_bytes_max", raw.text_value_bytes_max, 1, limits::BATCH_TEXT_BYTES_MAX)?;
+    within("ingest.json_depth_max", raw.json_depth_max, 1, 128)?;
+    if raw.future_max_s < 0 {
+        let reason = "a number of seconds from 0 on is expected";
+        return Err(ConfigError::value("ingest.future_max_s", raw.future_max_s, reason));
+    }
+    let oldest: jiff::Timestamp = raw.oldest.parse().map_err(|_| {
+        let reason = "a time such as 1971-01-01T00:00:00Z is expected";
+        ConfigError::value("ingest.oldest", format!("\"{}\"", raw.oldest), reason)
+    })?;
+    Ok(IngestLimits {
+        keys_per_row_max: raw.keys_per_row_max,
+        rows_per_message_max: raw.rows_per_message_max,
+        text_value_bytes_max: raw.text_value_bytes_max,
+        json_depth_max: raw.json_depth_max,
+        future_max_s: raw.future_max_s,
+        oldest: Timestamp::from_micros(oldest.as_microsecond()),
+    })
+}
+
+fn log(raw: RawLog) -> Result<LogConfig, ConfigError> {
+    let quoted = |text: &str| format!("\"{text}\"");
+    if !is_filter(&raw.level) {
+        let reason = "use error, warn, info, debug or trace, or a filter such as info,gateway=debug";
+        return Err(ConfigError::value("log.level", quoted(&raw.level), reason));
+    }
+    let format = match raw.format.as_str() {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        other => return Err(ConfigError::value("log.format", quoted(other), "use text or json")),
+    };
+    Ok(LogConfig { level: raw.level, format })
+}
+
+/// Whether a text is a level, or levels of modules. The filter's own parser takes any word for a module's name, so that a
+/// misspelt level would silence everything.
+pub(crate) fn is_filter(text: &str) -> bool {
+    let is_level = |text: &str| text.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    text.split(',').all(|part| is_level(part.rsplit('=').next().unwrap_or_default()))
+        && text.parse::<tracing_subscriber::filter::Targets>().is_ok()
+}
+
+fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
+    text.parse().map_err(|_| {
+        let reason = "an address and a port such as 127.0.0.1:1883 or [::1]:1883 are expected (port 0 takes a free one)";
+        ConfigError::value(key, format!("\"{text}\""), reason)
+    })
+}
+
+fn within(key: &'static str, value: usize, least: usize, most: usize) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::value(key, value, format!("a number from {least} to {most} is expected")))
+}

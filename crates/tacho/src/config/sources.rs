@@ -1,0 +1,203 @@
+//! Where settings come from, and in which order they win.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::error::{self, ConfigError};
+use super::resolve::Config;
+use super::{RawConfig, resolve};
+
+/// The file in the data directory that is read when no other is named.
+const FILE_NAME: &str = "tacho.toml";
+/// What every variable of ours begins with.
+const PREFIX: &str = "TACHO_";
+/// Variables with that beginning that are no settings: the log filter, and two of the tests.
+const NO_SETTINGS: [&str; 3] = ["TACHO_LOG", "TACHO_BIN", "TACHO_OBD_DIR"];
+
+/// What the command line and the environment say about configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+    /// All environment variables; ours are picked from them.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Sources {
+    /// Reads all sources and resolves them.
+    pub(crate) fn load(&self) -> Result<Config, ConfigError> {
+        resolve::resolve(self.raw()?)
+    }
+
+    /// Reads all sources without checking values against each other.
+    pub(crate) fn raw(&self) -> Result<RawConfig, ConfigError> {
+        let variables = self.variables()?;
+        let mut table = match self.file(&variables)? {
+            Some(path) => read_file(&path)?,
+            None => Table::try_from(RawConfig::default()).expect("BUG: the defaults are plain TOML"),
+        };
+        for variable in variables {
+            put(&mut table, variable.section, &variable.key, variable.value);
+        }
+        let mut raw: RawConfig = table.try_into().expect("BUG: every value was checked where it was read");
+        if let Some(data) = &self.data {
+            raw.data.clone_from(data);
+        }
+        Ok(raw)
+    }
+
+    /// The configuration file, if there is one. A file named on the command line must exist.
+    fn file(&self, variables: &[Variable]) -> Result<Option<PathBuf>, ConfigError> {
+        if let Some(path) = &self.config {
+            return Ok(Some(path.clone()));
+        }
+        let from_variable =
+            variables.iter().find(|variable| variable.section.is_none() && variable.key == "data");
+        let data = match (&self.data, from_variable.and_then(|variable| variable.value.as_str())) {
+            (Some(data), _) => data.clone(),
+            (None, Some(data)) => data.into(),
+            (None, None) => RawConfig::default().data,
+        };
+        let path = data.join(FILE_NAME);
+        Ok(path.exists().then_some(path))
+    }
+
+    /// Our variables with their values in the types of the settings.
+    fn variables(&self) -> Result<Vec<Variable>, ConfigError> {
+        let known = known_settings();
+        self.environment
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX) && !NO_SETTINGS.contains(name))
+            .map(|(name, value)| Variable::read(name, &value.to_string_lossy(), &known))
+            .collect()
+    }
+}
+
+/// A setting and the value it has by default.
+struct Setting {
+    section: Option<String>,
+    key: String,
+    default: Value,
+}
+
+impl Setting {
+    fn variable_name(&self) -> String {
+        let section = self.section.iter().map(|section| format!("{section}_"));
+        format!("{PREFIX}{}{}", section.collect::<String>(), self.key).to_uppercase()
+    }
+}
+
+/// All settings, taken from the defaults so that there is one list of them.
+fn known_settings() -> Vec<Setting> {
+    let table = Table::try_from(RawConfig::default()).expect("BUG: the defaults are plain TOML");
+    let mut settings = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(keys) => settings.extend(keys.into_iter().map(|(key, default)| {
+                let section = Some(name.clone());
+                Setting { section, key, default }
+            })),
+            default => settings.push(Setting { section: None, key: name, default }),
+        }
+    }
+    settings
+}
+
+/// A setting from the environment.
+struct Variable {
+    section: Option<String>,
+    key: String,
+    value: Value,
+}
+
+impl Variable {
+    fn read(name: &str, text: &str, known: &[Setting]) -> Result<Self, ConfigError> {
+        let Some(setting) = known.iter().find(|setting| setting.variable_name() == name) else {
+            let names: Vec<_> = known.iter().map(Setting::variable_name).collect();
+            let hint = error::hint(name, names.iter().map(String::as_str));
+            return Err(ConfigError::UnknownVariable { name: name.into(), hint });
+        };
+        let wrong = |expected| ConfigError::Variable { name: name.into(), value: text.into(), expected };
+        let value = match &setting.default {
+            Value::Integer(_) => {
+                let number = text.parse().ok().filter(|number| *number >= 0);
+                Value::Integer(number.ok_or_else(|| wrong("a whole number"))?)
+            }
+            Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+            _ => Value::String(text.into()),
+        };
+        let variable = Self { section: setting.section.clone(), key: setting.key.clone(), value };
+        variable.fits().then_some(variable).ok_or_else(|| wrong("a smaller number"))
+    }
+
+    /// Whether the setting's own type can hold the value.
+    fn fits(&self) -> bool {
+        let mut table = Table::new();
+        put(&mut table, self.section.clone(), &self.key, self.value.clone());
+        table.try_into::<RawConfig>().is_ok()
+    }
+}
+
+fn put(table: &mut Table, section: Option<String>, key: &str, value: Value) {
+    let keys = match section {
+        None => Some(table),
+        Some(section) => table.entry(section).or_insert_with(|| Table::new().into()).as_table_mut(),
+    };
+    keys.expect("BUG: sections are tables in the defaults and in checked files").insert(key.into(), value);
+}
+
+/// Reads a file and checks keys and types, so that every error can name its line.
+fn read_file(path: &Path) -> Result<Table, ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
+    check_keys(path, &text)?;
+    toml::from_str::<RawConfig>(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+    toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))
+}
+
+fn check_keys(path: &Path, text: &str) -> Result<(), ConfigError> {
+    let table = DeTable::parse(text).map_err(|error| ConfigError::syntax(path, text, &error))?;
+    let known = known_settings();
+    for (name, value) in table.get_ref() {
+        let is_section = |setting: &Setting| setting.section.as_deref() == Some(name.get_ref());
+        match value.get_ref() {
+            DeValue::Table(keys) if known.iter().any(is_section) => {
+                let in_section =
+                    || known.iter().filter(|setting| is_section(setting)).map(|it| it.key.as_str());
+                for key in keys.keys().filter(|key| !in_section().any(|known| known == key.get_ref())) {
+                    let hint = error::hint(key.get_ref(), in_section());
+                    let full = format!("{}.{}", name.get_ref(), key.get_ref());
+                    return Err(unknown_key(path, text, full, key.span().start, hint));
+                }
+            }
+            _ if known.iter().any(|setting| is_section(setting) || is_top_level(setting, name.get_ref())) => {
+            }
+            _ => {
+                let hint = error::hint(name.get_ref(), top_level_names(&known).iter().map(String::as_str));
+                return Err(unknown_key(path, text, name.get_ref().to_string(), name.span().start, hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_top_level(setting: &Setting, name: &str) -> bool {
+    setting.section.is_none() && setting.key == name
+}
+
+fn top_level_names(known: &[Setting]) -> Vec<String> {
+    let mut names: Vec<_> =
+        known.iter().map(|setting| setting.section.clone().unwrap_or_else(|| setting.key.clone())).collect();
+    names.dedup();
+    names
+}
+
+fn unknown_key(path: &Path, text: &str, key: String, offset: usize, hint: String) -> ConfigError {
+    ConfigError::UnknownKey { path: path.into(), line: error::line_of(text, offset), key, hint }
+}

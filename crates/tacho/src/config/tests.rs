@@ -1,0 +1,128 @@
+use std::path::Path;
+
+use super::*;
+
+/// A directory with a configuration file of this text.
+fn with_file(text: &str) -> (tempfile::TempDir, Sources) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tacho.toml");
+    std::fs::write(&path, text).unwrap();
+    let sources = Sources { data: Some(directory.path().into()), ..Sources::default() };
+    (directory, sources)
+}
+
+fn with_variables(variables: &[(&str, &str)]) -> Sources {
+    let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    Sources { environment, ..Sources::default() }
+}
+
+fn error_of(sources: &Sources) -> String {
+    sources.load().expect_err("a faulty configuration").to_string()
+}
+
+#[test]
+fn the_annotated_file_holds_every_key_with_the_defaults_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/tacho.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let written: toml::Table = toml::from_str(&text).unwrap();
+    assert_eq!(written, toml::Table::try_from(RawConfig::default()).unwrap());
+    let sources = Sources { config: Some(path), ..Sources::default() };
+    assert_eq!(sources.raw().unwrap(), RawConfig::default());
+    sources.load().unwrap();
+}
+
+#[test]
+fn later_sources_win() {
+    let (_directory, mut sources) =
+        with_file("[mqtt]\nlisten = '127.0.0.1:1'\nworkers = 3\n[http]\nlisten = '127.0.0.1:2'\n");
+    sources.environment =
+        vec![("TACHO_MQTT_LISTEN".into(), "127.0.0.1:3".into()), ("TACHO_DATA".into(), "/x".into())];
+    let config = sources.load().unwrap();
+    assert_eq!(config.mqtt.listen.port(), 3);
+    assert_eq!(config.mqtt.workers, 3);
+    assert_eq!(config.http.listen.port(), 2);
+    assert_eq!(Some(config.data), sources.data);
+}
+
+#[test]
+fn the_data_directory_of_a_variable_is_searched_for_the_file() {
+    let (directory, _) = with_file("[http]\npublic_read = true\n");
+    let sources = with_variables(&[("TACHO_DATA", directory.path().to_str().unwrap())]);
+    assert!(sources.load().unwrap().http.public_read);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_nearest_known_one() {
+    let (directory, sources) = with_file("# first\n[mqtt]\n\nlisten_ = 'x'\n");
+    let file = directory.path().join("tacho.toml");
+    let expected = format!("{}:4: unknown key \"mqtt.listen_\"; did you mean \"listen\"?", file.display());
+    assert_eq!(error_of(&sources), expected);
+
+    let (_directory, sources) = with_file("[mqt]\nlisten = 'x'\n");
+    assert!(error_of(&sources).ends_with(":1: unknown key \"mqt\"; did you mean \"mqtt\"?"));
+    let (_directory, sources) = with_file("[log]\ncolour = true\n");
+    assert!(error_of(&sources).ends_with(":2: unknown key \"log.colour\"; known are format, level"));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_with_its_line() {
+    let (_directory, sources) = with_file("[mqtt]\nworkers = 'many'\n");
+    assert!(
+        error_of(&sources).contains("tacho.toml:2: invalid type: string \"many\""),
+        "{}",
+        error_of(&sources)
+    );
+    let (_directory, sources) = with_file("[mqtt]\nworkers = -1\n");
+    assert!(error_of(&sources).contains("tacho.toml:2: "), "{}", error_of(&sources));
+    let (_directory, sources) = with_file("[mqtt]\n\nworkers = \n");
+    assert!(error_of(&sources).contains("tacho.toml:3: "), "{}", error_of(&sources));
+    let (_directory, sources) = with_file("mqtt = 1\n");
+    assert!(error_of(&sources).contains("tacho.toml:1: "), "{}", error_of(&sources));
+}
+
+#[test]
+fn an_unknown_variable_is_an_error_and_those_of_the_tests_are_not() {
+    let sources = with_variables(&[("TACHO_MQTT_LISTN", "127.0.0.1:3")]);
+    let expected =
+        "environment variable TACHO_MQTT_LISTN: unknown setting; did you mean \"TACHO_MQTT_LISTEN\"?";
+    assert_eq!(error_of(&sources), expected);
+    let sources =
+        with_variables(&[("TACHO_BIN", "x"), ("TACHO_OBD_DIR", "x"), ("TACHO_LOG", "debug"), ("PATH", "")]);
+    sources.load().unwrap();
+}
+
+#[test]
+fn a_variable_has_the_type_of_its_setting() {
+    let sources = with_variables(&[("TACHO_MQTT_WORKERS", "two")]);
+    assert!(error_of(&sources).contains("TACHO_MQTT_WORKERS is \"two\"; a whole number"));
+    let sources = with_variables(&[("TACHO_MQTT_RECEIVE_MAXIMUM", "70000")]);
+    assert!(error_of(&sources).contains("a smaller number is expected"));
+    let sources = with_variables(&[("TACHO_HTTP_PUBLIC_READ", "yes")]);
+    assert!(error_of(&sources).contains("true or false is expected"));
+    let sources = with_variables(&[("TACHO_HTTP_PUBLIC_READ", "true"), ("TACHO_MQTT_WORKERS", "2")]);
+    let config = sources.load().unwrap();
+    assert!(config.http.public_read);
+    assert_eq!(config.mqtt.workers, 2);
+}
+
+#[test]
+fn values_are_checked_and_the_error_says_what_would_do() {
+    for (name, value, reason) in [
+        ("TACHO_MQTT_LISTEN", "1883", "an address and a port"),
+        ("TACHO_STORE_MEMTABLE_FLUSH_BYTES", "200000000", "half of store.memtable_bytes_max"),
+        ("TACHO_STORE_LOG_SEGMENT_BYTES", "1000", "one commit must fit into one segment"),
+        ("TACHO_INGEST_OLDEST", "yesterday", "a time such as 1971-01-01T00:00:00Z"),
+        ("TACHO_INGEST_JSON_DEPTH_MAX", "0", "a number from 1 to 128"),
+        ("TACHO_LOG_FORMAT", "xml", "use text or json"),
+        ("TACHO_LOG_LEVEL", "loud", "use error, warn, info"),
+    ] {
+        let error = error_of(&with_variables(&[(name, value)]));
+        assert!(error.contains(reason), "{name}={value}: {error}");
+    }
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let sources = Sources { config: Some("/nowhere/tacho.toml".into()), ..Sources::default() };
+    assert!(error_of(&sources).starts_with("cannot read the configuration /nowhere/tacho.toml"));
+}
