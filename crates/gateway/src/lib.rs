@@ -1,1 +1,3 @@
 //! The front doors: one module per protocol, all calling hub only.
+
+pub mod mqtt;

@@ -1,0 +1,126 @@
+//! Acks that wait for durability.
+//!
+//! Invariant 1: within a session acks leave in the order in which the messages arrived [MQTT-4.6.0-2]. A session
+//! belongs to one durability class, and each class has one queue, so the queue's order is the session's order.
+//! Invariant 2: an ack leaves only when the store has reached the sequence at which its batch ended.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use hub::{Durability, Progress, Sequence};
+
+/// Which connection of a worker; `generation` tells a reused slot from its former user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionKey {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// What an ack answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    /// A QoS 0 message: nothing is sent; kept only so that metrics see its latency.
+    None,
+    /// QoS 1.
+    PubAck,
+    /// QoS 2, first half.
+    PubRec,
+}
+
+/// One answer that waits.
+#[derive(Debug)]
+pub(crate) struct PendingAck {
+    pub(crate) connection: ConnectionKey,
+    pub(crate) packet_id: u16,
+    pub(crate) kind: AckKind,
+    /// Why the message was refused, if it was; it is in the dead-letter table then.
+    pub(crate) refusal: Option<Box<Refusal>>,
+}
+
+/// A refusal as MQTT 5 tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: wire::mqtt::ReasonCode,
+    pub(crate) text: String,
+}
+
+/// The acks of one appended batch.
+#[derive(Debug)]
+pub(crate) struct AckGroup {
+    pub(crate) sequence: Sequence,
+    pub(crate) received: Instant,
+    pub(crate) acks: Vec<PendingAck>,
+}
+
+/// The queues of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct AckQueues {
+    by_class: [VecDeque<AckGroup>; 3],
+    /// Emptied vectors, so that a busy worker does not allocate.
+    spare: Vec<Vec<PendingAck>>,
+}
+
+impl AckQueues {
+    /// An empty list for the acks of the next batch.
+    pub(crate) fn new_list(&mut self) -> Vec<PendingAck> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back an emptied list.
+    pub(crate) fn recycle(&mut self, mut list: Vec<PendingAck>) {
+        list.clear();
+        if self.spare.len() < 64 {
+            self.spare.push(list);
+        }
+    }
+
+    pub(crate) fn push(&mut self, class: Durability, group: AckGroup) {
+        self.by_class[class as usize].push_back(group);
+    }
+
+    /// The next group that may leave, if any.
+    pub(crate) fn pop_reached(&mut self, progress: Progress) -> Option<AckGroup> {
+        Durability::ALL.into_iter().find_map(|class| {
+            let queue = &mut self.by_class[class as usize];
+            queue.pop_front_if(|group| group.sequence <= progress.reached(class))
+        })
+    }
+
+    /// The next group, durable or not; for a store that is sealed.
+    pub(crate) fn pop_any(&mut self) -> Option<AckGroup> {
+        self.by_class.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_class.iter().all(VecDeque::is_empty)
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.by_class.iter().map(VecDeque::len).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(sequence: Sequence) -> AckGroup {
+        AckGroup { sequence, received: Instant::now(), acks: Vec::new() }
+    }
+
+    #[test]
+    fn a_group_leaves_only_when_its_class_is_reached_and_in_order() {
+        let mut queues = AckQueues::default();
+        for sequence in [5, 9] {
+            queues.push(Durability::Fsync, group(sequence));
+        }
+        queues.push(Durability::Os, group(7));
+        let progress = Progress { appended: 20, written: 7, durable: 5, sealed: false };
+        let left: Vec<_> =
+            std::iter::from_fn(|| queues.pop_reached(progress)).map(|group| group.sequence).collect();
+        assert_eq!(left, [7, 5]);
+        assert!(!queues.is_empty());
+        assert_eq!(queues.pop_any().map(|group| group.sequence), Some(9));
+        assert!(queues.is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! Who is connected under which client identifier, over all workers: take-over and unfinished QoS 2 exchanges.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::acks::ConnectionKey;
+use super::limits;
+
+/// Packet identifiers of QoS 2 messages that were taken and not yet released [MQTT-4.3.3-10].
+pub(crate) type ReceivedIds = Arc<Mutex<HashSet<u16>>>;
+
+/// A client identifier within its tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ClientKey {
+    pub(crate) tenant: u128,
+    pub(crate) client_id: Box<str>,
+}
+
+/// Where a connection lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) worker: usize,
+    pub(crate) connection: ConnectionKey,
+}
+
+#[derive(Debug)]
+enum Client {
+    Present { place: Place, received: ReceivedIds },
+    Absent { received: ReceivedIds, forget_at_s: u32 },
+}
+
+/// What a connecting client finds.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    /// The connection that used this identifier until now and has to go [MQTT-3.1.4-3].
+    pub(crate) taken_over: Option<Place>,
+    /// Whether a former session is continued.
+    pub(crate) session_present: bool,
+    /// The session's unreleased QoS 2 identifiers.
+    pub(crate) received: ReceivedIds,
+}
+
+/// All clients of a door.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    clients: HashMap<ClientKey, Client>,
+    absent: usize,
+}
+
+impl Clients {
+    /// Registers a connection; `clean_start` forgets what the client left behind.
+    pub(crate) fn enter(&self, key: ClientKey, place: Place, clean_start: bool, now_s: u32) -> Entered {
+        let mut table = self.table.lock();
+        let former = table.clients.remove(&key);
+        let (taken_over, received) = match former {
+            None => (None, None),
+            Some(Client::Present { place, received }) => (Some(place), Some(received)),
+            Some(Client::Absent { received, forget_at_s }) => {
+                table.absent -= 1;
+                (None, Some(received).filter(|_| now_s < forget_at_s))
+            }
+        };
+        let received = received.filter(|_| !clean_start);
+        let session_present = received.is_some();
+        let received = received.unwrap_or_default();
+        table.clients.insert(key, Client::Present { place, received: Arc::clone(&received) });
+        Entered { taken_over, session_present, received }
+    }
+
+    /// Removes a connection, unless another one has taken the identifier over since. Keeps an unfinished QoS 2
+    /// exchange for `keep_s` seconds.
+    pub(crate) fn leave(&self, key: &ClientKey, place: Place, keep_s: u32, now_s: u32) {
+        let mut table = self.table.lock();
+        let received = match table.clients.get(key) {
+            Some(Client::Present { place: present, received }) if *present == place => Arc::clone(received),
+            _ => return,
+        };
+        let keep_s = keep_s.min(limits::ABSENT_SESSION_S);
+        if keep_s == 0 || received.lock().is_empty() {
+            table.clients.remove(key);
+            return;
+        }
+        table.forget_expired(now_s);
+        if table.absent >= limits::ABSENT_SESSIONS_MAX {
+            table.clients.remove(key);
+            return;
+        }
+        table.absent += 1;
+        table.clients.insert(key.clone(), Client::Absent { received, forget_at_s: now_s + keep_s });
+    }
+}
+
+impl Table {
+    /// Looks through the absent only when they are many.
+    fn forget_expired(&mut self, now_s: u32) {
+        if self.absent < limits::ABSENT_SESSIONS_MAX {
+            return;
+        }
+        self.clients.retain(|_, client| match client {
+            Client::Present { .. } => true,
+            Client::Absent { forget_at_s, .. } => now_s < *forget_at_s,
+        });
+        self.absent = self.clients.values().filter(|client| matches!(client, Client::Absent { .. })).count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str) -> ClientKey {
+        ClientKey { tenant: 1, client_id: id.into() }
+    }
+
+    fn place(slot: u32) -> Place {
+        Place { worker: 0, connection: ConnectionKey { slot, generation: 1 } }
+    }
+
+    #[test]
+    fn the_second_connection_takes_the_first_ones_place() {
+        let clients = Clients::default();
+        assert_eq!(clients.enter(key("a"), place(1), true, 0).taken_over, None);
+        assert_eq!(clients.enter(key("a"), place(2), true, 0).taken_over, Some(place(1)));
+        // The first one's late farewell must not remove the second.
+        clients.leave(&key("a"), place(1), 0, 0);
+        assert_eq!(clients.enter(key("a"), place(3), true, 0).taken_over, Some(place(2)));
+        let other_tenant = ClientKey { tenant: 2, ..key("a") };
+        assert_eq!(clients.enter(other_tenant, place(4), true, 0).taken_over, None);
+    }
+
+    #[test]
+    fn unreleased_identifiers_outlive_the_connection_for_a_while() {
+        let clients = Clients::default();
+        clients.enter(key("a"), place(1), false, 0).received.lock().insert(7);
+        clients.leave(&key("a"), place(1), 60, 100);
+        let back = clients.enter(key("a"), place(2), false, 159);
+        assert!(back.session_present && back.received.lock().contains(&7));
+        clients.leave(&key("a"), place(2), 60, 200);
+        let late = clients.enter(key("a"), place(3), false, 260);
+        assert!(!late.session_present && late.received.lock().is_empty());
+    }
+
+    #[test]
+    fn a_clean_start_forgets() {
+        let clients = Clients::default();
+        clients.enter(key("a"), place(1), false, 0).received.lock().insert(7);
+        let fresh = clients.enter(key("a"), place(2), true, 0);
+        assert!(!fresh.session_present && fresh.received.lock().is_empty());
+        assert_eq!(fresh.taken_over, Some(place(1)));
+    }
+}

@@ -1,0 +1,152 @@
+//! The MQTT door: MQTT 3.1.1 and 5 over TCP, telemetry in, acks after durability.
+//!
+//! An acceptor thread hands connections to workers; each worker is one thread with one event loop (`worker`) over
+//! its share of the sockets. Per turn a worker reads from every ready socket, collects all messages in one batch per
+//! durability class, appends it once, and sends acks when the store has come far enough. Nothing is locked or
+//! allocated per message, and no thread is woken per message.
+//!
+//! What it does not do: deliver messages to devices (subscriptions are refused), retained messages, TLS, WebSocket.
+
+mod acceptor;
+mod acks;
+mod clients;
+mod connection;
+pub mod limits;
+mod session;
+mod worker;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use hub::Hub;
+
+use clients::Clients;
+use worker::Inbox;
+
+/// What an operator may set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MqttOptions {
+    /// Event-loop threads.
+    pub workers: usize,
+    /// Most bytes of one packet.
+    pub packet_bytes_max: usize,
+    /// Most messages of one session that may wait for their ack. MQTT 5 clients are told; from 3.1.1 clients that
+    /// send more nothing is read until acks have left.
+    pub receive_maximum: u16,
+    /// A connection that has not sent CONNECT after this many seconds is closed.
+    pub connect_timeout_s: u32,
+    /// Longest keep-alive granted to MQTT 5 clients, in seconds; 0 for no bound.
+    pub keep_alive_max_s: u16,
+    /// Most connections at once.
+    pub connections_max: usize,
+}
+
+impl Default for MqttOptions {
+    fn default() -> Self {
+        Self {
+            workers: 2,
+            packet_bytes_max: 1024 * 1024,
+            receive_maximum: 1_024,
+            connect_timeout_s: 10,
+            keep_alive_max_s: 0,
+            connections_max: usize::MAX,
+        }
+    }
+}
+
+/// What the threads of a door share.
+struct Door {
+    hub: Arc<Hub>,
+    options: MqttOptions,
+    clients: Clients,
+    inboxes: Vec<Arc<Inbox>>,
+    connections: AtomicUsize,
+    stopping: AtomicBool,
+    opened: Instant,
+}
+
+impl Door {
+    fn now_s(&self) -> u32 {
+        u32::try_from(self.opened.elapsed().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+/// A running MQTT door.
+#[derive(Debug)]
+pub struct MqttDoor {
+    local_address: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Keeps `Debug` of the handle short.
+struct Shared {
+    door: Arc<Door>,
+    acceptor: mio::Waker,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl MqttDoor {
+    /// Starts serving `listener`.
+    pub fn start(hub: Arc<Hub>, listener: TcpListener, options: MqttOptions) -> io::Result<Self> {
+        let local_address = listener.local_addr()?;
+        let mut seats = Vec::new();
+        for _ in 0..options.workers.max(1) {
+            seats.push(worker::Seat::new()?);
+        }
+        let inboxes = seats.iter().map(|seat| Arc::clone(&seat.inbox)).collect();
+        let door = Arc::new(Door {
+            hub,
+            options,
+            clients: Clients::default(),
+            inboxes,
+            connections: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            opened: Instant::now(),
+        });
+        let mut threads = Vec::new();
+        for (index, seat) in seats.into_iter().enumerate() {
+            door.hub.watch(Arc::clone(&seat.inbox) as Arc<dyn hub::ProgressWatcher>);
+            let door = Arc::clone(&door);
+            let thread = std::thread::Builder::new().name(format!("mqtt-{index}"));
+            threads.push(thread.spawn(move || worker::Worker::new(door, index, seat).run())?);
+        }
+        let (acceptor, waker) = acceptor::Acceptor::new(Arc::clone(&door), listener)?;
+        threads.push(std::thread::Builder::new().name("mqtt-accept".into()).spawn(move || acceptor.run())?);
+        Ok(Self { local_address, shared: Arc::new(Shared { door, acceptor: waker }), threads })
+    }
+
+    /// Where the door listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    /// Stops accepting and reading, sends the acks of what was read once it is durable, tells MQTT 5 clients that the
+    /// server shuts down (0x8B), and closes all connections.
+    pub fn stop(self) {
+        self.shared.door.stopping.store(true, Ordering::Release);
+        // A failed wake-up only delays: every loop looks at least once a second.
+        drop(self.shared.acceptor.wake());
+        for inbox in &self.shared.door.inboxes {
+            inbox.wake();
+        }
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("BUG: a thread of the MQTT door panicked");
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! One MQTT session as a state machine: packets in, replies and rows out. Sockets and time belong to the worker.
+//!
+//! A message is answered in three steps: its rows enter the turn's batch, its ack is remembered beside them, and the
+//! worker sends the ack when the batch is as durable as the device's profile asks for. Only answers that promise
+//! nothing about data (CONNACK, PINGRESP, SUBACK, PUBCOMP) are written at once.
+
+mod connect;
+mod publish;
+
+use std::sync::Arc;
+
+use hub::Hub;
+use hub::registry::Device;
+use model::{Batch, SeriesId, Timestamp};
+use wire::mqtt::{
+    Ack, Disconnect, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
+    ReasonCode, SubAck, UnsubAck, encode,
+};
+
+use super::MqttOptions;
+use super::acks::{AckKind, PendingAck, Refusal};
+use super::clients::{ClientKey, Clients, Place, ReceivedIds};
+
+/// What a session may use while it handles a packet.
+pub(crate) struct Context<'a> {
+    pub(crate) hub: &'a Hub,
+    pub(crate) options: &'a MqttOptions,
+    pub(crate) clients: &'a Clients,
+    /// Where this session lives.
+    pub(crate) place: Place,
+    /// The system clock at the beginning of the turn.
+    pub(crate) now: Timestamp,
+    /// Seconds since the door was opened.
+    pub(crate) now_s: u32,
+    /// Bytes to send at once.
+    pub(crate) out: &'a mut Vec<u8>,
+    /// Rows and acks by durability class.
+    pub(crate) turn: &'a mut [TurnBatch; 3],
+    /// A connection that has to go because this one took its client identifier over.
+    pub(crate) taken_over: &'a mut Option<Place>,
+}
+
+/// Rows and acks of one turn of the event loop that ask for the same durability.
+#[derive(Debug, Default)]
+pub(crate) struct TurnBatch {
+    pub(crate) batch: Batch,
+    pub(crate) acks: Vec<PendingAck>,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Close {
+    /// What an MQTT 5 peer is told; `None` when it is told nothing.
+    pub(crate) reason: Option<ReasonCode>,
+    /// For the log and the reason string.
+    pub(crate) cause: String,
+    /// A short, stable name for metrics; `None` when nothing was refused.
+    pub(crate) label: Option<&'static str>,
+}
+
+impl Close {
+    pub(crate) fn refused(reason: ReasonCode, label: &'static str, cause: impl Into<String>) -> Self {
+        Self { reason: Some(reason), cause: cause.into(), label: Some(label) }
+    }
+
+    /// The peer said goodbye, or was told all it needs in a CONNACK.
+    pub(crate) fn quiet(cause: impl Into<String>) -> Self {
+        Self { reason: None, cause: cause.into(), label: None }
+    }
+}
+
+/// The state of one connection.
+#[derive(Debug, Default)]
+pub(crate) enum Session {
+    /// No CONNECT yet.
+    #[default]
+    New,
+    /// CONNECT was accepted.
+    Connected(Box<Connected>),
+}
+
+/// A session whose device is known.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) device: Arc<Device>,
+    client: ClientKey,
+    place: Place,
+    /// Seconds of silence after which the peer is gone; 0 for no bound.
+    pub(crate) silence_max_s: u32,
+    /// Known from the first message on.
+    series: Option<SeriesId>,
+    /// Acks not yet sent.
+    pub(crate) in_flight: u32,
+    received: ReceivedIds,
+    keep_received_s: u32,
+    aliases: Vec<Option<Box<str>>>,
+    will: Option<Box<StoredWill>>,
+}
+
+#[derive(Debug)]
+struct StoredWill {
+    topic: Box<str>,
+    payload: Box<[u8]>,
+}
+
+impl Session {
+    /// The version in which later packets are read.
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        match self {
+            Self::New => None,
+            Self::Connected(connected) => Some(connected.version),
+        }
+    }
+
+    /// Handles one packet of the peer.
+    pub(crate) fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        match (&mut *self, packet) {
+            (Self::New, Packet::Connect(connect)) => {
+                *self = Self::Connected(Box::new(Connected::accept(&connect, context)?));
+                Ok(())
+            }
+            (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]")),
+            (Self::Connected(connected), packet) => connected.on_packet(packet, context),
+        }
+    }
+
+    /// Gives the client identifier back and publishes the will, which a DISCONNECT has removed.
+    pub(crate) fn on_end(&mut self, publish_will: bool, context: &mut Context<'_>) {
+        if let Self::Connected(connected) = self {
+            connected.on_end(publish_will, context);
+        }
+    }
+}
+
+impl Connected {
+    fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        match packet {
+            Packet::Publish(publish) => self.on_publish(&publish, context),
+            Packet::PubRel(release) => self.on_release(release, context),
+            Packet::PingReq => self.send(&Packet::PingResp, context),
+            Packet::Subscribe(subscribe) => self.on_subscribe(subscribe, context),
+            Packet::Unsubscribe(unsubscribe) => {
+                let codes = vec![ReasonCode::NO_SUBSCRIPTION_EXISTED.0; unsubscribe.filters().count()];
+                let ack = UnsubAck {
+                    packet_id: unsubscribe.packet_id,
+                    properties: Properties::NONE,
+                    codes: &codes,
+                };
+                self.send(&Packet::UnsubAck(ack), context)
+            }
+            Packet::Disconnect(disconnect) => self.on_disconnect(disconnect),
+            Packet::Connect(_) => Err(protocol_error("a second CONNECT [MQTT-3.1.0-2]")),
+            Packet::Auth(_) => Err(protocol_error("AUTH without an authentication method [MQTT5 4.12.0-7]")),
+            // Nothing is ever published to a device yet, so no ack can be for us.
+            Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubComp(_) => {
+                Err(protocol_error("an ack for a message that was never sent"))
+            }
+            Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
+                Err(protocol_error("a packet that only servers send"))
+            }
+        }
+    }
+
+    /// PUBREL ends a QoS 2 exchange: the identifier may be used again [MQTT-4.3.3-11].
+    fn on_release(&mut self, release: Ack<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        let known = self.received.lock().remove(&release.packet_id);
+        let reason = if known { ReasonCode::SUCCESS } else { ReasonCode::PACKET_IDENTIFIER_NOT_FOUND };
+        let complete = Ack { packet_id: release.packet_id, reason, properties: Properties::NONE };
+        self.send(&Packet::PubComp(complete), context)
+    }
+
+    /// Subscriptions are not there yet, and the peer is told so.
+    fn on_subscribe(
+        &mut self,
+        subscribe: wire::mqtt::Subscribe<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Close> {
+        let code = match self.version {
+            ProtocolVersion::V5 => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR.0,
+            ProtocolVersion::V311 => 0x80,
+        };
+        context.hub.metrics().refused(hub::Door::Mqtt, "subscription");
+        let codes = vec![code; subscribe.filters().count()];
+        let properties = reason_string("subscriptions by MQTT are not served; use the WebSocket door");
+        let ack =
+            SubAck { packet_id: subscribe.packet_id, properties: properties.as_properties(), codes: &codes };
+        self.send(&Packet::SubAck(ack), context)
+    }
+
+    fn on_disconnect(&mut self, disconnect: Disconnect<'_>) -> Result<(), Close> {
+        // 0x04 asks for the will in spite of the goodbye [MQTT5 3.14.2.1].
+        if disconnect.reason != ReasonCode::DISCONNECT_WITH_WILL {
+            self.will = None;
+        }
+        if let Some(seconds) = disconnect.properties.number(PropertyId::SessionExpiryInterval) {
+            self.keep_received_s = seconds;
+        }
+        Err(Close::quiet("the client disconnected"))
+    }
+
+    fn on_end(&mut self, publish_will: bool, context: &mut Context<'_>) {
+        if let Some(will) = self.will.take().filter(|_| publish_will)
+            && let Err(close) = self.take_message(&will.topic, &will.payload, context)
+        {
+            tracing::warn!(device = %self.device.name, cause = close.cause, "a will could not be stored");
+        }
+        context.clients.leave(&self.client, self.place, self.keep_received_s, context.now_s);
+    }
+
+    fn send(&self, packet: &Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        encode(packet, self.version, context.out)
+            .map_err(|error| Close::refused(ReasonCode::UNSPECIFIED_ERROR, "encode", error.to_string()))
+    }
+
+    fn push_ack(
+        &mut self,
+        packet_id: u16,
+        kind: AckKind,
+        refusal: Option<Box<Refusal>>,
+        context: &mut Context<'_>,
+    ) {
+        self.in_flight += u32::from(kind != AckKind::None);
+        let connection = context.place.connection;
+        let class = self.device.profile.durability as usize;
+        context.turn[class].acks.push(PendingAck { connection, packet_id, kind, refusal });
+    }
+}
+
+/// Writes the answer to a message.
+pub(crate) fn write_ack(ack: &PendingAck, version: ProtocolVersion, out: &mut Vec<u8>) {
+    let properties = ack.refusal.as_ref().map(|refusal| reason_string(&refusal.text)).unwrap_or_default();
+    let reason = ack.refusal.as_ref().map_or(ReasonCode::SUCCESS, |refusal| refusal.reason);
+    let body = Ack { packet_id: ack.packet_id, reason, properties: properties.as_properties() };
+    let packet = match ack.kind {
+        AckKind::None => return,
+        AckKind::PubAck => Packet::PubAck(body),
+        AckKind::PubRec => Packet::PubRec(body),
+    };
+    encode(&packet, version, out).expect("BUG: acks have a packet identifier and a bounded reason string");
+}
+
+/// Writes the farewell of a server to a peer that understands it [MQTT5 3.14].
+pub(crate) fn write_disconnect(reason: ReasonCode, cause: &str, out: &mut Vec<u8>) {
+    let properties = reason_string(cause);
+    let packet = Packet::Disconnect(Disconnect { reason, properties: properties.as_properties() });
+    encode(&packet, ProtocolVersion::V5, out).expect("BUG: a bounded reason string always has an encoding");
+}
+
+/// A reason string, cut where it would make acks long.
+pub(crate) fn reason_string(text: &str) -> PropertiesBuilder {
+    const REASON_BYTES_MAX: usize = 400;
+    let end = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    // A string of the protocol may not hold U+0000 [MQTT-1.5.4-2].
+    let text = text[..end].replace('\0', "\u{fffd}");
+    let mut properties = PropertiesBuilder::new();
+    properties
+        .push(Property::Text(PropertyId::ReasonString, &text))
+        .expect("BUG: 400 bytes fit into a string of the protocol");
+    properties
+}
+
+pub(crate) fn protocol_error(cause: &str) -> Close {
+    Close::refused(ReasonCode::PROTOCOL_ERROR, "protocol", cause)
+}
+
+/// A CONNECT of a version we do not speak is told so in the words of both versions' specifications
+/// [MQTT-3.1.2-2]; everything else that is not a CONNECT gets silence.
+pub(crate) fn answer_malformed_connect(error: &wire::mqtt::DecodeError, out: &mut Vec<u8>) {
+    if error.reason_code() == ReasonCode::UNSUPPORTED_PROTOCOL_VERSION {
+        let code = wire::mqtt::ConnectReturnCode::UNACCEPTABLE_PROTOCOL_VERSION;
+        let connack = wire::mqtt::ConnAck { session_present: false, code, properties: Properties::NONE };
+        encode(&Packet::ConnAck(connack), ProtocolVersion::V311, out).expect("BUG: a CONNACK is short");
+    }
+}

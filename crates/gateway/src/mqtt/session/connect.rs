@@ -1,0 +1,182 @@
+//! CONNECT: who is it, under which name, on which terms.
+
+use std::sync::Arc;
+
+use hub::Door;
+use wire::mqtt::{
+    ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
+    ReasonCode, encode,
+};
+
+use super::super::{clients, limits};
+use super::{Close, Connected, Context, StoredWill, reason_string};
+
+/// A CONNECT that is not accepted.
+struct Refused {
+    code: ReasonCode,
+    /// The same for MQTT 3.1.1 [MQTT-3.2.2-4].
+    return_code: u8,
+    label: &'static str,
+    cause: String,
+}
+
+impl Connected {
+    /// Accepts or refuses a client; either way the CONNACK is written.
+    pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, Close> {
+        match admit(connect, context) {
+            Ok(connected) => Ok(connected),
+            Err(refused) => {
+                write_refusal(connect.version, &refused, context);
+                context.hub.metrics().refused(Door::Mqtt, refused.label);
+                Err(Close::quiet(refused.cause))
+            }
+        }
+    }
+}
+
+fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
+    check_terms(connect)?;
+    let device = authenticate(connect, context)?;
+    let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
+    let client_id = assigned.as_deref().unwrap_or(connect.client_id);
+    let client = clients::ClientKey { tenant: device.tenant.as_u128(), client_id: client_id.into() };
+    let entered = context.clients.enter(client.clone(), context.place, connect.clean_start, context.now_s);
+    *context.taken_over = entered.taken_over;
+    let keep_alive_s = granted_keep_alive_s(connect, context);
+    let connected = Connected {
+        version: connect.version,
+        device,
+        client,
+        place: context.place,
+        // One and a half times the keep-alive [MQTT-3.1.2-22].
+        silence_max_s: u32::from(keep_alive_s) * 3 / 2,
+        series: None,
+        in_flight: 0,
+        received: entered.received,
+        keep_received_s: session_expiry_s(connect),
+        aliases: Vec::new(),
+        will: connect
+            .will
+            .map(|will| Box::new(StoredWill { topic: will.topic.into(), payload: will.payload.into() })),
+    };
+    write_acceptance(connect, entered.session_present, keep_alive_s, assigned.as_deref(), context);
+    Ok(connected)
+}
+
+fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
+    if connect.client_id.len() > limits::CLIENT_ID_BYTES_MAX {
+        return Err(Refused {
+            code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
+            return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
+            label: "client_id",
+            cause: format!(
+                "the client identifier has {} bytes, the limit is {}",
+                connect.client_id.len(),
+                limits::CLIENT_ID_BYTES_MAX
+            ),
+        });
+    }
+    if connect.version == ProtocolVersion::V311 && connect.client_id.is_empty() && !connect.clean_start {
+        return Err(Refused {
+            code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
+            return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
+            label: "client_id",
+            cause: "an empty client identifier needs a clean session [MQTT-3.1.3-8]".into(),
+        });
+    }
+    if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
+        return Err(Refused {
+            code: ReasonCode::BAD_AUTHENTICATION_METHOD,
+            return_code: ConnectReturnCode::NOT_AUTHORIZED,
+            label: "authentication_method",
+            cause: "no authentication method is served; send the access token as user name".into(),
+        });
+    }
+    Ok(())
+}
+
+fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<Arc<hub::registry::Device>, Refused> {
+    let token = connect.username.filter(|token| !token.is_empty()).ok_or_else(|| Refused {
+        code: ReasonCode::BAD_USER_NAME_OR_PASSWORD,
+        return_code: ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD,
+        label: "token_missing",
+        cause: "no access token: send the device's token as user name".into(),
+    })?;
+    context.hub.registry().device_by_token(token).ok_or_else(|| Refused {
+        code: ReasonCode::NOT_AUTHORIZED,
+        return_code: ConnectReturnCode::NOT_AUTHORIZED,
+        label: "token_unknown",
+        cause: "the access token belongs to no device".into(),
+    })
+}
+
+/// What the client asked for, or the operator's bound where MQTT 5 lets the server say so [MQTT-3.2.2-21].
+fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
+    let most = context.options.keep_alive_max_s;
+    match (connect.version, connect.keep_alive_s) {
+        (ProtocolVersion::V5, asked) if most > 0 && (asked == 0 || asked > most) => most,
+        (_, asked) => asked,
+    }
+}
+
+fn session_expiry_s(connect: &Connect<'_>) -> u32 {
+    match connect.version {
+        ProtocolVersion::V311 if connect.clean_start => 0,
+        ProtocolVersion::V311 => limits::ABSENT_SESSION_S,
+        ProtocolVersion::V5 => connect.properties.number(PropertyId::SessionExpiryInterval).unwrap_or(0),
+    }
+}
+
+fn write_acceptance(
+    connect: &Connect<'_>,
+    session_present: bool,
+    keep_alive_s: u16,
+    assigned: Option<&str>,
+    context: &mut Context<'_>,
+) {
+    let mut properties = PropertiesBuilder::new();
+    if connect.version == ProtocolVersion::V5 {
+        terms(connect, keep_alive_s, assigned, context, &mut properties)
+            .expect("BUG: the terms of a session are short");
+    }
+    let connack = ConnAck { session_present, code: 0, properties: properties.as_properties() };
+    encode(&Packet::ConnAck(connack), connect.version, context.out).expect("BUG: a CONNACK is short");
+}
+
+fn terms(
+    connect: &Connect<'_>,
+    keep_alive_s: u16,
+    assigned: Option<&str>,
+    context: &Context<'_>,
+    properties: &mut PropertiesBuilder,
+) -> Result<(), wire::mqtt::EncodeError> {
+    let options = context.options;
+    properties.push(Property::TwoBytes(PropertyId::ReceiveMaximum, options.receive_maximum))?;
+    let packet_bytes_max = u32::try_from(options.packet_bytes_max).unwrap_or(u32::MAX);
+    properties.push(Property::FourBytes(PropertyId::MaximumPacketSize, packet_bytes_max))?;
+    properties.push(Property::TwoBytes(PropertyId::TopicAliasMaximum, limits::TOPIC_ALIAS_MAX))?;
+    // What subscriptions would need is not there yet.
+    properties.push(Property::Byte(PropertyId::WildcardSubscriptionAvailable, 0))?;
+    properties.push(Property::Byte(PropertyId::SubscriptionIdentifierAvailable, 0))?;
+    properties.push(Property::Byte(PropertyId::SharedSubscriptionAvailable, 0))?;
+    if session_expiry_s(connect) > limits::ABSENT_SESSION_S {
+        properties.push(Property::FourBytes(PropertyId::SessionExpiryInterval, limits::ABSENT_SESSION_S))?;
+    }
+    if keep_alive_s != connect.keep_alive_s {
+        properties.push(Property::TwoBytes(PropertyId::ServerKeepAlive, keep_alive_s))?;
+    }
+    if let Some(assigned) = assigned {
+        properties.push(Property::Text(PropertyId::AssignedClientIdentifier, assigned))?;
+    }
+    Ok(())
+}
+
+fn write_refusal(version: ProtocolVersion, refused: &Refused, context: &mut Context<'_>) {
+    let properties = reason_string(&refused.cause);
+    let code = match version {
+        ProtocolVersion::V5 => refused.code.0,
+        ProtocolVersion::V311 => refused.return_code,
+    };
+    let connack = ConnAck { session_present: false, code, properties: properties.as_properties() };
+    encode(&Packet::ConnAck(connack), version, context.out).expect("BUG: a CONNACK is short");
+}
