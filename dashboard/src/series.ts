@@ -64,11 +64,11 @@ export function withBreaks(line: Line, gapMs: number): { xs: number[]; ys: (numb
   return { xs, ys };
 }
 
-/** How long a pause must be to count as silence: five usual intervals, at least five seconds. */
+/** How long a pause must be to count as silence: five usual intervals, at least ten seconds. */
 export function silenceMs(line: Line): number {
   const intervals = line.xs.slice(1).map((x, index) => x - (line.xs[index] ?? x));
   intervals.sort((a, b) => a - b);
-  return Math.max(5_000, 5 * (intervals[Math.floor(intervals.length / 2)] ?? 0));
+  return Math.max(10_000, 5 * (intervals[Math.floor(intervals.length / 2)] ?? 0));
 }
 
 function push(line: Line, x: number, y: number | undefined): void {

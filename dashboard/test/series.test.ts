@@ -58,9 +58,9 @@ describe("silence", () => {
     expect(withBreaks(line([0, 1], [1000, 2], [9000, 3]), 5000)).toEqual({ xs: [0, 1000, 5000, 9000], ys: [1, 2, null, 3] });
   });
 
-  it("lasts five usual intervals, and never less than five seconds", () => {
-    expect(silenceMs(line([0, 0], [100, 0], [200, 0]))).toBe(5000);
+  it("lasts five usual intervals, and never less than ten seconds", () => {
+    expect(silenceMs(line([0, 0], [100, 0], [200, 0]))).toBe(10_000);
     expect(silenceMs(line([0, 0], [60_000, 0], [120_000, 0]))).toBe(300_000);
-    expect(silenceMs(line())).toBe(5000);
+    expect(silenceMs(line())).toBe(10_000);
   });
 });
