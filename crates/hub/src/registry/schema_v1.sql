@@ -4,7 +4,7 @@
 -- first password nobody has confirmed to keep).
 CREATE TABLE setting (
     key   TEXT PRIMARY KEY,
-    value BLOB NOT NULL
+    value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE tenant (

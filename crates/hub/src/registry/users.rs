@@ -63,7 +63,8 @@ impl Registry {
         Ok(user)
     }
 
-    /// Gives a user another password and ends the user's sessions. Slow like [`authenticate`](Self::authenticate).
+    /// Gives a user another password and ends the user's sessions, but for those that began in the same second: session
+    /// tokens count in seconds. Slow like [`authenticate`](Self::authenticate).
     pub fn set_password(&self, login: &str, password: &str) -> Result<(), RegistryError> {
         self.store_password(&login.to_lowercase(), password, true)
     }
@@ -98,7 +99,8 @@ impl Registry {
         self.sessions.issue(user, now)
     }
 
-    /// Opens a session that may read a tenant's devices and nothing else, for anybody: demonstrations.
+    /// Opens a session that may read a tenant's devices and nothing else, for anybody: demonstrations. Its tokens hold
+    /// after a restart too, so a server that is no demonstration refuses sessions with [`Claims::is_public`].
     pub fn open_public_session(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
         self.sessions.issue_public(tenant, now)
     }
