@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
-use super::codec::{self, Inbound, Protocol, PublishTemplate};
+use wire::mqtt::{Ack, Packet};
+
+use super::codec::{self, Protocol, PublishTemplate};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::Recorder;
 
@@ -178,7 +180,7 @@ impl Connection {
         &mut self,
         buffer: &mut [u8],
         protocol: Protocol,
-        mut on_packet: impl FnMut(&mut Self, Inbound),
+        mut on_packet: impl FnMut(&mut Self, Packet<'_>),
     ) -> io::Result<bool> {
         let count = match (&self.stream).read(buffer) {
             Ok(0) => return Ok(false),
@@ -203,11 +205,11 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         protocol: Protocol,
-        on_packet: &mut impl FnMut(&mut Self, Inbound),
+        on_packet: &mut impl FnMut(&mut Self, Packet<'_>),
     ) -> io::Result<usize> {
         let mut used = 0;
-        while let Some((packet, length)) =
-            codec::decode(&bytes[used..], protocol).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?
+        while let Some((packet, length)) = codec::next_packet(&bytes[used..], protocol)
+            .map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?
         {
             used += length;
             on_packet(self, packet);
@@ -216,19 +218,13 @@ impl Connection {
     }
 
     /// Books the answer to one message.
-    pub(crate) fn answered(
-        &mut self,
-        packet_id: u16,
-        reason: u8,
-        now_ns: u64,
-        recorder: &mut Recorder,
-    ) -> Answers {
-        let Some(message) = self.take_in_flight(packet_id) else {
+    pub(crate) fn answered(&mut self, ack: Ack<'_>, now_ns: u64, recorder: &mut Recorder) -> Answers {
+        let Some(message) = self.take_in_flight(ack.packet_id) else {
             recorder.error("PUBACK for an unknown packet identifier", 1);
             return Answers::default();
         };
-        if reason >= 0x80 {
-            recorder.error(&format!("PUBACK {}", super::reason_text(reason)), 1);
+        if ack.reason.is_error() {
+            recorder.error(&format!("PUBACK {}", ack.reason), 1);
             return Answers { answered: 1, acked: 0 };
         }
         self.tally.acked += 1;

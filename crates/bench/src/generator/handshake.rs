@@ -6,11 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol as Transport, Socket, Type};
+use wire::mqtt::{ConnectReturnCode, Packet, ReasonCode};
 
-use super::codec::{self, Inbound};
+use super::codec::{self, Protocol};
 use super::connection::{Connection, Phase};
 use super::poller::{Interest, Poller};
-use super::{Plan, Shared, refusal_text};
+use super::{Plan, Shared};
 use crate::error::Result;
 use crate::limits::{HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 
@@ -106,20 +107,44 @@ fn step(
         return Ok(None);
     }
     let mut answer = None;
-    let alive = connection.read(read_buffer, plan.protocol, |_, packet| {
-        answer.get_or_insert(packet);
+    let alive = connection.read(read_buffer, plan.protocol, |connection, packet| {
+        answer.get_or_insert_with(|| accept(connection, plan.protocol, &packet));
     })?;
     match answer {
-        Some(Inbound::ConnAck { reason: 0, receive_max }) => {
-            connection.open(receive_max);
-            Ok(Some(()))
-        }
-        Some(Inbound::ConnAck { reason, .. }) => {
-            Err(refused(format!("CONNACK {}", refusal_text(plan.protocol, reason))))
-        }
-        Some(_) => Err(refused("another packet came before CONNACK".to_owned())),
+        Some(answer) => answer.map(Some),
         None if !alive => Err(refused("the server closed the connection before CONNACK".to_owned())),
         None => Ok(None),
+    }
+}
+
+fn accept(connection: &mut Connection, protocol: Protocol, packet: &Packet<'_>) -> io::Result<()> {
+    let Packet::ConnAck(connack) = packet else {
+        return Err(refused(format!("instead of CONNACK came {packet:?}")));
+    };
+    if connack.code != ConnectReturnCode::ACCEPTED {
+        let why = connack.properties.reason_string().map(|why| format!(": {why}")).unwrap_or_default();
+        return Err(refused(format!("CONNACK {}{why}", refusal_text(protocol, connack.code))));
+    }
+    connection.open(connack.properties.receive_maximum());
+    Ok(())
+}
+
+/// A CONNACK refusal with its name in the connection's protocol version.
+fn refusal_text(protocol: Protocol, code: u8) -> String {
+    match (protocol, code) {
+        (Protocol::V5, _) => ReasonCode(code).to_string(),
+        (Protocol::V311, ConnectReturnCode::UNACCEPTABLE_PROTOCOL_VERSION) => {
+            "1 (unacceptable protocol version)".to_owned()
+        }
+        (Protocol::V311, ConnectReturnCode::IDENTIFIER_REJECTED) => {
+            "2 (client identifier rejected)".to_owned()
+        }
+        (Protocol::V311, ConnectReturnCode::SERVER_UNAVAILABLE) => "3 (server unavailable)".to_owned(),
+        (Protocol::V311, ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD) => {
+            "4 (bad user name or password)".to_owned()
+        }
+        (Protocol::V311, ConnectReturnCode::NOT_AUTHORIZED) => "5 (not authorized)".to_owned(),
+        (Protocol::V311, other) => other.to_string(),
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Plan {
     pub warmup: Duration,
     /// Measured part.
     pub duration: Duration,
+    /// Longest wait for outstanding answers after the end of the load.
+    pub drain: Duration,
     /// No timestamp lies before this one, milliseconds since the epoch.
     pub floor_ts_ms: u64,
 }
@@ -153,7 +155,10 @@ pub fn run(plan: &Plan, shared: &Shared, mut on_event: impl FnMut(Event)) -> Res
         let (at, base_ts_ms) = (Instant::now(), now_ms().max(plan.floor_ts_ms));
         if opened.is_ok() {
             on_event(Event::Started { at });
-            starts.iter().for_each(|s| drop(s.send(Start { at, base_ts_ms })));
+            for start in &starts {
+                // A worker that is gone has its reason in its result.
+                let _ = start.send(Start { at, base_ts_ms });
+            }
         }
         // Workers whose start channel closes without a start end at once.
         drop(starts);
@@ -253,49 +258,6 @@ fn forward_seconds(
 pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A v5 reason code with its name from MQTT 5 section 2.4, as far as a publisher meets it.
-pub(crate) fn reason_text(reason: u8) -> String {
-    let name = match reason {
-        0x80 => "unspecified error",
-        0x81 => "malformed packet",
-        0x82 => "protocol error",
-        0x83 => "implementation specific error",
-        0x84 => "unsupported protocol version",
-        0x85 => "client identifier not valid",
-        0x86 => "bad user name or password",
-        0x87 => "not authorized",
-        0x88 => "server unavailable",
-        0x89 => "server busy",
-        0x8A => "banned",
-        0x8B => "server shutting down",
-        0x8D => "keep alive timeout",
-        0x8E => "session taken over",
-        0x90 => "topic name invalid",
-        0x93 => "receive maximum exceeded",
-        0x95 => "packet too large",
-        0x96 => "message rate too high",
-        0x97 => "quota exceeded",
-        0x98 => "administrative action",
-        0x99 => "payload format invalid",
-        0x9F => "connection rate exceeded",
-        _ => "",
-    };
-    if name.is_empty() { format!("0x{reason:02X}") } else { format!("0x{reason:02X} ({name})") }
-}
-
-/// A CONNACK refusal: MQTT 3.1.1 section 3.2.2.3 has its own small numbers.
-pub(crate) fn refusal_text(protocol: Protocol, reason: u8) -> String {
-    match (protocol, reason) {
-        (Protocol::V5, _) => reason_text(reason),
-        (Protocol::V311, 1) => "1 (unacceptable protocol version)".to_owned(),
-        (Protocol::V311, 2) => "2 (client identifier rejected)".to_owned(),
-        (Protocol::V311, 3) => "3 (server unavailable)".to_owned(),
-        (Protocol::V311, 4) => "4 (bad user name or password)".to_owned(),
-        (Protocol::V311, 5) => "5 (not authorized)".to_owned(),
-        (Protocol::V311, other) => other.to_string(),
-    }
 }
 
 #[cfg(test)]

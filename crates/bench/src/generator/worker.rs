@@ -6,17 +6,22 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::codec::{self, Inbound, PublishTemplate};
+use wire::mqtt::{Disconnect, Packet};
+
+use super::codec::{self, PublishTemplate};
 use super::connection::{Answers, Connection, Phase, Tally, Wire};
 use super::handshake::Opener;
 use super::poller::{Interest, Poller, Ready};
-use super::{FromWorker, Load, Plan, Shared, reason_text};
+use super::{FromWorker, Load, Plan, Shared};
 use crate::error::Result;
-use crate::limits::{DRAIN_TIMEOUT_S, LOOP_SLEEP_MAX_MS, READ_BYTES, SENDS_PER_TURN};
+use crate::limits::{LOOP_SLEEP_MAX_MS, READ_BYTES, SENDS_PER_TURN};
 use crate::recorder::{Recorder, Window};
 use crate::schedule::Schedule;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Sleep while the last answers come in.
+const DRAIN_SLEEP_NS: u64 = 10_000_000;
+
 /// Told to start the load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
@@ -165,19 +170,19 @@ impl<'w, 'a> Running<'w, 'a> {
 
     /// Waits for outstanding answers, then books what is missing.
     fn drain(&mut self) -> Result<()> {
-        let deadline_ns = self.now_ns() + DRAIN_TIMEOUT_S * SECOND_NS;
-        while self.outstanding > 0 && self.now_ns() < deadline_ns {
+        let deadline = Instant::now() + self.worker.plan.drain;
+        while self.outstanding > 0 && Instant::now() < deadline {
             let now_ns = self.now_ns();
             self.end_seconds(now_ns);
             self.enqueue_due(self.window.until_ns - 1);
             self.send_dirty()?;
-            self.receive(LOOP_SLEEP_MAX_MS * 1_000_000, false)?;
+            self.receive(DRAIN_SLEEP_NS, false)?;
         }
         for connection in self.worker.connections.iter().filter(|c| c.phase == Phase::Open) {
             let in_flight = connection.in_flight();
-            self.recorder.error("sent, but not acknowledged within 10 s after the end", in_flight as u64);
+            self.recorder.error("sent, but not acknowledged before the drain time was over", in_flight as u64);
             let waiting = connection.outstanding() - in_flight;
-            self.recorder.error("due, but not sent within 10 s after the end", waiting as u64);
+            self.recorder.error("due, but not sent before the drain time was over", waiting as u64);
         }
         self.close_second();
         Ok(())
@@ -275,21 +280,17 @@ impl<'w, 'a> Running<'w, 'a> {
         let mut answers = Answers::default();
         let mut ended = None;
         let recorder = &mut self.recorder;
-        let alive =
-            connection.read(&mut self.worker.read_buffer, self.wire.protocol, |connection, packet| {
-                match packet {
-                    Inbound::PubAck { packet_id, reason } => {
-                        let one = connection.answered(packet_id, reason, now_ns, recorder);
-                        answers.answered += one.answered;
-                        answers.acked += one.acked;
-                    }
-                    Inbound::Disconnect { reason } => {
-                        ended = Some(format!("DISCONNECT {}", reason_text(reason)))
-                    }
-                    Inbound::PingResp => {}
-                    Inbound::ConnAck { .. } => ended = Some("a second CONNACK".to_owned()),
-                }
-            });
+        let buffer = &mut self.worker.read_buffer;
+        let alive = connection.read(buffer, self.wire.protocol, |connection, packet| match packet {
+            Packet::PubAck(ack) => {
+                let one = connection.answered(ack, now_ns, recorder);
+                answers.answered += one.answered;
+                answers.acked += one.acked;
+            }
+            Packet::PingResp => {}
+            Packet::Disconnect(disconnect) => ended = Some(disconnect_text(&disconnect)),
+            other => ended = Some(format!("an unexpected packet: {other:?}")),
+        });
         self.worker.shared.add_acked(answers.acked);
         self.outstanding -= answers.answered;
         match (alive?, ended) {
@@ -371,6 +372,11 @@ impl<'w, 'a> Running<'w, 'a> {
             }
         }
     }
+}
+
+fn disconnect_text(disconnect: &Disconnect<'_>) -> String {
+    let why = disconnect.properties.reason_string().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("DISCONNECT {}{why}", disconnect.reason)
 }
 
 fn mark_dirty(connection: &mut Connection, dirty: &mut Vec<u32>, index: u32) {

@@ -1,0 +1,128 @@
+//! What the generator counts, and from when.
+
+use std::time::Duration;
+
+use bench::generator::{Load, Outcome, Plan, Protocol, Shared, run};
+use bench::payload::Template;
+use bench::schedule::Arrivals;
+
+use crate::acker::{Acker, Behaviour};
+
+fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
+    Plan {
+        target: acker.address,
+        connections,
+        threads: 1,
+        protocol: Protocol::V311,
+        token_prefix: "tok".to_owned(),
+        keep_alive_s: 60,
+        payload: Template::new(100),
+        load,
+        warmup: Duration::ZERO,
+        duration: Duration::from_millis(1_000),
+        drain: Duration::from_secs(10),
+        floor_ts_ms: 0,
+    }
+}
+
+fn open(rate: f64) -> Load {
+    Load::Open { rate, arrivals: Arrivals::Fixed, seed: 1 }
+}
+
+fn run_quietly(plan: &Plan) -> bench::Result<Outcome> {
+    run(plan, &Shared::default(), |_| ())
+}
+
+#[test]
+fn every_planned_message_is_sent_acknowledged_and_counted_per_device() {
+    let acker = Acker::start(Behaviour::default());
+    let mut plan = plan(&acker, 10, open(2_000.0));
+    plan.threads = 2;
+    let outcome = run_quietly(&plan).unwrap();
+    let counts = &outcome.recorder.counts;
+    assert_eq!(counts.planned, 2_000);
+    assert_eq!((counts.sent, counts.acked, counts.errors_total()), (2_000, 2_000, 0), "{counts:?}");
+    assert_eq!((acker.messages(), acker.payload_bytes()), (2_000, 200_000));
+    assert_eq!(outcome.recorder.latency.len(), 2_000);
+    assert_eq!(outcome.tallies.len(), 10);
+    assert!(outcome.tallies.iter().all(|t| t.sent == 200 && t.acked == 200), "{:?}", outcome.tallies);
+    assert!(outcome.tallies.iter().all(|t| t.last_ts_ms >= outcome.base_ts_ms + 199));
+}
+
+/// One connection, 1,000 messages a second, a server that stalls once for 200 ms: whoever counts from the actual
+/// send time with one message in flight sees one slow answer. About 200 messages were due meanwhile.
+#[test]
+fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
+    let stall = Some((300, Duration::from_millis(200)));
+    let acker = Acker::start(Behaviour { stall, ..Behaviour::default() });
+    let outcome = run_quietly(&plan(&acker, 1, open(1_000.0))).unwrap();
+    let recorder = &outcome.recorder;
+    assert_eq!((recorder.counts.acked, recorder.counts.errors_total()), (1_000, 0));
+    // Those due in the first half of the stall waited 100 ms and more.
+    let slow = recorder.latency.count_above_us(100_000);
+    assert!(slow >= 90, "{slow} samples above 100 ms");
+    assert!(recorder.latency.count_above_us(195_000) >= 1);
+}
+
+#[test]
+fn closed_load_keeps_the_window_full_and_loses_nothing() {
+    let acker = Acker::start(Behaviour::default());
+    let outcome = run_quietly(&plan(&acker, 4, Load::Closed { window: 16 })).unwrap();
+    let counts = &outcome.recorder.counts;
+    assert!(counts.acked > 4 * 16, "{counts:?}");
+    assert_eq!((counts.sent, counts.errors_total()), (counts.acked, 0));
+    assert_eq!(acker.messages(), counts.acked);
+}
+
+#[test]
+fn a_refusal_names_its_code_and_stops_the_run() {
+    let acker = Acker::start(Behaviour { connack: 5, ..Behaviour::default() });
+    let error = run_quietly(&plan(&acker, 3, open(10.0))).unwrap_err().to_string();
+    assert!(
+        error.contains("0 of 3 connections") && error.contains("3 x CONNACK 5 (not authorized)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn nobody_listening_is_said_so() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let acker = Acker::start(Behaviour::default());
+    let mut plan = plan(&acker, 2, open(10.0));
+    plan.target = unused;
+    let error = run_quietly(&plan).unwrap_err().to_string();
+    assert!(error.contains("connection refused"), "{error}");
+}
+
+#[test]
+fn lost_connections_are_errors_and_so_are_their_messages() {
+    let acker = Acker::start(Behaviour { hang_up_after: Some(50), ..Behaviour::default() });
+    let outcome = run_quietly(&plan(&acker, 2, open(400.0))).unwrap();
+    let counts = &outcome.recorder.counts;
+    assert_eq!(counts.planned, 400);
+    assert_eq!(counts.acked, 98, "49 answered on each of two connections");
+    let lost: u64 =
+        counts.errors.iter().filter(|(what, _)| what.starts_with("connection lost")).map(|(_, n)| n).sum();
+    assert_eq!(lost, 2, "{counts:?}");
+    assert_eq!(counts.errors_total() - lost, 400 - 98, "every message that was not acknowledged is an error");
+}
+
+#[test]
+fn messages_never_answered_are_errors_after_the_drain() {
+    let acker = Acker::start(Behaviour { silent: true, ..Behaviour::default() });
+    let mut plan = plan(&acker, 1, open(100.0));
+    plan.duration = Duration::from_millis(200);
+    plan.drain = Duration::from_millis(100);
+    let counts = run_quietly(&plan).unwrap().recorder.counts;
+    assert_eq!((counts.sent, counts.acked, counts.errors_total()), (20, 0, 20), "{counts:?}");
+}
+
+#[test]
+fn idle_connections_send_only_pings() {
+    let acker = Acker::start(Behaviour::default());
+    let mut plan = plan(&acker, 5, Load::Idle);
+    plan.keep_alive_s = 1;
+    plan.duration = Duration::from_millis(2_500);
+    let counts = run_quietly(&plan).unwrap().recorder.counts;
+    assert_eq!((counts.planned, counts.errors_total(), acker.messages()), (0, 0, 0));
+}

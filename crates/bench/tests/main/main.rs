@@ -1,0 +1,4 @@
+//! The generator against a server that does as little as possible.
+
+mod acker;
+mod generator;
