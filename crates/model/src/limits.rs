@@ -48,8 +48,8 @@ pub const LOGIN_BYTES_MAX: usize = 255;
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Longest password in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
-/// Password checks that wait for their turn. One runs at a time, because each takes 19 MiB and tens of milliseconds of a core
-/// that devices need too.
+/// Password checks that wait for their turn. One runs at a time, because each takes 19 MiB and tens of milliseconds
+/// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
 const _: () =
