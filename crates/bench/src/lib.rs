@@ -6,10 +6,13 @@
 
 mod error;
 pub mod generator;
+pub mod http;
 mod limits;
+mod open_files;
 pub mod payload;
 pub mod process;
 pub mod recorder;
 pub mod schedule;
+mod server;
 
 pub use error::{Error, Result};

@@ -180,7 +180,8 @@ impl<'w, 'a> Running<'w, 'a> {
         }
         for connection in self.worker.connections.iter().filter(|c| c.phase == Phase::Open) {
             let in_flight = connection.in_flight();
-            self.recorder.error("sent, but not acknowledged before the drain time was over", in_flight as u64);
+            self.recorder
+                .error("sent, but not acknowledged before the drain time was over", in_flight as u64);
             let waiting = connection.outstanding() - in_flight;
             self.recorder.error("due, but not sent before the drain time was over", waiting as u64);
         }

@@ -1,0 +1,65 @@
+//! The cap of open files: raised as far as this process may, checked before the first connection is opened.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::{Error, Result};
+use crate::limits::OTHER_FILES;
+use crate::process::Sampled;
+
+/// Raises our soft limit to what `connections` need. An error says which cap is met and what to do.
+pub(crate) fn provide(connections: u32) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let needed = needed(connections.into(), OTHER_FILES, limit.maximum)?;
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
+        .map_err(|errno| Error::io("raising RLIMIT_NOFILE")(errno.into()))
+}
+
+fn needed(connections: u64, other: u64, cap: Option<u64>) -> Result<u64> {
+    let needed = connections + other;
+    match cap {
+        Some(cap) if cap < needed => {
+            Err(Error::OpenFiles { needed, connections, other, cap, possible: cap.saturating_sub(other) })
+        }
+        _ => Ok(needed),
+    }
+}
+
+/// What to say about a server on this machine that cannot hold so many connections; `None` when its cap is enough.
+pub(crate) fn server_cap(server: &Sampled, connections: u32) -> Option<String> {
+    let cap = server.open_files_cap()?;
+    let open = server.open_files().unwrap_or(0);
+    (cap < u64::from(connections) + open).then(|| {
+        format!(
+            "the server (process {}) may open {cap} files and has {open} open: it cannot hold {connections} connections. \
+             Raise its limit (`ulimit -n` before it starts, LimitNOFILE= in its systemd unit) or use at most {}",
+            server.pid(),
+            cap.saturating_sub(open)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cap_that_is_met_is_named_with_what_is_possible() {
+        let error = needed(20_000, 64, Some(20_000)).unwrap_err().to_string();
+        for part in ["20064 open files", "capped at 20000", "at most 19936 connections"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(needed(19_900, 64, Some(20_000)).unwrap(), 19_964);
+        assert_eq!(needed(1_000_000, 64, None).unwrap(), 1_000_064);
+    }
+
+    #[test]
+    fn a_server_that_cannot_hold_the_connections_is_named() {
+        let own = Sampled::new(std::process::id()).unwrap();
+        let text = server_cap(&own, u32::MAX).unwrap();
+        assert!(text.contains("cannot hold 4294967295 connections"), "{text}");
+        assert_eq!(server_cap(&own, 1), None);
+    }
+}

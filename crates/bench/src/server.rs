@@ -1,0 +1,233 @@
+//! Starts the server under test as a process of its own, on free loopback ports, and stops it by its id.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::Signal;
+
+use crate::error::{Error, Result};
+use crate::limits::{SERVER_OUTPUT_LINES, SERVER_READY_TIMEOUT_S, SERVER_STOP_TIMEOUT_S};
+use crate::process::Sampled;
+
+const READY: &str = "ready";
+const POLL: Duration = Duration::from_millis(2);
+/// Who the first start of a server makes its administrator.
+pub(crate) const ADMIN: &str = "admin@tachograph.local";
+
+/// Where a server started by us listens and keeps its data.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) binary: PathBuf,
+    pub(crate) data: PathBuf,
+    pub(crate) mqtt: SocketAddr,
+    pub(crate) http: SocketAddr,
+}
+
+impl Place {
+    /// Free loopback ports; the same ones serve every restart.
+    pub(crate) fn new(binary: &Path, data: &Path) -> Result<Self> {
+        // Both listeners are held until both ports are known, so that they differ.
+        let bind = || TcpListener::bind("127.0.0.1:0").map_err(Error::io("looking for a free port"));
+        let address = |l: &TcpListener| l.local_addr().map_err(Error::io("looking for a free port"));
+        let (mqtt, http) = (bind()?, bind()?);
+        Ok(Self {
+            binary: binary.to_owned(),
+            data: data.to_owned(),
+            mqtt: address(&mqtt)?,
+            http: address(&http)?,
+        })
+    }
+
+    pub(crate) fn http_url(&self) -> String {
+        format!("http://{}", self.http)
+    }
+
+    /// The administrator's password, which the first start leaves in the data directory.
+    pub(crate) fn admin_password(&self) -> Result<String> {
+        let path = self.data.join("admin-password");
+        let text = fs::read_to_string(&path).map_err(Error::file(path))?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+/// A running server process. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    sampled: Sampled,
+    lines: mpsc::Receiver<String>,
+    output: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Server {
+    /// Starts the process and returns at once.
+    pub(crate) fn spawn(place: &Place) -> Result<Self> {
+        let mut child = Command::new(&place.binary)
+            .arg("serve")
+            .arg("--data")
+            .arg(&place.data)
+            .env("TACHO_MQTT_LISTEN", place.mqtt.to_string())
+            .env("TACHO_HTTP_LISTEN", place.http.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Error::io(format!("starting {}", place.binary.display())))?;
+        let sampled = Sampled::new(child.id())?;
+        let output = Arc::new(Mutex::new(VecDeque::new()));
+        let (to_us, lines) = mpsc::channel();
+        let stdout = child.stdout.take().expect("BUG: stdout is piped");
+        let stderr = child.stderr.take().expect("BUG: stderr is piped");
+        follow(stdout, Arc::clone(&output), Some(to_us));
+        follow(stderr, Arc::clone(&output), None);
+        Ok(Self { child, sampled, lines, output })
+    }
+
+    /// Starts the process and waits until it serves.
+    pub(crate) fn start(place: &Place) -> Result<Self> {
+        let mut server = Self::spawn(place)?;
+        server.wait_ready()?;
+        Ok(server)
+    }
+
+    /// Waits for the line `ready`.
+    pub(crate) fn wait_ready(&mut self) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(SERVER_READY_TIMEOUT_S);
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.trim() == READY => return Ok(()),
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    return Err(
+                        self.failed(format!("did not print `{READY}` within {SERVER_READY_TIMEOUT_S} s"))
+                    );
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().map_err(Error::io("waiting for the server"))?;
+                    return Err(self.failed(format!("ended before it was ready ({status})")));
+                }
+            }
+        }
+    }
+
+    /// The process, for sampling.
+    pub(crate) fn sampled(&self) -> Sampled {
+        self.sampled
+    }
+
+    /// Whether it ended by itself.
+    pub(crate) fn ended(&mut self) -> Result<Option<std::process::ExitStatus>> {
+        self.child.try_wait().map_err(Error::io("looking at the server"))
+    }
+
+    /// An error about this server with its last output.
+    pub(crate) fn failed(&self, what: String) -> Error {
+        Error::Server { what, output: self.output.lock().iter().cloned().collect() }
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill().map_err(Error::io("killing the server"))?;
+        self.child.wait().map_err(Error::io("waiting for the server"))?;
+        Ok(())
+    }
+
+    /// SIGTERM, and waits until the server has drained; anything but exit status 0 is an error.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.sampled.signal(Signal::TERM)?;
+        let deadline = Instant::now() + Duration::from_secs(SERVER_STOP_TIMEOUT_S);
+        while Instant::now() < deadline {
+            match self.ended()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(self.failed(format!("ended with {status} after SIGTERM"))),
+                None => thread::sleep(POLL),
+            }
+        }
+        Err(self.failed(format!("did not end within {SERVER_STOP_TIMEOUT_S} s after SIGTERM")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // After `stop` or `kill` there is nothing left to do and both calls fail harmlessly.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Keeps the newest lines of a stream, and forwards them if somebody listens. Reading goes on to the end, so that
+/// the server never blocks on a full pipe.
+fn follow(
+    stream: impl Read + Send + 'static,
+    output: Arc<Mutex<VecDeque<String>>>,
+    to: Option<mpsc::Sender<String>>,
+) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(std::result::Result::ok) {
+            let mut output = output.lock();
+            if output.len() == SERVER_OUTPUT_LINES {
+                output.pop_front();
+            }
+            output.push_back(line.clone());
+            drop(output);
+            if let Some(to) = &to {
+                let _ = to.send(line);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn script(directory: &Path, body: &str) -> Place {
+        let binary = directory.join("server.sh");
+        fs::write(&binary, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+        Place::new(&binary, directory).unwrap()
+    }
+
+    #[test]
+    fn a_server_is_started_where_it_is_told_and_stopped_by_sigterm() {
+        let directory = tempfile::tempdir().unwrap();
+        let body = "trap 'exit 0' TERM\necho \"$1 $2 $3 $TACHO_MQTT_LISTEN\" > $3/args\necho secret > $3/admin-password\n\
+                    echo mqtt $TACHO_MQTT_LISTEN\necho ready\nwhile true; do sleep 0.01; done";
+        let place = script(directory.path(), body);
+        let server = Server::start(&place).unwrap();
+        let args = fs::read_to_string(directory.path().join("args")).unwrap();
+        assert_eq!(args.trim(), format!("serve --data {} {}", directory.path().display(), place.mqtt));
+        assert_eq!(place.admin_password().unwrap(), "secret");
+        assert_ne!(place.mqtt, place.http);
+        assert!(server.sampled().rss_bytes().unwrap() > 0);
+        server.stop().unwrap();
+    }
+
+    #[test]
+    fn a_server_that_ends_early_is_reported_with_its_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = script(directory.path(), "echo 'the directory is in use'\nexit 3");
+        let error = Server::start(&place).unwrap_err().to_string();
+        assert!(error.contains("ended before it was ready"), "{error}");
+        assert!(error.contains("exit status: 3") && error.contains("the directory is in use"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_end_after_sigterm_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let body = "trap 'echo could not sync; exit 9' TERM\necho ready\nwhile true; do sleep 0.01; done";
+        let server = Server::start(&script(directory.path(), body)).unwrap();
+        let error = server.stop().unwrap_err().to_string();
+        assert!(error.contains("exit status: 9"), "{error}");
+    }
+}
