@@ -125,7 +125,11 @@ fn read_reduced(
     let span_us = end.micros().saturating_sub(start.micros());
     let interval_us = if request.interval_us <= 0 { span_us } else { request.interval_us.min(span_us) };
     let intervals = (span_us as u64).div_ceil(interval_us as u64) * request.keys.len().max(1) as u64;
-    check("the number of intervals over all keys", intervals, "ask for a longer interval or a shorter range")?;
+    check(
+        "the number of intervals over all keys",
+        intervals,
+        "ask for a longer interval or a shorter range",
+    )?;
     let mut open: Vec<Option<(i64, Accumulator)>> = vec![None; request.keys.len()];
     let mut samples = vec![Vec::new(); request.keys.len()];
     let close = |samples: &mut Vec<Sample>, (index, accumulator): (i64, Accumulator)| {

@@ -218,8 +218,7 @@ fn register_doors(registry: &mut Registry) -> (DoorMetrics, DoorMetrics) {
     let bytes = Family::<DoorLabel, Counter>::default();
     let connections = Family::<DoorLabel, Gauge>::default();
     let opened = Family::<DoorLabel, Counter>::default();
-    let latency =
-        Family::<DoorLabel, Histogram>::new_with_constructor(|| Histogram::new(latency_buckets()));
+    let latency = Family::<DoorLabel, Histogram>::new_with_constructor(|| Histogram::new(latency_buckets()));
     let door = |door: Door| {
         let label = DoorLabel { door: door.name() };
         DoorMetrics {
@@ -265,7 +264,8 @@ mod tests {
         metrics.refused(Door::Http, "token");
         metrics.appended(Durability::Fsync, 2, 7);
         metrics.synced(Duration::from_micros(90), 4096);
-        let status = StoreStatus { memtable_bytes: 42, sealed: Some("disk".into()), ..StoreStatus::default() };
+        let status =
+            StoreStatus { memtable_bytes: 42, sealed: Some("disk".into()), ..StoreStatus::default() };
         let text = metrics.render(&status);
         for line in [
             r#"tacho_messages_total{door="mqtt"} 3"#,

@@ -1,4 +1,6 @@
 //! The wire codecs against vectors kept as text, and against arbitrary input.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod mqtt_arbitrary;
 mod mqtt_vectors;
