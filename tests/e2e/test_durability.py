@@ -1,0 +1,161 @@
+"""An ack means durable, through every kind of end."""
+
+import json
+import random
+import signal
+import struct
+import threading
+import time
+
+import pyarrow.parquet as parquet
+import pytest
+
+from harness import packets, wait
+from harness.packets import DISCONNECT, PUBACK, Closed, Wire
+from harness.server import run
+
+START = 1_700_000_000_000
+IN_FLIGHT = 500
+
+
+def message(n, level=4):
+    """The n-th numbered point."""
+    payload = json.dumps({"ts": START + n, "values": {"n": n}}).encode()
+    return packets.publish(payload, n % 65_535 + 1, level=level)
+
+
+class Stream(threading.Thread):
+    """Publishes numbered points without end; knows which were acknowledged and how the connection ended."""
+
+    def __init__(self, server, device, level=4, first=0):
+        super().__init__(daemon=True)
+        self.wire = Wire(server.mqtt).session(device.token, level)
+        self.level, self.first = level, first
+        self.sent = self.acked = 0
+        self.last = None
+
+    def run(self):
+        try:
+            while True:
+                while self.sent - self.acked < IN_FLIGHT:
+                    count = min(100, IN_FLIGHT - (self.sent - self.acked))
+                    ahead = self.first + self.sent
+                    self.wire.send(b"".join(message(n, self.level) for n in range(ahead, ahead + count)))
+                    self.sent += count
+                self._acknowledgement()
+        except (Closed, OSError):
+            self._rest()
+
+    def _acknowledgement(self):
+        kind, body = self.wire.receive()
+        if kind != PUBACK:
+            self.last = (kind, body)
+            return
+        # In order: the n-th ack is of the n-th message.
+        assert struct.unpack("!H", body[:2])[0] == (self.first + self.acked) % 65_535 + 1
+        self.acked += 1
+
+    def _rest(self):
+        try:
+            while True:
+                self._acknowledgement()
+        except (Closed, OSError):
+            self.wire.close()
+
+
+def assert_kept(server, device, streams):
+    """Every acked point is there once, and nothing that was never sent."""
+    points = server.api.history(device.name, "n")
+    assert all(ts == START + n for ts, n in points)
+    stored = {n for _, n in points}
+    assert len(stored) == len(points)
+    for stream in streams:
+        acked = set(range(stream.first, stream.first + stream.acked))
+        assert acked <= stored, f"{len(acked - stored)} of {len(acked)} acked points are lost"
+        stored -= set(range(stream.first, stream.first + stream.sent))
+    assert stored == set(), "points that nobody sent"
+
+
+@pytest.mark.parametrize("level", [4, 5], ids=["v311", "v5"])
+def test_sigterm_under_load_drains_and_keeps_what_was_acked(own_server, level):
+    server = own_server()
+    device = server.device()
+    stream = Stream(server, device, level)
+    stream.start()
+    wait.until(lambda: stream.acked > 2_000, "a running stream")
+    server.stop()
+    stream.join(60)
+    assert not stream.is_alive()
+    if level == 5:
+        assert (stream.last[0], stream.last[1][0]) == (DISCONNECT, 0x8B)
+    server.start()
+    assert_kept(server, device, [stream])
+    server.stop()
+
+
+def test_sigkill_under_load_keeps_what_was_acked(own_server):
+    server, chance = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "1_000_000".replace("_", "")}), random.Random(1)
+    device = server.device()
+    streams = []
+    for round_ in range(3):
+        stream = Stream(server, device, first=round_ * 10_000_000)
+        streams.append(stream)
+        stream.start()
+        wait.until(lambda: stream.acked > 500, "a running stream")  # noqa: B023
+        time.sleep(chance.random())
+        server.kill()
+        stream.join(60)
+        assert not stream.is_alive()
+        server.start()
+        assert_kept(server, device, streams)
+    server.stop()
+
+
+def test_sigint_is_a_clean_end_too(own_server):
+    server = own_server()
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(timeout=60) == 0
+
+
+def test_a_part_is_plain_parquet(own_server):
+    """Whoever copies a part can read it without us."""
+    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "200000"})
+    device = server.device()
+    count = 20_000
+    for first in range(0, count, 5_000):
+        rows = [{"ts": START + n, "values": {"n": n, "speed": n / 2, "on": n % 2 == 0, "name": f"row {n}"}} for n in range(first, first + 5_000)]
+        server.api.send(device.token, rows)
+    parts = wait.until(lambda: sorted(server.directory.rglob("*.parquet")), "a part")
+    server.stop()
+    seen = {}
+    for part in sorted(server.directory.rglob("*.parquet")):
+        table = parquet.read_table(part)
+        if "n" not in table.column_names:
+            continue
+        time_column = next(name for name in table.column_names if name.endswith("ts") or "time" in name)
+        for row in table.select([time_column, "n", "speed", "on", "name"]).to_pylist():
+            seen[row["n"]] = (row["speed"], row["on"], row["name"])
+    assert parts and seen
+    assert all(value == (n / 2, n % 2 == 0, f"row {n}") for n, value in seen.items())
+
+
+def test_what_lies_in_parts_and_in_memory_reads_as_one(own_server):
+    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "200000"})
+    device = server.device()
+    for first in range(0, 20_000, 5_000):
+        server.api.send(device.token, [{"ts": START + n, "values": {"n": n}} for n in range(first, first + 5_000)])
+    wait.until(lambda: list(server.directory.rglob("*.parquet")), "a part")
+    # Later writes of rows that already lie in a part: last write wins, whatever holds the first.
+    server.api.send(device.token, [{"ts": START + n, "values": {"n": -n}} for n in range(10)])
+    expected = [(START + n, -n if n < 10 else n) for n in range(20_000)]
+    assert server.api.history(device.name, "n") == expected
+    server.stop()
+    server.start()
+    assert server.api.history(device.name, "n") == expected
+    assert server.api.latest(device.name, "n") == 19_999
+    server.stop()
+
+
+def test_the_ledger_proves_it_with_kills(tmp_path):
+    done = run("bench", "ledger", "--kills", "3", "--seed", "1", env={"TMPDIR": str(tmp_path)})
+    assert "3" in done.stdout + done.stderr

@@ -1,0 +1,119 @@
+"""Payloads at and beyond the bounds, over MQTT 5 so that the reason is seen."""
+
+import json
+import time
+
+import pytest
+
+from harness import packets
+from harness.packets import PUBACK, Wire
+
+REFUSED = 0x99
+
+
+def publish(wire, payload, packet_id=1):
+    """The reason code of one message and the reason text behind it."""
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    kind, body = wire.send(packets.publish(data, packet_id, level=5)).receive()
+    assert (kind, int.from_bytes(body[:2])) == (PUBACK, packet_id)
+    if len(body) == 2 or body[2] == 0:
+        return 0, ""
+    # Property 0x1F is the reason string: identifier, length, text.
+    at = body.index(0x1F, 3)
+    size = int.from_bytes(body[at + 1 : at + 3])
+    return body[2], body[at + 3 : at + 3 + size].decode()
+
+
+def now_ms():
+    """The wall clock in milliseconds."""
+    return int(time.time() * 1_000)
+
+
+DAY_MS = 86_400_000
+
+BAD = {
+    "10,001 keys": (lambda: {f"k{n}": n for n in range(10_001)}, "10000"),
+    "10,001 rows": (lambda: [{"a": n} for n in range(10_001)], "10000"),
+    "deep value": (lambda: b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}", "32"),
+    "deep payload": (lambda: b"[" * 500_000, "JSON|object"),
+    "wide value": (lambda: b'{"a":[' + b"1," * 100_000 + b"1]}", "65535"),
+    "text of 1 MB": (lambda: {"a": "x" * 1_000_000}, "65535"),
+    "NaN": (lambda: b'{"a":NaN}', "JSON"),
+    "Infinity": (lambda: b'{"a":-Infinity}', "JSON"),
+    "empty key": (lambda: {"": 1}, "key"),
+    "long key": (lambda: {"k" * 256: 1}, "255"),
+    "control character in a key": (lambda: {"a\n": 1}, "control"),
+    "not UTF-8": (lambda: b'{"a":"\xff"}', "UTF-8"),
+    "cut": (lambda: b'{"a":1', "JSON"),
+    "nothing": (lambda: b"", "JSON"),
+    "seconds for milliseconds": (lambda: {"ts": now_ms() // 1_000, "values": {"a": 1}}, "seconds"),
+    "microseconds for milliseconds": (lambda: {"ts": now_ms() * 1_000, "values": {"a": 1}}, "microseconds"),
+    "far past": (lambda: {"ts": -1, "values": {"a": 1}}, "oldest"),
+    "far future": (lambda: {"ts": now_ms() + 30 * DAY_MS, "values": {"a": 1}}, "ahead"),
+    "ts beyond 64 bits": (lambda: b'{"ts":99999999999999999999,"values":{"a":1}}', "ts"),
+    "ts with a fraction": (lambda: {"ts": 1.5, "values": {"a": 1}}, "whole"),
+    "one bad row of three": (lambda: [{"a": 1}, {"": 2}, {"a": 3}], "key"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_payload_is_refused_whole_and_the_session_lives(server, device, case):
+    make, words = BAD[case]
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        reason, text = publish(wire, make())
+        assert reason == REFUSED
+        assert any(word in text for word in words.split("|")), text
+        assert publish(wire, {"alive": True}, 2) == (0, "")
+    assert server.api.keys(device.name) == ["alive"]
+    [letter] = server.api.dead_letters(device.name)
+    assert letter["reason"] == text
+
+
+GOOD = {
+    "10,000 keys": ({f"k{n}": n for n in range(10_000)}, None),
+    "largest i64": ({"a": 2**63 - 1}, 2**63 - 1),
+    "smallest i64": ({"a": -(2**63)}, -(2**63)),
+    "2^63 keeps its digits": ({"a": 2**63}, 2**63),
+    "beyond f64 keeps its digits": (b'{"a":1e400}', None),
+    "smallest double": ({"a": 5e-324}, 5e-324),
+    "text of every script": ({"a": "température 速度 🚗 \u0000"}, "température 速度 🚗 \u0000"),
+    "depth at the bound": (b'{"a":' + b"[" * 32 + b"]" * 32 + b"}", None),
+    "text at the bound": ({"a": "x" * 65_535}, "x" * 65_535),
+}
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_a_good_payload_at_the_bounds_is_taken(server, device, case):
+    payload, expected = GOOD[case]
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        assert publish(wire, payload) == (0, "")
+    keys = server.api.keys(device.name)
+    assert keys
+    if expected is not None:
+        [(_, points)] = server.api.values(device.name).items()
+        assert points[0]["value"] == expected
+
+
+def test_keys_named_like_tags_and_columns_are_ordinary_keys(server, device):
+    payload = {"device": "x", "ts": 5, "table": 1, "key": 2, "series": 3, "a:string": 4, "a": "text"}
+    server.api.send(device.token, payload)
+    stored = {key: points[0]["value"] for key, points in server.api.values(device.name).items()}
+    assert stored == payload
+
+
+def test_numbers_that_json_cannot_hold_never_appear(server, device):
+    """What comes back is JSON again, to the digit."""
+    server.api.session.post(f"{server.url}/api/v1/{device.token}/telemetry", data='{"a":1e400,"b":9223372036854775808}', timeout=60)
+    reply = server.api.session.get(
+        f"{server.url}/api/plugins/telemetry/DEVICE/{server.api.device_id(device.name)}/values/timeseries?useStrictDataTypes=true",
+        timeout=60,
+    )
+    assert "9223372036854775808" in reply.text
+    assert "1e400" in reply.text.replace("E", "e")
+
+
+def test_a_topic_that_nobody_reads_is_refused_by_name(server, device):
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        kind, body = wire.send(packets.publish(b"{}", 1, b"v1/devices/me/nonsense", 5)).receive()
+        assert (kind, body[2] >= 0x80) == (PUBACK, True)
+        assert publish(wire, {"alive": 1}, 2) == (0, "")
