@@ -1,3 +1,5 @@
 //! The `tacho` binary.
 mod config;
+mod fleet;
+mod simulator;
 fn main() {}

@@ -1,0 +1,177 @@
+//! The simulated fleet at work: one MQTT session per vehicle over real sockets, all on one thread.
+//!
+//! Vehicles report with QoS 1 and keep a report until it is acknowledged; after a lost connection they come back and
+//! send it again, with its own time, as real devices do. Even vehicles speak MQTT 5, odd ones 3.1.1.
+
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token, Waker};
+
+use crate::fleet::Vehicle;
+use session::Session;
+
+/// Readiness events taken per turn of the loop.
+const EVENTS_PER_TURN: usize = 1_024;
+/// New connections per turn of the loop, so that a large fleet does not overrun the accept backlog.
+const CONNECTS_PER_TURN: usize = 64;
+/// Longest sleep of the loop; bounds how late a stop or a retry is noticed.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+/// How long a stopping fleet waits for its last acks.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+const WAKER: Token = Token(usize::MAX);
+
+/// A fleet to simulate.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The MQTT door.
+    pub address: SocketAddr,
+    /// Each vehicle with its device's name and access token.
+    pub vehicles: Vec<(Vehicle, Credentials)>,
+    /// Time between two reports of one vehicle.
+    pub period: Duration,
+}
+
+/// How a vehicle identifies itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    pub name: String,
+    pub token: String,
+}
+
+/// What a fleet has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Reports sent, repeated ones not counted.
+    pub sent: u64,
+    /// Reports acknowledged as taken.
+    pub acked: u64,
+    /// Reports refused by the server.
+    pub refused: u64,
+    /// Reports not made because too many were unacknowledged.
+    pub skipped: u64,
+    /// Connections lost or refused.
+    pub lost: u64,
+}
+
+/// A running fleet.
+#[derive(Debug)]
+pub(crate) struct Simulator {
+    stop: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+    thread: JoinHandle<Summary>,
+}
+
+impl Simulator {
+    /// Connects the fleet and lets it drive, on a thread of its own.
+    pub(crate) fn start(plan: Plan) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut runner = Runner::new(poll, plan, Arc::clone(&stop));
+        let thread = std::thread::Builder::new().name("fleet".into()).spawn(move || runner.run())?;
+        Ok(Self { stop, waker, thread })
+    }
+
+    /// Waits for the last acks a moment, disconnects and tells what was done.
+    pub(crate) fn stop(self) -> Summary {
+        self.stop.store(true, Ordering::Release);
+        if let Err(error) = self.waker.wake() {
+            tracing::debug!(%error, "the fleet notices the stop at its next turn");
+        }
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct Runner {
+    poll: Poll,
+    stop: Arc<AtomicBool>,
+    fleet: Vec<(Vehicle, Session)>,
+    period: Duration,
+    /// Time and vehicle of the next report: vehicles take turns within a period.
+    next_at: Instant,
+    next_vehicle: usize,
+    summary: Summary,
+}
+
+impl Runner {
+    fn new(poll: Poll, plan: Plan, stop: Arc<AtomicBool>) -> Self {
+        let session = |(index, (vehicle, credentials))| {
+            (vehicle, Session::new(index, plan.address, credentials, plan.period))
+        };
+        let fleet = plan.vehicles.into_iter().enumerate().map(session).collect();
+        let next_at = Instant::now() + plan.period.min(Duration::from_secs(1));
+        Self { poll, stop, fleet, period: plan.period, next_at, next_vehicle: 0, summary: Summary::default() }
+    }
+
+    fn run(&mut self) -> Summary {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        while !self.stop.load(Ordering::Acquire) {
+            self.connect();
+            self.report();
+            let sleep = self.next_at.saturating_duration_since(Instant::now()).min(SLEEP_MAX);
+            self.turn(&mut events, sleep);
+        }
+        self.drain(&mut events);
+        self.summary
+    }
+
+    /// Handles what the sockets have to say, after waiting for it at most for `sleep`.
+    fn turn(&mut self, events: &mut Events, sleep: Duration) {
+        match self.poll.poll(events, Some(sleep)) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                tracing::error!(%error, "the fleet cannot wait for its sockets and stops");
+                self.stop.store(true, Ordering::Release);
+            }
+            _ => {}
+        }
+        for event in events.iter().filter(|event| event.token() != WAKER) {
+            if let Some((_, session)) = self.fleet.get_mut(event.token().0) {
+                session.ready(self.poll.registry(), &mut self.summary);
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        let now = Instant::now();
+        let waiting = self.fleet.iter_mut().filter(|(_, session)| session.wants_to_connect(now));
+        for (_, session) in waiting.take(CONNECTS_PER_TURN) {
+            session.connect(self.poll.registry(), &mut self.summary);
+        }
+    }
+
+    /// Lets every vehicle report whose turn has come.
+    fn report(&mut self) {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.next_at) > self.period {
+            // The machine slept or is overloaded: go on from now rather than sending everything that was missed.
+            self.next_at = now;
+        }
+        let gap = self.period / self.fleet.len().max(1) as u32;
+        while self.next_at <= now && !self.fleet.is_empty() {
+            let (vehicle, session) = &mut self.fleet[self.next_vehicle];
+            vehicle.step(self.period.as_secs_f64());
+            session.report(&vehicle.report(), self.poll.registry(), &mut self.summary);
+            self.next_vehicle = (self.next_vehicle + 1) % self.fleet.len();
+            self.next_at += gap;
+        }
+    }
+
+    fn drain(&mut self, events: &mut Events) {
+        let end = Instant::now() + DRAIN_MAX;
+        while Instant::now() < end && self.fleet.iter().any(|(_, session)| session.waits_for_acks()) {
+            self.turn(events, Duration::from_millis(20));
+        }
+        for (_, session) in &mut self.fleet {
+            session.disconnect(self.poll.registry());
+        }
+    }
+}
