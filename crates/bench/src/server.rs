@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -65,6 +65,7 @@ pub(crate) struct Server {
     sampled: Sampled,
     lines: mpsc::Receiver<String>,
     output: Arc<Mutex<VecDeque<String>>>,
+    stderr: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -87,8 +88,8 @@ impl Server {
         let stdout = child.stdout.take().expect("BUG: stdout is piped");
         let stderr = child.stderr.take().expect("BUG: stderr is piped");
         follow(stdout, Arc::clone(&output), Some(to_us));
-        follow(stderr, Arc::clone(&output), None);
-        Ok(Self { child, sampled, lines, output })
+        let stderr = Some(follow(stderr, Arc::clone(&output), None));
+        Ok(Self { child, sampled, lines, output, stderr })
     }
 
     /// Starts the process and waits until it serves.
@@ -112,6 +113,8 @@ impl Server {
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(Error::io("waiting for the server"))?;
+                    // Its last words often say why.
+                    self.stderr.take().map(JoinHandle::join);
                     return Err(self.failed(format!("ended before it was ready ({status})")));
                 }
             }
@@ -169,7 +172,7 @@ fn follow(
     stream: impl Read + Send + 'static,
     output: Arc<Mutex<VecDeque<String>>>,
     to: Option<mpsc::Sender<String>>,
-) {
+) -> JoinHandle<()> {
     thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(std::result::Result::ok) {
             let mut output = output.lock();
@@ -182,7 +185,7 @@ fn follow(
                 let _ = to.send(line);
             }
         }
-    });
+    })
 }
 
 #[cfg(test)]

@@ -33,6 +33,15 @@ impl Protocol {
     }
 }
 
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V311 => "3.1.1",
+            Self::V5 => "5",
+        })
+    }
+}
+
 impl FromStr for Protocol {
     type Err = String;
 

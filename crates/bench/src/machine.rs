@@ -1,0 +1,89 @@
+//! The machine and the moment of a run: what a reader needs to judge a figure.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The machine a run happened on.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Machine {
+    /// As /proc/cpuinfo names it.
+    pub cpu: String,
+    /// Processors this process may use.
+    pub cores: usize,
+    /// Kernel release.
+    pub kernel: String,
+    /// Physical memory in MiB.
+    pub memory_mib: u64,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn here() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self {
+            cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            memory_mib: field(&read("/proc/meminfo"), "MemTotal")
+                .and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok())
+                .unwrap_or(0)
+                / 1_024,
+        }
+    }
+}
+
+fn field(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The present moment as `2026-11-21T07:01:37Z`.
+pub(crate) fn utc_now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(since.as_secs())
+}
+
+fn utc(seconds: u64) -> String {
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Days since 1970-01-01 to year, month, day, by counting years and months: clear, and quick enough for once a run.
+fn civil(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(utc(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_memory() {
+        let machine = Machine::here();
+        assert!(machine.cores > 0 && machine.memory_mib > 0 && !machine.kernel.is_empty(), "{machine:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The result bundle: a directory a figure can be recomputed from. `result.json`, `series.csv` (one line a second)
+//! and one HdrHistogram text file per histogram.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Report, SeriesLine};
+use crate::error::{Error, Result};
+use crate::machine::utc_now;
+
+/// `bench-runs/<UTC>-<scenario>`, relative to the working directory.
+pub fn default_directory(scenario: &str) -> PathBuf {
+    PathBuf::from("bench-runs").join(format!("{}-{scenario}", utc_now().replace(':', "")))
+}
+
+impl Report {
+    /// Writes the bundle and returns its directory.
+    pub fn write_bundle(&self, directory: &Path) -> Result<PathBuf> {
+        fs::create_dir_all(directory).map_err(Error::file(directory))?;
+        let json = serde_json::to_string_pretty(self).expect("BUG: a report has only text keys");
+        write(directory, "result.json", &(json + "\n"))?;
+        write(directory, "series.csv", &csv(&self.series))?;
+        for (name, histogram) in [
+            ("latency.hgrm", &self.latency_histogram),
+            ("service.hgrm", &self.service_histogram),
+            ("lag.hgrm", &self.lag_histogram),
+        ] {
+            if !histogram.is_empty() {
+                write(directory, name, &histogram.to_hgrm())?;
+            }
+        }
+        write(directory, "summary.txt", &format!("{self}\n"))?;
+        Ok(directory.to_owned())
+    }
+}
+
+pub(crate) fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
+    let path = directory.join(name);
+    fs::write(&path, text).map_err(Error::file(path))
+}
+
+fn csv(series: &[SeriesLine]) -> String {
+    let mut text =
+        String::from("second,sent,acked,errors,p50_us,p99_us,max_us,lag_p99_us,server_rss_bytes\n");
+    for line in series {
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{},{}",
+            line.second,
+            line.sent,
+            line.acked,
+            line.errors,
+            line.p50_us,
+            line.p99_us,
+            line.max_us,
+            line.lag_p99_us,
+            line.server_rss_bytes
+        );
+    }
+    text
+}
