@@ -7,8 +7,8 @@ use crate::repository::{Dependency, Package};
 
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Allowed edges";
-/// What tests may use on top of their crate's row.
-const TEST_ONLY: [&str; 2] = ["testkit", "store-local"];
+/// What tests may use on top of their crate's row: a store behind the code under test, the reference or the real one.
+const TEST_ONLY: [&str; 3] = ["testkit", "store", "store-local"];
 
 /// One row of the table.
 #[derive(Debug, Default, PartialEq, Eq)]
