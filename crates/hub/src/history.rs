@@ -250,3 +250,6 @@ fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => f64::NAN,
     }
 }
+
+#[cfg(test)]
+mod tests;

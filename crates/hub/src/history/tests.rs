@@ -1,0 +1,121 @@
+use model::{Batch, SeriesKey};
+use store::Durability;
+use store::memory::MemoryStore;
+
+use super::*;
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+/// One series with the given rows of one key.
+fn store_with(rows: &[(i64, ValueRef<'_>)]) -> (MemoryStore, SeriesId) {
+    let store = MemoryStore::new();
+    let series = store.series(&SeriesKey::device("telemetry", "car").unwrap()).unwrap();
+    let mut batch = Batch::new();
+    for (ts, value) in rows {
+        let mut row = batch.builder();
+        row.field("k", *value);
+        row.row(series, at(*ts));
+        row.finish();
+    }
+    store.append(&batch, Durability::Fsync).unwrap();
+    (store, series)
+}
+
+fn request(aggregation: Aggregation, interval_us: i64) -> HistoryRequest {
+    HistoryRequest {
+        keys: vec!["k".into()],
+        range: TimeRange::new(at(0), at(100)),
+        aggregation,
+        interval_us,
+        limit: 100,
+        order: Order::Ascending,
+    }
+}
+
+fn read_one(rows: &[(i64, ValueRef<'_>)], request: &HistoryRequest) -> Vec<(i64, Value)> {
+    let (store, series) = store_with(rows);
+    let history = read(&store, series, request).unwrap();
+    assert_eq!(history.len(), 1);
+    history[0].1.iter().map(|(ts, value)| (ts.micros(), value.clone())).collect()
+}
+
+const INTS: [(i64, ValueRef<'_>); 4] =
+    [(1, ValueRef::I64(5)), (9, ValueRef::I64(3)), (10, ValueRef::I64(7)), (35, ValueRef::I64(1))];
+
+#[test]
+fn each_interval_becomes_one_value_in_its_middle_and_empty_ones_are_left_out() {
+    let sums = read_one(&INTS, &request(Aggregation::Sum, 10));
+    assert_eq!(sums, [(5, Value::I64(8)), (15, Value::I64(7)), (35, Value::I64(1))]);
+    let counts = read_one(&INTS, &request(Aggregation::Count, 10));
+    assert_eq!(counts, [(5, Value::I64(2)), (15, Value::I64(1)), (35, Value::I64(1))]);
+    let means = read_one(&INTS, &request(Aggregation::Avg, 20));
+    assert_eq!(means, [(10, Value::F64(5.0)), (30, Value::F64(1.0))]);
+}
+
+#[test]
+fn without_an_interval_the_whole_range_is_one() {
+    assert_eq!(read_one(&INTS, &request(Aggregation::Min, 0)), [(50, Value::I64(1))]);
+    assert_eq!(read_one(&INTS, &request(Aggregation::Max, 0)), [(50, Value::I64(7))]);
+    assert_eq!(read_one(&INTS, &request(Aggregation::Count, i64::MAX)), [(50, Value::I64(4))]);
+}
+
+#[test]
+fn the_last_interval_ends_with_the_range() {
+    let request = HistoryRequest { range: TimeRange::new(at(0), at(36)), ..request(Aggregation::Count, 30) };
+    assert_eq!(read_one(&INTS, &request), [(15, Value::I64(3)), (33, Value::I64(1))]);
+}
+
+#[test]
+fn newest_first_gives_the_same_intervals_in_reverse() {
+    let request = HistoryRequest { order: Order::Descending, ..request(Aggregation::Sum, 10) };
+    assert_eq!(read_one(&INTS, &request), [(35, Value::I64(1)), (15, Value::I64(7)), (5, Value::I64(8))]);
+}
+
+#[test]
+fn sums_stay_integers_until_they_no_longer_fit() {
+    let big = [(1, ValueRef::I64(i64::MAX)), (2, ValueRef::I64(1))];
+    assert_eq!(read_one(&big, &request(Aggregation::Sum, 0)), [(50, Value::F64(i64::MAX as f64 + 1.0))]);
+    let mixed = [(1, ValueRef::I64(1)), (2, ValueRef::F64(0.5)), (3, ValueRef::I64(2))];
+    assert_eq!(read_one(&mixed, &request(Aggregation::Sum, 0)), [(50, Value::F64(3.5))]);
+}
+
+#[test]
+fn what_has_no_order_or_sum_counts_and_nothing_else() {
+    let rows = [(1, ValueRef::Bool(true)), (2, ValueRef::Json("[1]"))];
+    assert_eq!(read_one(&rows, &request(Aggregation::Count, 0)), [(50, Value::I64(2))]);
+    for aggregation in [Aggregation::Sum, Aggregation::Avg, Aggregation::Min, Aggregation::Max] {
+        assert!(read_one(&rows, &request(aggregation, 0)).is_empty(), "{aggregation:?}");
+    }
+    let texts = [(1, ValueRef::String("b")), (2, ValueRef::String("a"))];
+    assert_eq!(read_one(&texts, &request(Aggregation::Min, 0)), [(50, Value::String("a".into()))]);
+}
+
+#[test]
+fn plain_reads_stop_at_the_limit_of_each_key() {
+    let two = HistoryRequest { limit: 2, ..request(Aggregation::None, 0) };
+    assert_eq!(read_one(&INTS, &two), [(1, Value::I64(5)), (9, Value::I64(3))]);
+    let newest = HistoryRequest { order: Order::Descending, ..two };
+    assert_eq!(read_one(&INTS, &newest), [(35, Value::I64(1)), (10, Value::I64(7))]);
+}
+
+#[test]
+fn an_empty_range_has_an_empty_answer_for_every_key() {
+    let (store, series) = store_with(&INTS);
+    let keys = vec!["k".to_owned(), "other".to_owned()];
+    let request =
+        HistoryRequest { keys, range: TimeRange::new(at(5), at(5)), ..request(Aggregation::Sum, 1) };
+    let history = read(&store, series, &request).unwrap();
+    assert_eq!(history, [("k".to_owned(), vec![]), ("other".to_owned(), vec![])]);
+}
+
+#[test]
+fn requests_that_would_not_fit_into_memory_are_refused_with_a_remedy() {
+    let (store, series) = store_with(&INTS);
+    let range = TimeRange::new(at(0), at(10_000_000));
+    let fine = HistoryRequest { range, ..request(Aggregation::Avg, 1) };
+    assert!(read(&store, series, &fine).unwrap_err().to_string().contains("longer interval"));
+    let much = HistoryRequest { limit: 2_000_000, ..request(Aggregation::None, 0) };
+    assert!(read(&store, series, &much).unwrap_err().to_string().contains("the limit is 1000000"));
+}

@@ -1,0 +1,128 @@
+//! The hub on the reference store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hub::registry::{Device, NewDevice, Registry};
+use hub::{DeadLetter, Durability, Hub, Metrics};
+use model::limits::IngestLimits;
+use model::{Batch, SeriesKey, Timestamp, Value, ValueRef};
+use store::memory::MemoryStore;
+use store::{Store, StoreError};
+
+struct Fixture {
+    store: Arc<MemoryStore>,
+    hub: Arc<Hub>,
+    device: Arc<Device>,
+    _directory: tempfile::TempDir,
+}
+
+fn fixture() -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
+    let new = NewDevice { name: "car", profile: None, token: None };
+    let device = registry.add_device(registry.default_tenant(), new).unwrap().device;
+    let store = Arc::new(MemoryStore::new());
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    let hub = Hub::start(shared, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+    Fixture { store, hub, device, _directory: directory }
+}
+
+fn one_row(fixture: &Fixture, ts: i64, value: i64) -> Batch {
+    let series = fixture.hub.series_of(&fixture.device).unwrap();
+    let mut batch = Batch::new();
+    let mut row = batch.builder();
+    row.field("speed", ValueRef::I64(value));
+    row.row(series, Timestamp::from_micros(ts));
+    row.finish();
+    batch
+}
+
+#[tokio::test]
+async fn waiting_for_an_ack_lasts_until_the_class_is_reached() {
+    let fixture = fixture();
+    fixture.store.hold();
+    let batch = one_row(&fixture, 1, 50);
+    let memory = fixture.hub.ingest_and_wait(&batch, Durability::Memory, Duration::ZERO).await.unwrap();
+    let waiting = {
+        let (hub, batch) = (Arc::clone(&fixture.hub), batch.clone());
+        tokio::spawn(async move { hub.ingest_and_wait(&batch, Durability::Fsync, Duration::ZERO).await })
+    };
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    fixture.store.release();
+    assert!(waiting.await.unwrap().unwrap() > memory);
+}
+
+#[tokio::test]
+async fn a_store_that_stays_busy_is_reported_and_one_that_recovers_is_not() {
+    let fixture = fixture();
+    fixture.store.set_busy(Some("the disk is full"));
+    let batch = one_row(&fixture, 1, 50);
+    let refused = fixture.hub.ingest_and_wait(&batch, Durability::Fsync, Duration::from_millis(10)).await;
+    assert!(matches!(refused, Err(StoreError::Busy { .. })), "{refused:?}");
+    let patient = {
+        let (hub, batch) = (Arc::clone(&fixture.hub), batch.clone());
+        tokio::spawn(
+            async move { hub.ingest_and_wait(&batch, Durability::Fsync, Duration::from_secs(60)).await },
+        )
+    };
+    tokio::task::yield_now().await;
+    fixture.store.set_busy(None);
+    patient.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_store_sealed_while_waiting_is_told() {
+    let fixture = fixture();
+    fixture.store.hold();
+    let waiting = {
+        let (hub, batch) = (Arc::clone(&fixture.hub), one_row(&fixture, 1, 50));
+        tokio::spawn(async move { hub.ingest_and_wait(&batch, Durability::Fsync, Duration::ZERO).await })
+    };
+    tokio::task::yield_now().await;
+    fixture.store.seal("cannot sync");
+    let refused = waiting.await.unwrap();
+    assert!(
+        matches!(refused, Err(StoreError::Sealed { ref cause }) if cause.contains("cannot sync")),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn live_values_come_after_durability() {
+    let fixture = fixture();
+    let mut subscriber = fixture.hub.subscriber();
+    subscriber.watch(fixture.hub.series_of(&fixture.device).unwrap());
+    fixture.store.hold();
+    fixture.hub.ingest(&one_row(&fixture, 1, 50), Durability::Fsync).unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(50), subscriber.next()).await.is_err());
+    fixture.store.release();
+    let updates = subscriber.next().await;
+    assert_eq!((updates.len(), &updates[0].value), (1, &Value::I64(50)));
+    // Durable at once: the store's announcement comes before the row is queued.
+    fixture.hub.ingest(&one_row(&fixture, 2, 51), Durability::Fsync).unwrap();
+    assert_eq!(subscriber.next().await[0].value, Value::I64(51));
+}
+
+#[test]
+fn dead_letters_keep_every_byte_and_never_overwrite_each_other() {
+    let fixture = fixture();
+    let mut batch = Batch::new();
+    for payload in [&b"{broken"[..], b"\xff\x00", b"{broken"] {
+        let letter = DeadLetter { door: "mqtt", topic: "t", reason: "no", payload };
+        fixture.hub.add_dead_letter(&fixture.device, letter, &mut batch).unwrap();
+    }
+    assert_eq!(batch.len(), 3);
+    let times: std::collections::HashSet<_> = batch.rows().map(|row| row.ts()).collect();
+    assert_eq!(times.len(), 3);
+    let field = |row: usize, key: &str| {
+        batch.row(row).fields().find(|field| field.key == key).map(|field| field.value.to_owned())
+    };
+    assert_eq!(field(0, "payload"), Some(Value::String("{broken".into())));
+    assert_eq!(field(1, "payload_base64"), Some(Value::String("/wA=".into())));
+    let key = SeriesKey::device(hub::DEAD_LETTER_TABLE, "car").unwrap();
+    assert_eq!(Some(batch.row(0).series()), fixture.store.find_series(&key));
+}
