@@ -71,11 +71,8 @@ class Server:
 
     def start(self) -> "Server":
         """Starts the process and waits until it is ready."""
-        arguments = [binary(), "serve", "--data", str(self.directory)]
-        if self.config:
-            arguments += ["--config", str(self.config)]
         self.process = subprocess.Popen(
-            arguments,
+            [binary(), *self._arguments()],
             env=clean_environment() | self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -103,6 +100,9 @@ class Server:
                 return self
             elif found := re.fullmatch(r"listening (\S+) \S*?:(\d+)", line):
                 self.listeners[found[1]] = int(found[2])
+
+    def _arguments(self) -> list:
+        return ["serve", "--data", str(self.directory), *(["--config", str(self.config)] if self.config else [])]
 
     def _read(self, stream, seen):
         for line in stream:
@@ -182,3 +182,14 @@ class Server:
             self.stop()
         else:
             self.kill()
+
+
+class Demo(Server):
+    """`tacho demo` on a directory, with more arguments."""
+
+    def __init__(self, directory: Path, *more: str):
+        super().__init__(directory)
+        self.more = more
+
+    def _arguments(self) -> list:
+        return ["demo", "--data", str(self.directory), *self.more]
