@@ -94,7 +94,9 @@ proptest! {
         round_trip(&Packet::PubRec(ack), version, true)?;
         round_trip(&Packet::PubRel(Ack::success(id)), version, true)?;
         let code = if v5 { 0x87 } else { 5 };
-        round_trip(&Packet::ConnAck(ConnAck { session_present: present, code, properties }), version, true)?;
+        round_trip(&Packet::ConnAck(ConnAck { session_present: false, code, properties }), version, true)?;
+        let accepted = ConnAck { session_present: present, code: 0, properties };
+        round_trip(&Packet::ConnAck(accepted), version, true)?;
         let reason = if v5 { ReasonCode::SERVER_SHUTTING_DOWN } else { ReasonCode::SUCCESS };
         round_trip(&Packet::Disconnect(Disconnect { reason, properties }), version, true)?;
     }

@@ -1,8 +1,9 @@
 //! Golden vectors: `testdata/mqtt/*.txt` says what the columns mean.
 
-use wire::mqtt::{ProtocolVersion, decode, encode};
+use wire::mqtt::{PacketType, ProtocolVersion, decode, encode};
 
 const ACCEPTED: &str = include_str!("../testdata/mqtt/accepted.txt");
+const REWRITTEN: &str = include_str!("../testdata/mqtt/rewritten.txt");
 const REFUSED: &str = include_str!("../testdata/mqtt/refused.txt");
 const PACKET_BYTES_MAX: usize = 16_384;
 
@@ -56,6 +57,26 @@ fn accepted_packets_are_understood_and_encode_to_the_same_bytes() {
         let mut again = Vec::new();
         encode(&decoded.packet, version, &mut again).unwrap();
         assert_eq!(again, bytes, "{name}");
+    }
+}
+
+#[test]
+fn longer_forms_are_understood_and_encode_to_the_shortest() {
+    for Vector { name, version, bytes, expected } in vectors(REWRITTEN) {
+        let decoded = decode(&bytes, version, PACKET_BYTES_MAX).unwrap().unwrap();
+        assert_eq!(decoded.consumed, bytes.len(), "{name}");
+        let mut again = Vec::new();
+        encode(&decoded.packet, version.unwrap_or(ProtocolVersion::V311), &mut again).unwrap();
+        assert_eq!(again, unhex(expected[0]), "{name}");
+    }
+}
+
+#[test]
+fn a_refusal_code_can_always_be_sent_to_the_peer() {
+    for Vector { name, version, bytes, .. } in vectors(REFUSED) {
+        let code = decode(&bytes, version, PACKET_BYTES_MAX).unwrap_err().reason_code();
+        let farewell = if version.is_some() { PacketType::Disconnect } else { PacketType::ConnAck };
+        assert!(code.belongs_to(farewell), "{name}: {code}");
     }
 }
 

@@ -1,8 +1,10 @@
 //! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH: packets of a reason code and properties.
 
 use super::error::{DecodeError, EncodeError};
-use super::packet::{PacketType, ProtocolVersion};
-use super::properties::{Properties, place_of};
+use super::fixed_header::PacketType;
+use super::packet::ProtocolVersion;
+use super::properties::Properties;
+use super::property::place_of;
 use super::reader::Reader;
 use super::{ReasonCode, writer};
 
@@ -58,8 +60,20 @@ pub(super) fn decode_disconnect<'a>(body: &mut Reader<'a>, v5: bool) -> Result<D
 }
 
 pub(super) fn decode_auth<'a>(body: &mut Reader<'a>) -> Result<Auth<'a>, DecodeError> {
+    let offset = body.offset();
     let (reason, properties) = reason_and_properties(PacketType::Auth, body, true)?;
-    Ok(Auth { reason, properties })
+    let auth = Auth { reason, properties };
+    check_auth(&auth).map_err(|error| error.at(offset))?;
+    Ok(auth)
+}
+
+/// Only the plain success, which may have no body at all, does without a method [MQTT5 3.15.2.1, 3.15.2.2.2].
+fn check_auth(auth: &Auth<'_>) -> Result<(), DecodeError> {
+    let plain = auth.reason == ReasonCode::SUCCESS && auth.properties.is_empty();
+    if plain || auth.properties.authentication_method().is_some() {
+        return Ok(());
+    }
+    Err(DecodeError::protocol("an AUTH without Authentication Method [MQTT5 3.15.2.2.2]"))
 }
 
 /// Both may be left out at the end of the packet [MQTT5 3.4.2.1].
@@ -73,28 +87,17 @@ fn reason_and_properties<'a>(
     }
     let offset = body.offset();
     let reason = ReasonCode(body.u8()?);
-    if !is_allowed(packet_type, reason) {
-        return Err(
-            DecodeError::protocol("the reason code does not belong to this packet [MQTT5 2.4]").at(offset)
-        );
-    }
+    check_reason(packet_type, reason).map_err(|error| error.at(offset))?;
     if body.is_at_end() {
         return Ok((reason, Properties::NONE));
     }
     Ok((reason, Properties::read(body, place_of(packet_type))?))
 }
 
-fn is_allowed(packet_type: PacketType, reason: ReasonCode) -> bool {
-    match packet_type {
-        PacketType::PubAck | PacketType::PubRec => {
-            matches!(reason.0, 0x00 | 0x10 | 0x80 | 0x83 | 0x87 | 0x90 | 0x91 | 0x97 | 0x99)
-        }
-        PacketType::PubRel | PacketType::PubComp => matches!(reason.0, 0x00 | 0x92),
-        PacketType::Disconnect => {
-            matches!(reason.0, 0x00 | 0x04 | 0x80..=0x83 | 0x87 | 0x89 | 0x8B | 0x8D..=0x90 | 0x93..=0xA2)
-        }
-        PacketType::Auth => matches!(reason.0, 0x00 | 0x18 | 0x19),
-        _ => false,
+fn check_reason(packet_type: PacketType, reason: ReasonCode) -> Result<(), DecodeError> {
+    match reason.belongs_to(packet_type) {
+        true => Ok(()),
+        false => Err(DecodeError::protocol("the reason code does not belong to this packet [MQTT5 2.4]")),
     }
 }
 
@@ -107,7 +110,7 @@ pub(super) fn encode(
     writer::packet(packet_type.first_byte(), out, |out| {
         writer::packet_id(ack.packet_id, out)?;
         if v5 {
-            write_tail(ack.reason, ack.properties, out);
+            write_tail(packet_type, ack.reason, ack.properties, out)?;
         }
         Ok(())
     })
@@ -120,32 +123,41 @@ pub(super) fn encode_disconnect(
 ) -> Result<(), EncodeError> {
     writer::packet(PacketType::Disconnect.first_byte(), out, |out| {
         if v5 {
-            write_tail(disconnect.reason, disconnect.properties, out);
+            write_tail(PacketType::Disconnect, disconnect.reason, disconnect.properties, out)?;
         }
         Ok(())
     })
 }
 
 pub(super) fn encode_auth(auth: &Auth<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_auth(auth)?;
     writer::packet(PacketType::Auth.first_byte(), out, |out| {
-        write_tail(auth.reason, auth.properties, out);
-        Ok(())
+        write_tail(PacketType::Auth, auth.reason, auth.properties, out)
     })
 }
 
 /// The shortest form: success without properties is nothing, a reason without properties one byte.
-fn write_tail(reason: ReasonCode, properties: Properties<'_>, out: &mut Vec<u8>) {
+fn write_tail(
+    packet_type: PacketType,
+    reason: ReasonCode,
+    properties: Properties<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    check_reason(packet_type, reason)?;
     if properties.is_empty() && reason == ReasonCode::SUCCESS {
-        return;
+        return Ok(());
     }
     out.push(reason.0);
-    if !properties.is_empty() {
-        properties.write(out);
+    if properties.is_empty() {
+        return Ok(());
     }
+    properties.write(place_of(packet_type), out)
 }
 
-/// Appends a PUBACK that says success; the same four bytes in both versions.
+/// Appends a PUBACK that says success; the same four bytes in both versions. `packet_id` is one that was received
+/// and so not zero.
 pub fn encode_puback(packet_id: u16, _version: ProtocolVersion, out: &mut Vec<u8>) {
+    debug_assert_ne!(packet_id, 0, "BUG: no received packet has the identifier zero");
     let [high, low] = packet_id.to_be_bytes();
     out.extend_from_slice(&[PacketType::PubAck.first_byte(), 2, high, low]);
 }

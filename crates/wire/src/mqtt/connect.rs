@@ -1,8 +1,10 @@
 //! CONNECT and CONNACK [MQTT5 3.1, 3.2].
 
 use super::error::{DecodeError, EncodeError};
-use super::packet::{PacketType, ProtocolVersion, QoS};
-use super::properties::{Properties, WILL, place_of};
+use super::fixed_header::PacketType;
+use super::packet::{ProtocolVersion, QoS};
+use super::properties::Properties;
+use super::property::{WILL, place_of};
 use super::reader::Reader;
 use super::{ReasonCode, is_valid_name, writer};
 
@@ -17,7 +19,7 @@ pub struct Connect<'a> {
     pub keep_alive_s: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
-    /// May be empty: the server chooses one then.
+    /// May be empty: the server chooses one then, if the session is a clean one [MQTT-3.1.3-7 and -8 of 3.1.1].
     pub client_id: &'a str,
     /// What the server publishes when the connection ends without DISCONNECT.
     pub will: Option<Will<'a>>,
@@ -120,40 +122,51 @@ fn decode_will<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<Will<'a
     let properties = if v5 { Properties::read(body, WILL)? } else { Properties::NONE };
     let offset = body.offset();
     let topic = body.string()?;
-    if !is_valid_name(topic) {
-        let cause = "the will topic is empty or holds a wildcard [MQTT-3.3.2-2]";
-        return Err(DecodeError::new(ReasonCode::TOPIC_NAME_INVALID, cause).at(offset));
-    }
+    check_will_topic(topic).map_err(|error| error.at(offset))?;
     let payload = body.binary()?;
     Ok(Will { qos, retain: flags & WILL_RETAIN != 0, properties, topic, payload })
 }
 
+fn check_will_topic(topic: &str) -> Result<(), DecodeError> {
+    if is_valid_name(topic) {
+        return Ok(());
+    }
+    let cause = "the will topic is empty or holds a wildcard [MQTT-3.3.2-2], [MQTT-4.7.3-1]";
+    Err(DecodeError::new(ReasonCode::TOPIC_NAME_INVALID, cause))
+}
+
 pub(super) fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let v5 = connect.version == ProtocolVersion::V5;
+    let flags = flags_of(connect);
+    check_flags(flags, v5)?;
     writer::packet(PacketType::Connect.first_byte(), out, |out| {
-        writer::binary("the protocol name", b"MQTT", out)?;
-        out.push(if v5 { 5 } else { 4 });
-        out.push(flags_of(connect));
+        writer::string("the protocol name", "MQTT", out)?;
+        out.extend_from_slice(&[if v5 { 5 } else { 4 }, flags]);
         out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
         if v5 {
-            connect.properties.write(out);
+            connect.properties.write(place_of(PacketType::Connect), out)?;
         }
-        writer::binary("the client identifier", connect.client_id.as_bytes(), out)?;
+        writer::string("the client identifier", connect.client_id, out)?;
         if let Some(will) = &connect.will {
-            if v5 {
-                will.properties.write(out);
-            }
-            writer::binary("the will topic", will.topic.as_bytes(), out)?;
-            writer::binary("the will payload", will.payload, out)?;
+            encode_will(will, v5, out)?;
         }
         if let Some(username) = connect.username {
-            writer::binary("the user name", username.as_bytes(), out)?;
+            writer::string("the user name", username, out)?;
         }
         if let Some(password) = connect.password {
             writer::binary("the password", password, out)?;
         }
         Ok(())
     })
+}
+
+fn encode_will(will: &Will<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_will_topic(will.topic)?;
+    if v5 {
+        will.properties.write(WILL, out)?;
+    }
+    writer::string("the will topic", will.topic, out)?;
+    writer::binary("the will payload", will.payload, out)
 }
 
 fn flags_of(connect: &Connect<'_>) -> u8 {
@@ -172,29 +185,33 @@ pub(super) fn decode_connack<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Conn
     if flags > 1 {
         return Err(DecodeError::malformed("reserved CONNACK flags are set [MQTT-3.2.2-1]").at(offset));
     }
+    let session_present = flags == 1;
     let code = body.u8()?;
-    if !is_connack_code(code, v5) {
-        return Err(
-            DecodeError::protocol("the code does not belong to CONNACK [MQTT5 3.2.2.2]").at(offset + 1)
-        );
-    }
+    check_connack(session_present, code, v5).map_err(|error| error.at(offset + 1))?;
     let properties =
         if v5 { Properties::read(body, place_of(PacketType::ConnAck))? } else { Properties::NONE };
-    Ok(ConnAck { session_present: flags & 1 != 0, code, properties })
+    Ok(ConnAck { session_present, code, properties })
 }
 
-fn is_connack_code(code: u8, v5: bool) -> bool {
-    if !v5 {
-        return code <= 5;
+fn check_connack(session_present: bool, code: u8, v5: bool) -> Result<(), DecodeError> {
+    let known = if v5 { ReasonCode(code).belongs_to(PacketType::ConnAck) } else { code <= 5 };
+    if !known {
+        let cause = "the code does not belong to CONNACK [MQTT5 3.2.2.2], [MQTT311 3.2.2.3]";
+        return Err(DecodeError::protocol(cause));
     }
-    matches!(code, 0x00 | 0x80..=0x8A | 0x8C | 0x90 | 0x95 | 0x97 | 0x99..=0x9D | 0x9F)
+    if session_present && code != 0 {
+        let cause = "a refusal with a session present [MQTT-3.2.2-6], [MQTT-3.2.2-4 of 3.1.1]";
+        return Err(DecodeError::protocol(cause));
+    }
+    Ok(())
 }
 
 pub(super) fn encode_connack(connack: &ConnAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_connack(connack.session_present, connack.code, v5)?;
     writer::packet(PacketType::ConnAck.first_byte(), out, |out| {
         out.extend_from_slice(&[u8::from(connack.session_present), connack.code]);
         if v5 {
-            connack.properties.write(out);
+            connack.properties.write(place_of(PacketType::ConnAck), out)?;
         }
         Ok(())
     })

@@ -2,7 +2,10 @@
 
 use super::ReasonCode;
 
-/// Bytes that break the protocol.
+/// Bytes that break the protocol: always the peer's fault, and the end of its connection.
+///
+/// [`DecodeError::reason_code`] tells the kinds apart: `PACKET_TOO_LARGE`, `UNSUPPORTED_PROTOCOL_VERSION` and so on.
+/// The code may always be sent: in CONNACK when no CONNECT had been seen, in DISCONNECT afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} (at byte {offset} of the packet; {})", .reason)]
 pub struct DecodeError {
@@ -57,7 +60,20 @@ pub enum EncodeError {
     /// A packet identifier of zero where one is needed [MQTT-2.2.1-3].
     #[error("the packet identifier is zero")]
     ZeroPacketId,
-    /// The packet does not exist in this version of the protocol.
+    /// The peer would have to refuse the packet.
+    #[error("the packet would break the protocol: {cause}")]
+    Invalid {
+        /// What is wrong, with the clause it breaks where there is one.
+        cause: &'static str,
+    },
+    /// The packet type does not exist in this version of the protocol.
     #[error("AUTH exists only in MQTT 5")]
     NotInThisVersion,
+}
+
+/// A packet is checked by the same rules on its way out as on its way in; only the offset means nothing there.
+impl From<DecodeError> for EncodeError {
+    fn from(error: DecodeError) -> Self {
+        Self::Invalid { cause: error.cause }
+    }
 }

@@ -1,13 +1,13 @@
-//! Packets and their fixed header [MQTT5 2.1].
+//! Packets: one place that tells the types apart, for both directions.
 
 use super::ack::{self, Ack, Auth, Disconnect};
 use super::connect::{self, ConnAck, Connect};
 use super::error::{DecodeError, EncodeError};
-use super::properties::Properties;
+use super::fixed_header::{FixedHeader, PacketType};
 use super::publish::{self, Publish};
 use super::reader::{self, Reader};
 use super::subscribe::{self, SubAck, Subscribe, UnsubAck, Unsubscribe};
-use super::{ReasonCode, writer};
+use super::writer;
 
 /// Versions of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,63 +37,6 @@ impl QoS {
             2 => Some(Self::ExactlyOnce),
             _ => None,
         }
-    }
-}
-
-/// The type in the upper half of the first byte [MQTT5 table 2-1].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs)] // The names are the specification's.
-pub enum PacketType {
-    Connect = 1,
-    ConnAck = 2,
-    Publish = 3,
-    PubAck = 4,
-    PubRec = 5,
-    PubRel = 6,
-    PubComp = 7,
-    Subscribe = 8,
-    SubAck = 9,
-    Unsubscribe = 10,
-    UnsubAck = 11,
-    PingReq = 12,
-    PingResp = 13,
-    Disconnect = 14,
-    Auth = 15,
-}
-
-impl PacketType {
-    const fn from_bits(bits: u8) -> Option<Self> {
-        Some(match bits {
-            1 => Self::Connect,
-            2 => Self::ConnAck,
-            3 => Self::Publish,
-            4 => Self::PubAck,
-            5 => Self::PubRec,
-            6 => Self::PubRel,
-            7 => Self::PubComp,
-            8 => Self::Subscribe,
-            9 => Self::SubAck,
-            10 => Self::Unsubscribe,
-            11 => Self::UnsubAck,
-            12 => Self::PingReq,
-            13 => Self::PingResp,
-            14 => Self::Disconnect,
-            15 => Self::Auth,
-            _ => return None,
-        })
-    }
-
-    /// The fixed flags of every type but PUBLISH [MQTT-2.1.3-1].
-    const fn flags(self) -> u8 {
-        match self {
-            Self::PubRel | Self::Subscribe | Self::Unsubscribe => 0b0010,
-            _ => 0,
-        }
-    }
-
-    pub(super) const fn first_byte(self) -> u8 {
-        (self as u8) << 4 | self.flags()
     }
 }
 
@@ -130,59 +73,38 @@ pub struct Decoded<'a> {
 /// Decodes the packet at the beginning of `input`; `Ok(None)` when bytes are missing.
 ///
 /// `version` is `None` on a connection that has not seen CONNECT: only CONNECT is accepted then, and it names its own
-/// version. `packet_bytes_max` bounds a whole packet; a larger one is refused as soon as its length is known.
+/// version. With `Some` a CONNECT is the forbidden second one. `packet_bytes_max` bounds a whole packet; a larger one
+/// is refused as soon as its length is known.
+///
+/// Directions are the caller's business: a server has to refuse CONNACK and the like by itself, and so what a client
+/// may not say inside of a packet (a Subscription Identifier in PUBLISH [MQTT-3.3.4-6]).
 pub fn decode(
     input: &[u8],
     version: Option<ProtocolVersion>,
     packet_bytes_max: usize,
 ) -> Result<Option<Decoded<'_>>, DecodeError> {
-    let Some(first) = input.first() else { return Ok(None) };
-    let packet_type = packet_type(*first, version)?;
-    let Some((remaining, len_bytes)) = reader::variable_int(&input[1..]).map_err(|error| error.at(1))? else {
-        return Ok(None);
-    };
-    let header = 1 + len_bytes;
-    let consumed = header + remaining as usize;
-    if consumed > packet_bytes_max {
-        let too_large = "the packet is larger than the limit [MQTT-3.1.2-24]";
-        return Err(DecodeError::new(ReasonCode::PACKET_TOO_LARGE, too_large).at(1));
-    }
+    let Some(header) = FixedHeader::read(input, version, packet_bytes_max)? else { return Ok(None) };
+    let consumed = header.packet_bytes();
     if input.len() < consumed {
         return Ok(None);
     }
-    let body = Reader::new(&input[header..consumed], header);
-    let packet = decode_body(packet_type, first & 0x0f, body, version)?;
+    let at = header.header_bytes();
+    let packet = decode_body(&header, Reader::new(&input[at..consumed], at), version)?;
     Ok(Some(Decoded { packet, consumed }))
 }
 
-fn packet_type(first: u8, version: Option<ProtocolVersion>) -> Result<PacketType, DecodeError> {
-    let packet_type = PacketType::from_bits(first >> 4)
-        .ok_or(DecodeError::malformed("packet type 0 is reserved [MQTT5 2.1.2]"))?;
-    if packet_type != PacketType::Publish && first & 0x0f != packet_type.flags() {
-        return Err(DecodeError::malformed("reserved flags of the first byte are set [MQTT-2.1.3-1]"));
-    }
-    match (version, packet_type) {
-        (None, PacketType::Connect) => Ok(packet_type),
-        (None, _) => Err(DecodeError::protocol("the first packet is not CONNECT [MQTT-3.1.0-1]")),
-        (Some(ProtocolVersion::V311), PacketType::Auth) => {
-            Err(DecodeError::malformed("packet type 15 is reserved in MQTT 3.1.1"))
-        }
-        _ => Ok(packet_type),
-    }
-}
-
 fn decode_body<'a>(
-    packet_type: PacketType,
-    flags: u8,
+    header: &FixedHeader,
     mut body: Reader<'a>,
     version: Option<ProtocolVersion>,
 ) -> Result<Packet<'a>, DecodeError> {
+    let packet_type = header.packet_type;
     // Only CONNECT comes without a version, and it brings its own.
     let v5 = version == Some(ProtocolVersion::V5);
     let packet = match packet_type {
-        PacketType::Connect => Packet::Connect(connect::decode_connect(&mut body)?),
+        PacketType::Connect => Packet::Connect(decode_connect(header, &mut body)?),
         PacketType::ConnAck => Packet::ConnAck(connect::decode_connack(&mut body, v5)?),
-        PacketType::Publish => Packet::Publish(publish::decode(flags, &mut body, v5)?),
+        PacketType::Publish => Packet::Publish(publish::decode(header.flags, &mut body, v5)?),
         PacketType::PubAck => Packet::PubAck(ack::decode(packet_type, &mut body, v5)?),
         PacketType::PubRec => Packet::PubRec(ack::decode(packet_type, &mut body, v5)?),
         PacketType::PubRel => Packet::PubRel(ack::decode(packet_type, &mut body, v5)?),
@@ -200,15 +122,26 @@ fn decode_body<'a>(
     Ok(packet)
 }
 
+fn decode_connect<'a>(header: &FixedHeader, body: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
+    let connect = connect::decode_connect(body)?;
+    if connect.version == ProtocolVersion::V5 {
+        // Only now it is known which rule the length had to obey.
+        reader::check_shortest(header.remaining, header.length_bytes).map_err(|error| error.at(1))?;
+    }
+    Ok(connect)
+}
+
 /// Appends the packet's bytes to `out`. On an error `out` is as it was.
 ///
+/// What is written obeys the rules that [`decode`] checks, so a peer has no reason to refuse it: wrong reason codes,
+/// misplaced properties or topics with wildcards are errors. CONNECT is written in its own version, not in `version`.
 /// In MQTT 3.1.1 properties and the reason codes of acks do not exist and are left out.
 pub fn encode(packet: &Packet<'_>, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let v5 = version == ProtocolVersion::V5;
     match packet {
         Packet::Connect(connect) => connect::encode_connect(connect, out),
         Packet::ConnAck(connack) => connect::encode_connack(connack, v5, out),
-        Packet::Publish(publish) => encode_publish_packet(publish, v5, out),
+        Packet::Publish(publish) => publish::encode(publish, v5, out),
         Packet::PubAck(ack) => ack::encode(PacketType::PubAck, ack, v5, out),
         Packet::PubRec(ack) => ack::encode(PacketType::PubRec, ack, v5, out),
         Packet::PubRel(ack) => ack::encode(PacketType::PubRel, ack, v5, out),
@@ -223,9 +156,4 @@ pub fn encode(packet: &Packet<'_>, version: ProtocolVersion, out: &mut Vec<u8>) 
         Packet::Auth(_) if !v5 => Err(EncodeError::NotInThisVersion),
         Packet::Auth(auth) => ack::encode_auth(auth, out),
     }
-}
-
-fn encode_publish_packet(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let publish = if v5 { *publish } else { Publish { properties: Properties::NONE, ..*publish } };
-    publish::encode(&publish, v5, out)
 }

@@ -1,8 +1,10 @@
 //! PUBLISH [MQTT5 3.3].
 
 use super::error::{DecodeError, EncodeError};
-use super::packet::{PacketType, ProtocolVersion, QoS};
-use super::properties::{Properties, PropertyId, place_of};
+use super::fixed_header::PacketType;
+use super::packet::{ProtocolVersion, QoS};
+use super::properties::Properties;
+use super::property::place_of;
 use super::reader::Reader;
 use super::{ReasonCode, is_valid_name, writer};
 
@@ -17,7 +19,7 @@ pub struct Publish<'a> {
     pub retain: bool,
     /// Where to; empty only in MQTT 5 with a topic alias.
     pub topic: &'a str,
-    /// Present when `qos` is above 0.
+    /// Present when `qos` is above 0, and only sent then [MQTT-2.2.1-2].
     pub packet_id: Option<u16>,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
@@ -28,9 +30,6 @@ pub struct Publish<'a> {
 pub(super) fn decode<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<Publish<'a>, DecodeError> {
     let qos = QoS::from_bits(flags >> 1 & 0b11).ok_or(DecodeError::malformed("QoS is 3 [MQTT-3.3.1-4]"))?;
     let dup = flags & 0b1000 != 0;
-    if dup && qos == QoS::AtMostOnce {
-        return Err(DecodeError::malformed("DUP is set on QoS 0 [MQTT-3.3.1-2]"));
-    }
     let topic_offset = body.offset();
     let topic = body.string()?;
     let packet_id = if qos == QoS::AtMostOnce { None } else { Some(body.packet_id()?) };
@@ -42,7 +41,7 @@ pub(super) fn decode<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<P
 
 fn check_topic(topic: &str, v5: bool, properties: Properties<'_>) -> Result<(), DecodeError> {
     if topic.is_empty() && v5 {
-        let aliased = properties.number(PropertyId::TopicAlias).is_some();
+        let aliased = properties.topic_alias().is_some();
         let missing = DecodeError::protocol("an empty topic without a topic alias [MQTT5 3.3.2.1]");
         return if aliased { Ok(()) } else { Err(missing) };
     }
@@ -54,21 +53,40 @@ fn check_topic(topic: &str, v5: bool, properties: Properties<'_>) -> Result<(), 
 }
 
 pub(super) fn encode(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let flags = u8::from(publish.dup) << 3 | (publish.qos as u8) << 1 | u8::from(publish.retain);
-    writer::packet(PacketType::Publish.first_byte() | flags, out, |out| {
-        writer::binary("the topic", publish.topic.as_bytes(), out)?;
-        if publish.qos != QoS::AtMostOnce {
-            writer::packet_id(publish.packet_id.unwrap_or(0), out)?;
-        }
-        if v5 {
-            publish.properties.write(out);
-        }
-        out.extend_from_slice(publish.payload);
-        Ok(())
-    })
+    let start = out.len();
+    let written = write(publish, v5, out);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
 }
 
-/// Appends a PUBLISH without properties; what a load generator sends millions of.
+fn write(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_topic(publish.topic, v5, publish.properties)?;
+    let with_id = publish.qos != QoS::AtMostOnce;
+    if publish.dup && !with_id {
+        return Err(EncodeError::Invalid { cause: "DUP is set on QoS 0 [MQTT-3.3.1-2]" });
+    }
+    let flags = u8::from(publish.dup) << 3 | (publish.qos as u8) << 1 | u8::from(publish.retain);
+    let remaining = 2
+        + publish.topic.len()
+        + if with_id { 2 } else { 0 }
+        + if v5 { publish.properties.written_bytes() } else { 0 }
+        + publish.payload.len();
+    writer::header(PacketType::Publish.first_byte() | flags, remaining, out)?;
+    // A valid topic holds no U+0000: no second look at it.
+    writer::binary("the topic", publish.topic.as_bytes(), out)?;
+    if with_id {
+        writer::packet_id(publish.packet_id.unwrap_or(0), out)?;
+    }
+    if v5 {
+        publish.properties.write(place_of(PacketType::Publish), out)?;
+    }
+    out.extend_from_slice(publish.payload);
+    Ok(())
+}
+
+/// Appends a PUBLISH without properties; what a load generator sends millions of. `packet_id` is not sent with QoS 0.
 pub fn encode_publish(
     topic: &str,
     qos: QoS,

@@ -1,6 +1,7 @@
 //! A cursor over the bytes of one packet.
 
 use super::error::DecodeError;
+use super::writer;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -67,6 +68,7 @@ impl<'a> Reader<'a> {
         let offset = self.offset();
         match variable_int(&self.bytes[self.at..]).map_err(|error| error.at(offset))? {
             Some((value, len)) => {
+                check_shortest(value, len).map_err(|error| error.at(offset))?;
                 self.at += len;
                 Ok(value)
             }
@@ -90,10 +92,12 @@ impl<'a> Reader<'a> {
             DecodeError::malformed("a string is not well-formed UTF-8 [MQTT-1.5.4-1]")
                 .at(offset + 2 + error.valid_up_to())
         })?;
-        if text.as_bytes().contains(&0) {
-            return Err(DecodeError::malformed("a string holds U+0000 [MQTT-1.5.4-2]").at(offset));
+        match bytes.iter().position(|byte| *byte == 0) {
+            None => Ok(text),
+            Some(at) => {
+                Err(DecodeError::malformed("a string holds U+0000 [MQTT-1.5.4-2]").at(offset + 2 + at))
+            }
         }
-        Ok(text)
     }
 
     pub(super) fn end(&self) -> Result<()> {
@@ -111,12 +115,6 @@ pub(super) fn variable_int(bytes: &[u8]) -> Result<Option<(u32, usize)>> {
     for (index, byte) in bytes.iter().take(4).enumerate() {
         value |= u32::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            // [MQTT-1.5.5-1]: the fewest bytes that hold the value.
-            if index > 0 && *byte == 0 {
-                return Err(DecodeError::malformed(
-                    "a variable byte integer is longer than it need be [MQTT-1.5.5-1]",
-                ));
-            }
             return Ok(Some((value, index + 1)));
         }
     }
@@ -124,4 +122,12 @@ pub(super) fn variable_int(bytes: &[u8]) -> Result<Option<(u32, usize)>> {
         return Err(DecodeError::malformed("a variable byte integer has more than four bytes"));
     }
     Ok(None)
+}
+
+/// MQTT 5 wants the fewest bytes that hold the value [MQTT-1.5.5-1]; MQTT 3.1.1 has no such rule.
+pub(super) fn check_shortest(value: u32, len: usize) -> Result<()> {
+    if len == writer::variable_int_len(value as usize) {
+        return Ok(());
+    }
+    Err(DecodeError::malformed("a variable byte integer is longer than it need be [MQTT-1.5.5-1]"))
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::fixed_header::PacketType;
+
 /// An MQTT 5 reason code [MQTT5 2.4]. Codes below 0x80 say success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReasonCode(pub u8);
@@ -69,6 +71,29 @@ impl ReasonCode {
     /// Whether the code says that something failed.
     pub const fn is_error(self) -> bool {
         self.0 >= 0x80
+    }
+
+    /// Whether MQTT 5 lets this packet carry the code [MQTT5 table 2-6 and the tables of chapter 3].
+    pub const fn belongs_to(self, packet: PacketType) -> bool {
+        match packet {
+            PacketType::ConnAck => {
+                matches!(self.0, 0x00 | 0x80..=0x8A | 0x8C | 0x90 | 0x95 | 0x97 | 0x99..=0x9D | 0x9F)
+            }
+            PacketType::PubAck | PacketType::PubRec => {
+                matches!(self.0, 0x00 | 0x10 | 0x80 | 0x83 | 0x87 | 0x90 | 0x91 | 0x97 | 0x99)
+            }
+            PacketType::PubRel | PacketType::PubComp => matches!(self.0, 0x00 | 0x92),
+            PacketType::SubAck => {
+                matches!(self.0, 0x00..=0x02 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91 | 0x97 | 0x9E | 0xA1 | 0xA2)
+            }
+            PacketType::UnsubAck => matches!(self.0, 0x00 | 0x11 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91),
+            // 0x8C stands in table 2-6 but not in that of 3.14.2.1; a peer that sends it means it.
+            PacketType::Disconnect => {
+                matches!(self.0, 0x00 | 0x04 | 0x80..=0x83 | 0x87 | 0x89 | 0x8B..=0x90 | 0x93..=0xA2)
+            }
+            PacketType::Auth => matches!(self.0, 0x00 | 0x18 | 0x19),
+            _ => false,
+        }
     }
 }
 

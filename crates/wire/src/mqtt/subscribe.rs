@@ -1,10 +1,13 @@
 //! SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK [MQTT5 3.8 to 3.11].
 
 use super::error::{DecodeError, EncodeError};
-use super::packet::{PacketType, QoS};
-use super::properties::{Properties, place_of};
+use super::fixed_header::PacketType;
+use super::packet::QoS;
+use super::properties::Properties;
+use super::property::place_of;
 use super::reader::Reader;
-use super::{ReasonCode, is_valid_filter, writer};
+use super::topic::is_valid_filter_of;
+use super::{ReasonCode, writer};
 
 /// SUBSCRIBE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +30,28 @@ pub struct Filter<'a> {
 
 impl Filter<'_> {
     /// The highest QoS the subscriber wants.
-    pub fn qos(&self) -> QoS {
-        QoS::from_bits(self.options & 0b11).expect("BUG: options are checked before they are kept")
+    pub const fn qos(&self) -> QoS {
+        match self.options & 0b11 {
+            0 => QoS::AtMostOnce,
+            1 => QoS::AtLeastOnce,
+            // 3 neither leaves the decoder nor passes the encoder.
+            _ => QoS::ExactlyOnce,
+        }
+    }
+
+    /// The subscriber does not want its own messages back.
+    pub const fn no_local(&self) -> bool {
+        self.options & 0b100 != 0
+    }
+
+    /// Messages keep the retain flag they were published with.
+    pub const fn retain_as_published(&self) -> bool {
+        self.options & 0b1000 != 0
+    }
+
+    /// Retained messages are sent at every subscribing (0), at the first (1) or never (2).
+    pub const fn retain_handling(&self) -> u8 {
+        self.options >> 4 & 0b11
     }
 }
 
@@ -70,11 +93,11 @@ impl<'a> Subscribe<'a> {
         Self { packet_id, properties, filters: layout }
     }
 
-    /// Lays filters out as the packet carries them.
+    /// Lays filters out as the packet carries them; they are checked when the packet is encoded.
     pub fn layout(filters: &[Filter<'_>]) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         for filter in filters {
-            writer::binary("a topic filter", filter.topic.as_bytes(), &mut out)?;
+            writer::string("a topic filter", filter.topic, &mut out)?;
             out.push(filter.options);
         }
         Ok(out)
@@ -96,11 +119,11 @@ impl<'a> Unsubscribe<'a> {
         Self { packet_id, properties, filters: layout }
     }
 
-    /// Lays filters out as the packet carries them.
+    /// Lays filters out as the packet carries them; they are checked when the packet is encoded.
     pub fn layout(filters: &[&str]) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         for filter in filters {
-            writer::binary("a topic filter", filter.as_bytes(), &mut out)?;
+            writer::string("a topic filter", filter, &mut out)?;
         }
         Ok(out)
     }
@@ -116,26 +139,32 @@ pub(super) fn decode_subscribe<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Su
     let packet_id = body.packet_id()?;
     let properties =
         if v5 { Properties::read(body, place_of(PacketType::Subscribe))? } else { Properties::NONE };
-    let mut check = body.clone();
-    if check.is_at_end() {
-        return Err(DecodeError::protocol("a SUBSCRIBE without filters [MQTT-3.8.3-2]").at(check.offset()));
+    check_subscriptions(body.clone(), v5)?;
+    Ok(Subscribe { packet_id, properties, filters: body.rest() })
+}
+
+fn check_subscriptions(mut list: Reader<'_>, v5: bool) -> Result<(), DecodeError> {
+    if list.is_at_end() {
+        return Err(DecodeError::protocol("a SUBSCRIBE without filters [MQTT-3.8.3-2]").at(list.offset()));
     }
-    while !check.is_at_end() {
-        let topic = read_filter(&mut check)?;
-        let offset = check.offset();
-        let options = check.u8()?;
+    while !list.is_at_end() {
+        let topic = read_filter(&mut list, v5)?;
+        let offset = list.offset();
+        let options = list.u8()?;
         check_options(options, topic, v5).map_err(|error| error.at(offset))?;
     }
-    Ok(Subscribe { packet_id, properties, filters: body.rest() })
+    Ok(())
 }
 
 fn check_options(options: u8, topic: &str, v5: bool) -> Result<(), DecodeError> {
     let reserved = if v5 { 0b1100_0000 } else { 0b1111_1100 };
     if options & reserved != 0 {
-        return Err(DecodeError::malformed("reserved subscription options are set [MQTT-3.8.3-5]"));
+        let cause = "reserved subscription options are set [MQTT-3.8.3-5], [MQTT-3-8.3-4 of 3.1.1]";
+        return Err(DecodeError::malformed(cause));
     }
     if options & 0b11 == 3 {
-        return Err(DecodeError::malformed("a filter's QoS is 3 [MQTT-3-8.3-4 of 3.1.1]"));
+        let cause = "a filter's QoS is 3 [MQTT5 3.8.3.1], [MQTT-3-8.3-4 of 3.1.1]";
+        return Err(if v5 { DecodeError::protocol(cause) } else { DecodeError::malformed(cause) });
     }
     if options & 0b0011_0000 == 0b0011_0000 {
         return Err(DecodeError::protocol("retain handling is 3 [MQTT5 3.8.3.1]"));
@@ -146,13 +175,14 @@ fn check_options(options: u8, topic: &str, v5: bool) -> Result<(), DecodeError> 
     Ok(())
 }
 
-fn read_filter<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
+fn read_filter<'a>(reader: &mut Reader<'a>, v5: bool) -> Result<&'a str, DecodeError> {
     let offset = reader.offset();
     let filter = reader.string()?;
-    if is_valid_filter(filter) {
+    if is_valid_filter_of(filter, v5) {
         return Ok(filter);
     }
-    let cause = "a topic filter is empty or has a misplaced wildcard [MQTT-4.7.1-1], [MQTT-4.7.3-1]";
+    let cause = "a topic filter is empty, has a misplaced wildcard or an incomplete share \
+                 [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.7.3-1], [MQTT-4.8.2-1]";
     Err(DecodeError::new(ReasonCode::TOPIC_FILTER_INVALID, cause).at(offset))
 }
 
@@ -163,16 +193,19 @@ pub(super) fn decode_unsubscribe<'a>(
     let packet_id = body.packet_id()?;
     let properties =
         if v5 { Properties::read(body, place_of(PacketType::Unsubscribe))? } else { Properties::NONE };
-    let mut check = body.clone();
-    if check.is_at_end() {
-        return Err(
-            DecodeError::protocol("an UNSUBSCRIBE without filters [MQTT-3.10.3-2]").at(check.offset())
-        );
-    }
-    while !check.is_at_end() {
-        read_filter(&mut check)?;
-    }
+    check_filters(body.clone(), v5)?;
     Ok(Unsubscribe { packet_id, properties, filters: body.rest() })
+}
+
+fn check_filters(mut list: Reader<'_>, v5: bool) -> Result<(), DecodeError> {
+    if list.is_at_end() {
+        let cause = "an UNSUBSCRIBE without filters [MQTT-3.10.3-2]";
+        return Err(DecodeError::protocol(cause).at(list.offset()));
+    }
+    while !list.is_at_end() {
+        read_filter(&mut list, v5)?;
+    }
+    Ok(())
 }
 
 pub(super) fn decode_suback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<SubAck<'a>, DecodeError> {
@@ -181,11 +214,7 @@ pub(super) fn decode_suback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<SubAc
         if v5 { Properties::read(body, place_of(PacketType::SubAck))? } else { Properties::NONE };
     let offset = body.offset();
     let codes = body.rest();
-    let allowed = |code: &u8| match v5 {
-        true => matches!(code, 0..=2 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91 | 0x97 | 0x9E | 0xA1 | 0xA2),
-        false => matches!(code, 0..=2 | 0x80),
-    };
-    check_codes(codes, allowed).map_err(|error| error.at(offset))?;
+    check_codes(PacketType::SubAck, codes, v5).map_err(|error| error.at(offset))?;
     Ok(SubAck { packet_id, properties, codes })
 }
 
@@ -197,20 +226,23 @@ pub(super) fn decode_unsuback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Uns
     let properties = Properties::read(body, place_of(PacketType::UnsubAck))?;
     let offset = body.offset();
     let codes = body.rest();
-    let allowed = |code: &u8| matches!(code, 0x00 | 0x11 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91);
-    check_codes(codes, allowed).map_err(|error| error.at(offset))?;
+    check_codes(PacketType::UnsubAck, codes, v5).map_err(|error| error.at(offset))?;
     Ok(UnsubAck { packet_id, properties, codes })
 }
 
-fn check_codes(codes: &[u8], allowed: impl Fn(&u8) -> bool) -> Result<(), DecodeError> {
+fn check_codes(packet_type: PacketType, codes: &[u8], v5: bool) -> Result<(), DecodeError> {
     if codes.is_empty() {
-        return Err(DecodeError::protocol("an ack of subscriptions without codes [MQTT-3.8.4-6]"));
+        let cause = "an ack of subscriptions without codes [MQTT-3.8.4-6], [MQTT-3.11.3-1]";
+        return Err(DecodeError::protocol(cause));
     }
-    if codes.iter().all(allowed) {
-        Ok(())
-    } else {
-        Err(DecodeError::protocol("the code does not belong to this ack [MQTT-3.9.3-2]"))
+    let known = |code: &u8| match v5 {
+        true => ReasonCode(*code).belongs_to(packet_type),
+        false => matches!(code, 0..=2 | 0x80),
+    };
+    if codes.iter().all(known) {
+        return Ok(());
     }
+    Err(DecodeError::protocol("the code does not belong to this ack [MQTT-3.9.3-2], [MQTT-3.11.3-2]"))
 }
 
 pub(super) fn encode_subscribe(
@@ -218,6 +250,7 @@ pub(super) fn encode_subscribe(
     v5: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
+    check_subscriptions(Reader::new(packet.filters, 0), v5)?;
     encode_list(PacketType::Subscribe, packet.packet_id, packet.properties, packet.filters, v5, out)
 }
 
@@ -226,14 +259,19 @@ pub(super) fn encode_unsubscribe(
     v5: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
+    check_filters(Reader::new(packet.filters, 0), v5)?;
     encode_list(PacketType::Unsubscribe, packet.packet_id, packet.properties, packet.filters, v5, out)
 }
 
 pub(super) fn encode_suback(packet: &SubAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_codes(PacketType::SubAck, packet.codes, v5)?;
     encode_list(PacketType::SubAck, packet.packet_id, packet.properties, packet.codes, v5, out)
 }
 
 pub(super) fn encode_unsuback(packet: &UnsubAck<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    if v5 {
+        check_codes(PacketType::UnsubAck, packet.codes, v5)?;
+    }
     let codes = if v5 { packet.codes } else { &[] };
     encode_list(PacketType::UnsubAck, packet.packet_id, packet.properties, codes, v5, out)
 }
@@ -249,7 +287,7 @@ fn encode_list(
     writer::packet(packet_type.first_byte(), out, |out| {
         writer::packet_id(packet_id, out)?;
         if v5 {
-            properties.write(out);
+            properties.write(place_of(packet_type), out)?;
         }
         out.extend_from_slice(list);
         Ok(())

@@ -2,10 +2,11 @@
 
 /// Whether `topic` may be published to: not empty, no wildcard [MQTT-3.3.2-2], [MQTT-4.7.3-1].
 pub fn is_valid_name(topic: &str) -> bool {
-    !topic.is_empty() && !topic.bytes().any(|byte| matches!(byte, b'+' | b'#' | 0))
+    // Looking at every byte without leaving early lets the compiler compare many at a time.
+    !topic.is_empty() && !topic.bytes().fold(false, |found, byte| found | matches!(byte, b'+' | b'#' | 0))
 }
 
-/// Whether `filter` may be subscribed to: `#` only as the whole last level [MQTT-4.7.1-1], `+` only as a whole level
+/// Whether `filter` may be subscribed to in MQTT 5: `#` only as the whole last level [MQTT-4.7.1-1], `+` only as a whole level
 /// [MQTT-4.7.1-2], a shared subscription with a share name and a filter [MQTT-4.8.2-1].
 pub fn is_valid_filter(filter: &str) -> bool {
     if let Some(shared) = filter.strip_prefix("$share/") {
@@ -13,6 +14,11 @@ pub fn is_valid_filter(filter: &str) -> bool {
         return !name.is_empty() && !name.contains(['+', '#']) && is_valid_levels(rest);
     }
     is_valid_levels(filter)
+}
+
+/// MQTT 3.1.1 knows no shared subscriptions: `$share` is a level like any other there.
+pub(super) fn is_valid_filter_of(filter: &str, v5: bool) -> bool {
+    if v5 { is_valid_filter(filter) } else { is_valid_levels(filter) }
 }
 
 fn is_valid_levels(filter: &str) -> bool {
@@ -52,5 +58,11 @@ mod tests {
         {
             assert!(!is_valid_filter(filter), "{filter}");
         }
+    }
+
+    #[test]
+    fn shares_are_plain_levels_in_3_1_1() {
+        assert!(is_valid_filter_of("$share/g", false) && is_valid_filter_of("$share//a", false));
+        assert!(!is_valid_filter_of("$share/g+/a", false) && !is_valid_filter_of("", false));
     }
 }

@@ -34,6 +34,14 @@ pub(super) fn binary(what: &'static str, bytes: &[u8], out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
+/// Text may hold everything but U+0000 [MQTT-1.5.4-2].
+pub(super) fn string(what: &'static str, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    if text.as_bytes().contains(&0) {
+        return Err(EncodeError::Invalid { cause: "a string holds U+0000 [MQTT-1.5.4-2]" });
+    }
+    binary(what, text.as_bytes(), out)
+}
+
 pub(super) fn packet_id(id: u16, out: &mut Vec<u8>) -> Result<()> {
     if id == 0 {
         return Err(EncodeError::ZeroPacketId);
@@ -72,5 +80,16 @@ pub(super) fn packet(
         out[start + 1 + index] = (value & 0x7f) as u8 | more;
         value >>= 7;
     }
+    Ok(())
+}
+
+/// Writes the fixed header of a packet whose length is known beforehand, and makes room for the body.
+pub(super) fn header(first_byte: u8, remaining: usize, out: &mut Vec<u8>) -> Result<()> {
+    if remaining > limits::REMAINING_LENGTH_MAX {
+        return Err(EncodeError::PacketTooLong { bytes: remaining });
+    }
+    out.reserve(limits::FIXED_HEADER_BYTES_MAX + remaining);
+    out.push(first_byte);
+    variable_int(remaining as u32, out);
     Ok(())
 }

@@ -1,0 +1,135 @@
+//! The fixed header: packet type, flags and remaining length [MQTT5 2.1].
+
+use super::error::DecodeError;
+use super::packet::{ProtocolVersion, QoS};
+use super::{ReasonCode, reader};
+
+/// The type in the upper half of the first byte [MQTT5 table 2-1].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)] // The names are the specification's.
+pub enum PacketType {
+    Connect = 1,
+    ConnAck = 2,
+    Publish = 3,
+    PubAck = 4,
+    PubRec = 5,
+    PubRel = 6,
+    PubComp = 7,
+    Subscribe = 8,
+    SubAck = 9,
+    Unsubscribe = 10,
+    UnsubAck = 11,
+    PingReq = 12,
+    PingResp = 13,
+    Disconnect = 14,
+    Auth = 15,
+}
+
+impl PacketType {
+    const fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            1 => Self::Connect,
+            2 => Self::ConnAck,
+            3 => Self::Publish,
+            4 => Self::PubAck,
+            5 => Self::PubRec,
+            6 => Self::PubRel,
+            7 => Self::PubComp,
+            8 => Self::Subscribe,
+            9 => Self::SubAck,
+            10 => Self::Unsubscribe,
+            11 => Self::UnsubAck,
+            12 => Self::PingReq,
+            13 => Self::PingResp,
+            14 => Self::Disconnect,
+            15 => Self::Auth,
+            _ => return None,
+        })
+    }
+
+    /// The fixed flags of every type but PUBLISH [MQTT-2.1.3-1].
+    const fn flags(self) -> u8 {
+        match self {
+            Self::PubRel | Self::Subscribe | Self::Unsubscribe => 0b0010,
+            _ => 0,
+        }
+    }
+
+    pub(super) const fn first_byte(self) -> u8 {
+        (self as u8) << 4 | self.flags()
+    }
+}
+
+/// What the first two to five bytes say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FixedHeader {
+    pub(super) packet_type: PacketType,
+    /// The lower half of the first byte; it says something for PUBLISH only.
+    pub(super) flags: u8,
+    pub(super) remaining: u32,
+    /// How many bytes `remaining` took.
+    pub(super) length_bytes: usize,
+}
+
+impl FixedHeader {
+    /// Reads a header; `None` when bytes are missing. What can be refused is refused here, before the body arrives.
+    pub(super) fn read(
+        input: &[u8],
+        version: Option<ProtocolVersion>,
+        packet_bytes_max: usize,
+    ) -> Result<Option<Self>, DecodeError> {
+        let Some((&first, rest)) = input.split_first() else { return Ok(None) };
+        let packet_type = packet_type(first, version)?;
+        let length = reader::variable_int(rest).map_err(|error| error.at(1))?;
+        let Some((remaining, length_bytes)) = length else { return Ok(None) };
+        if version == Some(ProtocolVersion::V5) {
+            reader::check_shortest(remaining, length_bytes).map_err(|error| error.at(1))?;
+        }
+        let header = Self { packet_type, flags: first & 0x0f, remaining, length_bytes };
+        if header.packet_bytes() > packet_bytes_max {
+            let cause = "the packet is larger than the limit [MQTT-3.1.2-24], [MQTT-3.2.2-15]";
+            return Err(DecodeError::new(ReasonCode::PACKET_TOO_LARGE, cause).at(1));
+        }
+        Ok(Some(header))
+    }
+
+    /// Bytes before the body.
+    pub(super) const fn header_bytes(&self) -> usize {
+        1 + self.length_bytes
+    }
+
+    /// Bytes of the whole packet.
+    pub(super) const fn packet_bytes(&self) -> usize {
+        self.header_bytes() + self.remaining as usize
+    }
+}
+
+fn packet_type(first: u8, version: Option<ProtocolVersion>) -> Result<PacketType, DecodeError> {
+    let packet_type = PacketType::from_bits(first >> 4)
+        .ok_or(DecodeError::malformed("packet type 0 is reserved [MQTT5 2.1.2]"))?;
+    check_flags(packet_type, first & 0x0f)?;
+    match (version, packet_type) {
+        (None, PacketType::Connect) => Ok(packet_type),
+        (None, _) => Err(DecodeError::protocol("the first packet is not CONNECT [MQTT-3.1.0-1]")),
+        (Some(_), PacketType::Connect) => Err(DecodeError::protocol("a second CONNECT [MQTT-3.1.0-2]")),
+        (Some(ProtocolVersion::V311), PacketType::Auth) => {
+            Err(DecodeError::malformed("packet type 15 is reserved in MQTT 3.1.1 [MQTT311 2.2.1]"))
+        }
+        _ => Ok(packet_type),
+    }
+}
+
+fn check_flags(packet_type: PacketType, flags: u8) -> Result<(), DecodeError> {
+    if packet_type != PacketType::Publish {
+        return match flags == packet_type.flags() {
+            true => Ok(()),
+            false => Err(DecodeError::malformed("reserved flags of the first byte are set [MQTT-2.1.3-1]")),
+        };
+    }
+    match (QoS::from_bits(flags >> 1 & 0b11), flags & 0b1000 != 0) {
+        (None, _) => Err(DecodeError::malformed("QoS is 3 [MQTT-3.3.1-4]")),
+        (Some(QoS::AtMostOnce), true) => Err(DecodeError::malformed("DUP is set on QoS 0 [MQTT-3.3.1-2]")),
+        _ => Ok(()),
+    }
+}
