@@ -35,6 +35,12 @@ impl Hub {
         self.store.series(&SeriesKey::device(&device.profile.table, &device.name)?)
     }
 
+    /// The series that a device writes to, if it has reported yet. Creates nothing, so it serves readers of a store
+    /// that takes no writes.
+    pub fn find_series_of(&self, device: &Device) -> Result<Option<SeriesId>, StoreError> {
+        Ok(self.store.find_series(&SeriesKey::device(&device.profile.table, &device.name)?))
+    }
+
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
     ///
     /// On [`StoreError::Busy`] nothing was taken: keep the batch, stop reading, try again at the next progress.

@@ -1,0 +1,70 @@
+//! What operators and their tools ask.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hub::registry::DEFAULT_NAME;
+use serde_json::json;
+
+use super::Door;
+use super::error::RefusalLabel;
+use super::json::Json;
+use super::limits::RETRY_BUSY_S;
+
+/// `GET /healthz`: the process answers.
+pub(crate) async fn alive() -> Response {
+    Json(json!({ "status": "ok" })).into_response()
+}
+
+/// `GET /readyz`: 200 when writes are taken, else 503 with the reasons.
+pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
+    let status = door.hub.status();
+    let sealed = status.sealed.map(|cause| format!("the store is read-only since a write failed: {cause}"));
+    let busy = status.busy.map(|cause| format!("writes have to wait: {cause}"));
+    let reasons: Vec<String> = sealed.into_iter().chain(busy).collect();
+    if reasons.is_empty() {
+        return Json(json!({ "status": "ready" })).into_response();
+    }
+    let message = reasons.join("; ");
+    let body = json!({ "status": 503, "message": message, "errorCode": 2, "reasons": reasons,
+                       "timestamp": hub::clock::system_now().millis() });
+    let mut response = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_BUSY_S.into());
+    response.extensions_mut().insert(RefusalLabel("not_ready"));
+    response
+}
+
+/// `GET /metrics`, for Prometheus.
+pub(crate) async fn metrics(State(door): State<Arc<Door>>) -> Response {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = door.hub.metrics().render(&door.hub.status());
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
+}
+
+/// `GET /api/status`: the server's own account of itself.
+pub(crate) async fn status(State(door): State<Arc<Door>>) -> Response {
+    let registry = door.hub.registry();
+    let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
+    let store = door.hub.status();
+    let body = json!({
+        "version": door.options.version,
+        "durability": profile.map(|profile| profile.durability.name()),
+        "uptime_s": door.started.elapsed().as_secs(),
+        "devices": registry.device_count(),
+        "store": {
+            "sealed": store.sealed,
+            "busy": store.busy,
+            "tables": store.tables,
+            "series": store.series,
+            "rows_appended": store.rows_appended,
+            "log_pending_bytes": store.log_pending_bytes,
+            "log_bytes": store.log_bytes,
+            "memtable_bytes": store.memtable_bytes,
+            "parts": store.parts,
+            "part_bytes": store.part_bytes,
+        },
+    });
+    Json(body).into_response()
+}

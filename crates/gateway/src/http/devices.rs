@@ -1,0 +1,338 @@
+//! Devices in ThingsBoard's shapes, and their bulk creation.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::registry::{BulkDevices, DEFAULT_NAME, Device, NewDevice, PageRequest, Profile, Provisioned};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as JsonValue, json};
+use uuid::Uuid;
+
+use super::Door;
+use super::auth::Session;
+use super::error::ApiError;
+use super::json::{Json, Sequence, entity};
+use super::limits::SORTED_DEVICES_MAX;
+use super::request::{JsonBody, Params, PathOf, parse_id};
+
+/// ThingsBoard's id of "nobody" (`EntityId.NULL_UUID`): devices here belong to no customer.
+const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
+
+fn device_json(device: &Device) -> JsonValue {
+    json!({
+        "id": entity("DEVICE", device.id),
+        "createdTime": device.created_at.millis(),
+        "tenantId": entity("TENANT", device.tenant),
+        "customerId": entity("CUSTOMER", NULL_UUID),
+        "deviceProfileId": entity("DEVICE_PROFILE", device.profile.id),
+        "name": device.name,
+        "type": device.profile.name,
+        "label": null,
+        "additionalInfo": null,
+    })
+}
+
+/// `GET /api/tenant/devices?deviceName=` for one, `?pageSize=&page=` for a page.
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+) -> Result<Response, ApiError> {
+    if let Some(name) = params.text("deviceName") {
+        let device = door.hub.registry().device_by_name(session.tenant(), name);
+        let device = device.ok_or_else(|| {
+            ApiError::not_found(format!("there is no device {name:?}; check the spelling or create it first"))
+        })?;
+        return Ok(Json(device_json(&device)).into_response());
+    }
+    let listing = Listing::parse(&params)?;
+    let hub = Arc::clone(&door.hub);
+    // Filtering looks at every device, so it is work for a blocking thread.
+    door.reads.run(move || listing.page(hub.registry(), session.tenant())).await?
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SortBy {
+    Name,
+    CreatedTime,
+}
+
+#[derive(Debug)]
+struct Listing {
+    page: usize,
+    page_size: usize,
+    filter: Option<String>,
+    sort_by: SortBy,
+    descending: bool,
+}
+
+impl Listing {
+    fn parse(params: &Params) -> Result<Self, ApiError> {
+        let page_size = params.number("pageSize")?.ok_or_else(|| {
+            ApiError::argument("name a device (deviceName) or the page you want (pageSize and page)")
+        })?;
+        let sort_by = match params.text("sortProperty") {
+            None | Some("name") => SortBy::Name,
+            Some("createdTime") => SortBy::CreatedTime,
+            Some(other) => {
+                let message = format!("sortProperty is {other:?}; devices are sorted by name or createdTime");
+                return Err(ApiError::argument(message));
+            }
+        };
+        let descending = match params.text("sortOrder") {
+            None | Some("ASC") => false,
+            Some("DESC") => true,
+            Some(other) => {
+                return Err(ApiError::argument(format!("sortOrder is {other:?}; it must be ASC or DESC")));
+            }
+        };
+        let filter = params.text("textSearch").map(str::to_owned);
+        Ok(Self { page: params.number("page")?.unwrap_or(0), page_size, filter, sort_by, descending })
+    }
+
+    fn page(&self, registry: &hub::registry::Registry, tenant: Uuid) -> Result<Response, ApiError> {
+        let by_name = self.sort_by == SortBy::Name && !self.descending;
+        let (page, page_size) = match (by_name, self.page_size) {
+            (true, _) | (false, 0) => (self.page, self.page_size),
+            (false, _) => (0, SORTED_DEVICES_MAX),
+        };
+        let request = PageRequest { page, page_size, filter: self.filter.as_deref() };
+        let mut found = registry.devices_page(tenant, request)?;
+        if !by_name {
+            if found.has_next {
+                let (total, limit) = (found.total_elements, SORTED_DEVICES_MAX);
+                return Err(ApiError::argument(format!(
+                    "{total} devices are too many to sort, the limit is {limit}; narrow textSearch or sort by name"
+                )));
+            }
+            self.sort(&mut found.data);
+            let skipped = self.page.saturating_mul(self.page_size);
+            found.data = found.data.into_iter().skip(skipped).take(self.page_size).collect();
+            found.total_pages = found.total_elements.div_ceil(self.page_size);
+            let seen = skipped.saturating_add(found.data.len());
+            found.has_next = seen < found.total_elements && !found.data.is_empty();
+        }
+        let answer = PageJson {
+            data: Sequence(|| found.data.iter().map(|device| device_json(device))),
+            total_pages: found.total_pages,
+            total_elements: found.total_elements,
+            has_next: found.has_next,
+        };
+        Ok(Json(answer).into_response())
+    }
+
+    /// The devices come sorted by name, and equal times keep that order.
+    fn sort(&self, devices: &mut [Arc<Device>]) {
+        match (self.sort_by, self.descending) {
+            (SortBy::Name, _) => devices.reverse(),
+            (SortBy::CreatedTime, false) => devices.sort_by_key(|device| device.created_at),
+            (SortBy::CreatedTime, true) => {
+                devices.sort_by_key(|device| std::cmp::Reverse(device.created_at));
+            }
+        }
+    }
+}
+
+/// ThingsBoard's `PageData`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PageJson<T> {
+    data: T,
+    total_pages: usize,
+    total_elements: usize,
+    has_next: bool,
+}
+
+/// `GET /api/device/{id}`
+pub(crate) async fn show(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    Ok(Json(device_json(&*session.device(&door.hub, parse_id(&id)?)?)).into_response())
+}
+
+/// `GET /api/device/{id}/credentials`; for those who may write, because the token opens the device's write side.
+pub(crate) async fn credentials(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let device = session.device(&door.hub, parse_id(&id)?)?;
+    let token = door.hub.registry().credentials_of(device.id);
+    let token = token.ok_or_else(|| ApiError::not_found(format!("the device {id} was just deleted")))?;
+    let body = json!({
+        // Credentials have no life of their own here; ThingsBoard's clients want an id.
+        "id": { "id": device.id },
+        "deviceId": entity("DEVICE", device.id),
+        "credentialsType": "ACCESS_TOKEN",
+        "credentialsId": &*token,
+        "credentialsValue": null,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// `DELETE /api/device/{id}`. What the device reported stays in the store.
+pub(crate) async fn delete(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<(), ApiError> {
+    session.must_write()?;
+    let device = session.device(&door.hub, parse_id(&id)?)?;
+    let hub = Arc::clone(&door.hub);
+    door.changes.run(move || hub.registry().delete_device(device.id)).await??;
+    Ok(())
+}
+
+/// A device as a client writes it. Other members of ThingsBoard's Device are not kept.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewDeviceJson {
+    id: Option<JsonValue>,
+    name: String,
+    #[serde(rename = "type")]
+    profile: Option<String>,
+    device_profile_id: Option<EntityJson>,
+}
+
+#[derive(Debug, Deserialize)]
+struct EntityJson {
+    id: Uuid,
+}
+
+/// `POST /api/device?accessToken=`
+pub(crate) async fn create(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+    JsonBody(new): JsonBody<NewDeviceJson>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    if new.id.is_some() {
+        let message = "changing a device is not possible yet; leave `id` out to create one";
+        return Err(ApiError::bad_request(message));
+    }
+    let (hub, tenant) = (Arc::clone(&door.hub), session.tenant());
+    let profile = match (&new.device_profile_id, new.profile) {
+        (Some(EntityJson { id }), _) => Some(profile_name(&hub.registry().profiles(tenant), *id)?),
+        (None, name) => name,
+    };
+    let token = params.text("accessToken").map(str::to_owned);
+    let add = move || {
+        let (profile, token) = (profile.as_deref(), token.as_deref());
+        hub.registry().add_device(tenant, NewDevice { name: &new.name, profile, token })
+    };
+    let added = door.changes.run(add).await??;
+    Ok(Json(device_json(&added.device)).into_response())
+}
+
+fn profile_name(profiles: &[Arc<Profile>], id: Uuid) -> Result<String, ApiError> {
+    let profile = profiles.iter().find(|profile| profile.id == id);
+    let unknown = || ApiError::argument(format!("there is no device profile {id}; name its name in `type`"));
+    Ok(profile.ok_or_else(unknown)?.name.clone())
+}
+
+/// Many devices: `<prefix><n>` with the tokens `<tokenPrefix><n>`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct BulkJson {
+    count: usize,
+    #[serde(default)]
+    start_index: u64,
+    prefix: String,
+    token_prefix: Option<String>,
+    profile: Option<String>,
+    #[serde(default)]
+    existing_ok: bool,
+    #[serde(default)]
+    list: bool,
+}
+
+/// `POST /api/tacho/devices`: all or none, in one transaction.
+pub(crate) async fn create_many(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    JsonBody(bulk): JsonBody<BulkJson>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let (hub, tenant, list) = (Arc::clone(&door.hub), session.tenant(), bulk.list);
+    let add = move || {
+        let devices = BulkDevices {
+            count: bulk.count,
+            start_index: bulk.start_index,
+            prefix: &bulk.prefix,
+            token_prefix: bulk.token_prefix.as_deref(),
+            profile: bulk.profile.as_deref(),
+            existing_ok: bulk.existing_ok,
+        };
+        hub.registry().add_devices(tenant, devices).map(|provisioned| bulk_answer(&provisioned, list))
+    };
+    Ok(door.changes.run(add).await??)
+}
+
+fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        name: &'a str,
+        token: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Answer<T> {
+        created: usize,
+        existing: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        devices: Option<T>,
+    }
+    let created = provisioned.iter().filter(|new| new.created).count();
+    let listed = || provisioned.iter().map(|new| Listed { name: &new.device.name, token: &new.token });
+    let devices = list.then_some(Sequence(listed));
+    Json(Answer { created, existing: provisioned.len() - created, devices }).into_response()
+}
+
+/// `GET /api/deviceProfileInfo/default`
+pub(crate) async fn default_profile(
+    State(door): State<Arc<Door>>,
+    session: Session,
+) -> Result<Response, ApiError> {
+    let profile = door.hub.registry().profile(session.tenant(), DEFAULT_NAME);
+    let profile = profile.ok_or_else(|| ApiError::not_found("this tenant has no default profile"))?;
+    let body = json!({
+        "id": entity("DEVICE_PROFILE", profile.id),
+        "tenantId": entity("TENANT", profile.tenant),
+        "name": profile.name,
+        "type": "DEFAULT",
+        "transportType": "DEFAULT",
+        "image": null,
+        "defaultDashboardId": null,
+    });
+    Ok(Json(body).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_name_what_is_wrong() {
+        for (query, part) in [
+            ("", "pageSize"),
+            ("pageSize=x", "pageSize is \"x\""),
+            ("pageSize=10&page=-1", "page is \"-1\""),
+            ("pageSize=10&sortProperty=label", "name or createdTime"),
+            ("pageSize=10&sortOrder=down", "ASC or DESC"),
+        ] {
+            let error = Listing::parse(&Params::parse(query)).unwrap_err();
+            assert_eq!(error.status.as_u16(), 400);
+            assert!(error.message.contains(part), "{query}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn bulk_requests_refuse_members_they_do_not_know() {
+        let error = serde_json::from_str::<BulkJson>(r#"{"count":1,"prefix":"d","tokens":"t"}"#).unwrap_err();
+        assert!(error.to_string().contains("tokens"), "{error}");
+    }
+}

@@ -1,0 +1,228 @@
+//! What a refused request gets: a status and a JSON body in ThingsBoard's shape that says what to do.
+
+use std::convert::Infallible;
+
+use axum::extract::rejection::PathRejection;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hub::history::HistoryError;
+use hub::registry::RegistryError;
+use hub::session_token::TokenError;
+use hub::{Blame, IngestError};
+use serde::Serialize;
+
+use super::limits::{RETRY_BUSY_S, RETRY_OPERATOR_S};
+
+/// ThingsBoard's error numbers (`ThingsboardErrorCode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum ErrorCode {
+    General = 2,
+    Authentication = 10,
+    TokenExpired = 11,
+    Permission = 20,
+    InvalidArguments = 30,
+    BadRequest = 31,
+    NotFound = 32,
+    TooManyRequests = 33,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: ErrorCode,
+    /// For the sender: what is wrong and what to do.
+    pub(crate) message: String,
+    /// Short and stable, for metrics.
+    pub(crate) label: &'static str,
+    /// After how many seconds the same request may succeed.
+    pub(crate) retry_after_s: Option<u32>,
+}
+
+/// Travels with the response to the layer that counts refusals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RefusalLabel(pub(crate) &'static str);
+
+impl ApiError {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: ErrorCode,
+        label: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { status, code, message: message.into(), label, retry_after_s: None }
+    }
+
+    /// 400: an argument does not have the form or value it must have.
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "argument", message)
+    }
+
+    /// 400: the request as a whole cannot be read or done.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::BadRequest, "request", message)
+    }
+
+    /// 401: no session, or not a valid one.
+    pub(crate) fn unauthenticated(label: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Authentication, label, message)
+    }
+
+    /// 403: the session may not do this.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::Permission, "permission", message)
+    }
+
+    /// 404.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "not_found", message)
+    }
+
+    /// 413.
+    pub(crate) fn too_large(what: &str, limit: usize, setting: &str) -> Self {
+        let message = format!("{what} is larger than {limit} bytes; send smaller pieces{setting}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, "too_large", message)
+    }
+
+    /// 429: nobody's fault; the same request will succeed later.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        let (status, code) = (StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyRequests);
+        let mut error = Self::new(status, code, "busy", message);
+        error.retry_after_s = Some(RETRY_BUSY_S);
+        error
+    }
+
+    /// 503: whoever runs the machine has to act.
+    pub(crate) fn unavailable(label: &'static str, message: impl Into<String>) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::General, label, message);
+        error.retry_after_s = Some(RETRY_OPERATOR_S);
+        error
+    }
+
+    /// 500.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::General, "internal", message)
+    }
+}
+
+impl From<IngestError> for ApiError {
+    fn from(error: IngestError) -> Self {
+        let message = error.to_string();
+        match error.blame() {
+            Blame::Caller => Self::argument(message),
+            Blame::Busy => Self::busy(message),
+            Blame::Operator => match error {
+                IngestError::Sealed { .. } | IngestError::Closed => Self::unavailable("sealed", message),
+                _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
+            },
+        }
+    }
+}
+
+impl From<HistoryError> for ApiError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::OverLimit { .. } => Self::argument(error.to_string()),
+            HistoryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), error) {
+            (_, RegistryError::Unknown { .. }) => Self::not_found(message),
+            (Blame::Caller, _) => Self::bad_request(message),
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Operator, _) => Self::internal(message),
+        }
+    }
+}
+
+impl From<TokenError> for ApiError {
+    fn from(error: TokenError) -> Self {
+        let mut refusal = Self::unauthenticated("session", error.to_string());
+        if error == TokenError::Expired {
+            refusal.code = ErrorCode::TokenExpired;
+        }
+        refusal
+    }
+}
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        Self::bad_request(format!("the path cannot be read: {}", rejection.body_text()))
+    }
+}
+
+impl From<Infallible> for ApiError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    status: u16,
+    message: &'a str,
+    #[serde(rename = "errorCode")]
+    error_code: u16,
+    timestamp: i64,
+}
+
+impl ApiError {
+    /// The body as JSON text.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let body = Body {
+            status: self.status.as_u16(),
+            message: &self.message,
+            error_code: self.code as u16,
+            timestamp: hub::clock::system_now().millis(),
+        };
+        serde_json::to_vec(&body).expect("BUG: numbers and text are always JSON")
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let mut response = (self.status, headers, self.body()).into_response();
+        if let Some(seconds) = self.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response.extensions_mut().insert(RefusalLabel(self.label));
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_blame_decides_the_status() {
+        let busy = ApiError::from(IngestError::Busy { reason: "memtable full".into() });
+        assert_eq!((busy.status.as_u16(), busy.code as u16, busy.retry_after_s), (429, 33, Some(1)));
+        let sealed = ApiError::from(IngestError::Sealed { cause: "disk gone".into() });
+        assert_eq!((sealed.status.as_u16(), sealed.retry_after_s), (503, Some(30)));
+        assert!(sealed.message.contains("disk gone"));
+        let unknown = ApiError::from(RegistryError::Unknown { what: "device", name: "x".into() });
+        assert_eq!((unknown.status.as_u16(), unknown.code as u16), (404, 32));
+        let expired = ApiError::from(TokenError::Expired);
+        assert_eq!((expired.status.as_u16(), expired.code as u16), (401, 11));
+    }
+
+    #[test]
+    fn the_body_has_the_four_fields() {
+        let body: serde_json::Value = serde_json::from_slice(&ApiError::argument("a \"b\"").body()).unwrap();
+        assert_eq!((&body["status"], &body["errorCode"]), (&400.into(), &30.into()));
+        assert_eq!(body["message"], "a \"b\"");
+        assert!(body["timestamp"].as_i64().unwrap() > 1_600_000_000_000);
+    }
+}

@@ -1,0 +1,197 @@
+//! JSON answers, and values in the shapes of ThingsBoard.
+
+use std::io::{self, Write};
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use model::{Timestamp, Value};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::limits::ANSWER_BYTES_MAX;
+
+/// A JSON answer with status 200; 500 if it would be larger than [`ANSWER_BYTES_MAX`].
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match to_bytes(&self.0) {
+            Ok(bytes) => json_response(bytes),
+            Err(error) => error.into_response(),
+        }
+    }
+}
+
+/// Text that is JSON already.
+pub(crate) fn json_response(bytes: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+}
+
+/// The JSON text of `value`, if it is not longer than an answer may be.
+pub(crate) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    let mut bounded = Bounded { bytes: Vec::new(), max: ANSWER_BYTES_MAX };
+    serde_json::to_writer(&mut bounded, value).map_err(|_| {
+        let message = format!(
+            "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer keys or a smaller limit"
+        );
+        ApiError::argument(message)
+    })?;
+    Ok(bounded.bytes)
+}
+
+/// Takes bytes up to a bound.
+struct Bounded {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + part.len() > self.max {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// ThingsBoard's form of an id.
+pub(crate) fn entity(kind: &'static str, id: Uuid) -> serde_json::Value {
+    serde_json::json!({ "entityType": kind, "id": id })
+}
+
+/// A value in an answer: as a string, which is ThingsBoard's default, or as the JSON it was (`strict`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WireValue<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) strict: bool,
+}
+
+impl Serialize for WireValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.value, self.strict) {
+            (Value::String(text), _) | (Value::Json(text), false) => serializer.serialize_str(text),
+            (Value::Bool(value), true) => serializer.serialize_bool(*value),
+            (Value::I64(value), true) => serializer.serialize_i64(*value),
+            (Value::F64(value), true) => serializer.serialize_f64(*value),
+            (Value::Bool(value), false) => serializer.collect_str(value),
+            (Value::I64(value), false) => serializer.collect_str(value),
+            // The digits that strict answers have.
+            (Value::F64(value), false) => {
+                let text = serde_json::to_string(value).map_err(serde::ser::Error::custom)?;
+                serializer.serialize_str(&text)
+            }
+            (Value::Json(text), true) => match serde_json::from_str::<&RawValue>(text) {
+                Ok(raw) => raw.serialize(serializer),
+                // Not written by a door of ours; its text is still better than no answer.
+                Err(_) => serializer.serialize_str(text),
+            },
+        }
+    }
+}
+
+/// `{"ts":<ms>,"value":<value>}`; without a value `null`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TsValue<'a> {
+    pub(crate) ts: Timestamp,
+    pub(crate) value: Option<&'a Value>,
+    pub(crate) strict: bool,
+}
+
+impl Serialize for TsValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("ts", &self.ts.millis())?;
+        let strict = self.strict;
+        map.serialize_entry("value", &self.value.map(|value| WireValue { value, strict }))?;
+        map.end()
+    }
+}
+
+/// A sequence that is made while it is written.
+pub(crate) struct Sequence<F>(pub(crate) F);
+
+impl<F, I, T> Serialize for Sequence<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = T>,
+    T: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sequence = serializer.serialize_seq(None)?;
+        for item in (self.0)() {
+            sequence.serialize_element(&item)?;
+        }
+        sequence.end()
+    }
+}
+
+/// An object that is made while it is written.
+pub(crate) struct Object<F>(pub(crate) F);
+
+impl<F, I, K, V> Serialize for Object<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in (self.0)() {
+            map.serialize_entry(&key, &value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: Value, strict: bool) -> String {
+        serde_json::to_string(&WireValue { value: &value, strict }).unwrap()
+    }
+
+    #[test]
+    fn values_are_strings_unless_strict() {
+        let json = r#"{"a": [1,  2.50]}"#;
+        for (value, plain, strict) in [
+            (Value::Bool(true), r#""true""#, "true"),
+            (Value::I64(i64::MIN), r#""-9223372036854775808""#, "-9223372036854775808"),
+            (Value::F64(5.0), r#""5.0""#, "5.0"),
+            (Value::F64(0.1), r#""0.1""#, "0.1"),
+            (Value::String("a\"b".into()), r#""a\"b""#, r#""a\"b""#),
+            (Value::Json(json.into()), r#""{\"a\": [1,  2.50]}""#, json),
+            (Value::Json("18446744073709551616".into()), r#""18446744073709551616""#, "18446744073709551616"),
+        ] {
+            assert_eq!(text(value.clone(), false), plain);
+            assert_eq!(text(value, true), strict);
+        }
+    }
+
+    #[test]
+    fn json_text_that_is_none_cannot_break_the_answer() {
+        assert_eq!(text(Value::Json("{\"a\":".into()), true), r#""{\"a\":""#);
+    }
+
+    #[test]
+    fn an_absent_value_is_null() {
+        let point = TsValue { ts: Timestamp::from_micros(1_500), value: None, strict: false };
+        assert_eq!(serde_json::to_string(&point).unwrap(), r#"{"ts":1,"value":null}"#);
+    }
+
+    #[test]
+    fn an_answer_stops_growing_at_its_bound() {
+        let mut bounded = Bounded { bytes: Vec::new(), max: 4 };
+        assert!(bounded.write_all(b"1234").is_ok());
+        assert!(bounded.write_all(b"5").is_err());
+    }
+}

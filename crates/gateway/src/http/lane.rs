@@ -1,0 +1,108 @@
+//! Blocking work, a bounded number of pieces at a time with a bounded number waiting.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+use super::error::ApiError;
+
+/// Runs one kind of blocking work (reads of the store, password checks) outside of the event loop.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    what: &'static str,
+    turns: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+}
+
+impl Lane {
+    pub(crate) fn new(what: &'static str, at_once: usize, waiting_max: usize) -> Self {
+        Self { what, turns: Arc::new(Semaphore::new(at_once)), waiting: AtomicUsize::new(0), waiting_max }
+    }
+
+    /// Waits for a turn and runs `work`. Refuses with 429 when too many wait already.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let turn = {
+            let _place = self.queue_up()?;
+            let turn = Arc::clone(&self.turns).acquire_owned().await;
+            turn.expect("BUG: nobody closes the semaphore of a lane")
+        };
+        let running = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, even if the request that asked for it is gone.
+            let _turn = turn;
+            work()
+        });
+        running.await.map_err(|_| ApiError::internal("the server failed at this request; its log says why"))
+    }
+
+    fn queue_up(&self) -> Result<Place<'_>, ApiError> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Place(&self.waiting);
+        if waiting >= self.waiting_max {
+            let (what, limit) = (self.what, self.waiting_max);
+            return Err(ApiError::busy(format!(
+                "{waiting} {what} wait for their turn, the limit is {limit}; try again in a second"
+            )));
+        }
+        Ok(place)
+    }
+}
+
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_the_queue_full_is_refused_and_the_others_get_their_turn() {
+        let lane = Arc::new(Lane::new("reads", 1, 1));
+        let (release, released) = mpsc::channel::<()>();
+        let (started, mut running) = tokio::sync::mpsc::unbounded_channel();
+        let first = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move {
+                lane.run(move || {
+                    started.send(()).unwrap();
+                    released.recv().unwrap();
+                    1
+                })
+                .await
+            }
+        });
+        running.recv().await.unwrap();
+        let second = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.run(|| 2).await }
+        });
+        while lane.waiting.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = lane.run(|| 3).await.unwrap_err();
+        assert_eq!(refused.status.as_u16(), 429);
+        assert!(refused.message.contains("the limit is 1"), "{}", refused.message);
+        release.send(()).unwrap();
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(1), Ok(2)));
+        assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_frees_the_turn() {
+        let lane = Lane::new("reads", 1, 1);
+        let failed = lane.run(|| -> u8 { panic!("on purpose") }).await.unwrap_err();
+        assert_eq!(failed.status.as_u16(), 500);
+        assert_eq!(lane.run(|| 4).await, Ok(4));
+    }
+}

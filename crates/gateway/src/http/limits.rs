@@ -1,0 +1,69 @@
+//! Bounds of the HTTP door. What an operator may set is in [`super::HttpOptions`]; these are fixed.
+
+use std::time::Duration;
+
+/// Connections at once when the operator names no other number. Further ones are answered with 503 and closed.
+pub const CONNECTIONS_MAX: usize = 1_024;
+/// Bytes of a request's head (request line and headers). Larger ones are answered with 431.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Headers of one request.
+pub(crate) const HEADERS_MAX: usize = 64;
+/// A head that is not complete after this time closes the connection; so does a connection that asks for nothing.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// A body that is not complete after this time is refused with 408.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of request bodies that are held at once, over all connections; above it requests get 429.
+pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a JSON request of the REST interface (logins, devices).
+pub(crate) const REST_BODY_BYTES_MAX: usize = 256 * 1024;
+/// How long a write waits for a busy store before it is answered with 429.
+pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+/// What `Retry-After` says when the store or a queue is busy, in seconds.
+pub(crate) const RETRY_BUSY_S: u32 = 1;
+/// What `Retry-After` says when somebody has to repair something first, in seconds.
+pub(crate) const RETRY_OPERATOR_S: u32 = 30;
+/// Reads of the store at once; each holds a thread and its result in memory.
+pub(crate) const READS_AT_ONCE: usize = 4;
+/// Reads that wait for their turn; above it they get 429.
+pub(crate) const READS_WAITING_MAX: usize = 512;
+/// Logins at once. The registry checks one password at a time.
+pub(crate) const LOGINS_AT_ONCE: usize = 1;
+/// Logins that wait for their turn; above it they get 429.
+pub(crate) const LOGINS_WAITING_MAX: usize = 32;
+/// Changes of the registry at once. It has one writer.
+pub(crate) const CHANGES_AT_ONCE: usize = 1;
+/// Changes of the registry that wait for their turn; above it they get 429.
+pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Keys that one request may name.
+pub(crate) const KEYS_PER_REQUEST_MAX: usize = 10_000;
+/// Bytes of one answer with values. The store bounds the number of values, this bounds their length.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Devices on a page when a listing has to be sorted by something else than the name: all of them are looked at.
+pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
+
+/// Bytes of one message from a WebSocket client. A thousand subscriptions are about 150 KB.
+pub(crate) const SOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Commands of one message from a WebSocket client.
+pub(crate) const SOCKET_COMMANDS_MAX: usize = 10_000;
+/// Messages read from a WebSocket client but not worked on; above it reading stops.
+pub(crate) const SOCKET_MESSAGES_WAITING_MAX: usize = 4;
+/// Subscriptions of one WebSocket session.
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// A client that takes nothing for this long while we have something for it is closed.
+pub(crate) const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a WebSocket client is pinged and its session token looked at again.
+pub(crate) const SOCKET_PING_INTERVAL: Duration = Duration::from_secs(25);
+/// A WebSocket client from which nothing came for this long, not even a pong, is closed.
+pub(crate) const SOCKET_SILENCE_MAX: Duration = Duration::from_secs(80);
+/// How long the closing handshake of a WebSocket may take.
+pub(crate) const SOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a stopping door waits for requests in flight and for WebSockets to close.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
+/// Pause after the system refused to accept a connection (no file descriptors left).
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+const _: () = assert!(
+    model::limits::READ_ROWS_DEFAULT <= model::limits::READ_ROWS_MAX,
+    "a request without a limit is answered"
+);

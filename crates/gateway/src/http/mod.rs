@@ -1,0 +1,142 @@
+//! The HTTP door: device API, REST and WebSocket in ThingsBoard's shapes, metrics, and the dashboard's files.
+//!
+//! HTTP/1.1 without TLS. An answer 2xx to telemetry leaves after the store has made it as durable as the device's
+//! profile asks. Reads run on blocking threads, a bounded number at a time; every refusal is JSON of one shape
+//! (`error`), counted by reason.
+//!
+//! What it does not do: attributes, RPC, alarms, rules, customers, and changing a device once it is created.
+
+mod admin;
+mod auth;
+mod dashboard;
+mod device_api;
+mod devices;
+mod error;
+mod json;
+mod lane;
+pub mod limits;
+mod request;
+mod server;
+mod telemetry;
+mod websocket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::map_response_with_state;
+use axum::response::Response;
+use axum::routing::{get, post};
+use hub::Hub;
+use tokio::sync::{Semaphore, watch};
+
+use error::{ApiError, ErrorCode, RefusalLabel};
+use lane::Lane;
+use server::Stop;
+pub use server::serve;
+
+/// What an operator may set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Where whoever starts the door binds its listener.
+    pub listen: SocketAddr,
+    /// Most bytes of a telemetry request's body.
+    pub body_bytes_max: usize,
+    /// Whether anybody may read devices and values of the default tenant without a login.
+    pub public_read: bool,
+    /// Most connections at once, WebSockets included.
+    pub connections_max: usize,
+    /// What `/api/status` tells as the version.
+    pub version: &'static str,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            body_bytes_max: 4 * 1024 * 1024,
+            public_read: false,
+            connections_max: limits::CONNECTIONS_MAX,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Door {
+    hub: Arc<Hub>,
+    options: HttpOptions,
+    started: Instant,
+    reads: Lane,
+    logins: Lane,
+    changes: Lane,
+    bodies: Arc<Semaphore>,
+    stop: watch::Receiver<Stop>,
+}
+
+impl Door {
+    fn new(hub: Arc<Hub>, options: HttpOptions, stop: watch::Receiver<Stop>) -> Self {
+        // A body as large as the operator allows must fit.
+        let bodies = limits::BODIES_BYTES_MAX.max(options.body_bytes_max).min(Semaphore::MAX_PERMITS);
+        Self {
+            hub,
+            started: Instant::now(),
+            reads: Lane::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
+            logins: Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
+            changes: Lane::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
+            bodies: Arc::new(Semaphore::new(bodies)),
+            options,
+            stop,
+        }
+    }
+
+    fn refused(&self, label: &'static str) {
+        self.hub.metrics().refused(hub::Door::Http, label);
+    }
+}
+
+fn router(door: Arc<Door>) -> Router {
+    Router::new()
+        .route("/api/v1/{token}/telemetry", post(device_api::telemetry))
+        .route("/api/auth/login", post(auth::login))
+        .route("/api/auth/login/public", post(auth::login_public))
+        .route("/api/auth/token", post(auth::renew))
+        .route("/api/auth/user", get(auth::user))
+        .route("/api/tenant/devices", get(devices::list))
+        .route("/api/device", post(devices::create))
+        .route("/api/device/{id}", get(devices::show).delete(devices::delete))
+        .route("/api/device/{id}/credentials", get(devices::credentials))
+        .route("/api/deviceProfileInfo/default", get(devices::default_profile))
+        .route("/api/tacho/devices", post(devices::create_many))
+        .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
+        .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
+        .route("/api/ws/plugins/telemetry", get(websocket::open))
+        .route("/api/status", get(admin::status))
+        .route("/healthz", get(admin::alive))
+        .route("/readyz", get(admin::ready))
+        .route("/metrics", get(admin::metrics))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(dashboard::file)
+        .layer(map_response_with_state(Arc::clone(&door), finish))
+        .with_state(door)
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{} does not take {method}; the header Allow names what it takes", uri.path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::BadRequest, "method", message)
+}
+
+/// What every answer has in common; counts refusals.
+async fn finish(State(door): State<Arc<Door>>, mut response: Response) -> Response {
+    if let Some(RefusalLabel(label)) = response.extensions().get() {
+        door.refused(label);
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

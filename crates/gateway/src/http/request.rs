@@ -1,0 +1,205 @@
+//! What handlers take out of a request: path, query, body. Every refusal has the door's one shape.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
+
+use super::Door;
+use super::error::{ApiError, ErrorCode};
+use super::limits::{BODIES_BYTES_MAX, BODY_TIMEOUT, REST_BODY_BYTES_MAX};
+
+/// The variable parts of the path.
+#[derive(Debug)]
+pub(crate) struct PathOf<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for PathOf<T>
+where
+    T: DeserializeOwned + Send,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(value) = Path::from_request_parts(parts, state).await?;
+        Ok(Self(value))
+    }
+}
+
+/// The query's parameters, in their order, decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl Params {
+    pub(crate) fn parse(query: &str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of that name; an empty one counts as absent.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A whole number.
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                ApiError::argument(format!("{name} is {text:?}; it must be a whole number in its range"))
+            })
+        };
+        self.text(name).map(parse).transpose()
+    }
+
+    /// `true` or `false`; absent is false.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.text(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(ApiError::argument(format!("{name} is {other:?}; it must be true or false"))),
+        }
+    }
+
+    /// The values of all parameters of that name, split at commas.
+    pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).flat_map(|(_, value)| split_list(value))
+    }
+}
+
+/// The parts between commas, without blanks around them and without empty ones.
+pub(crate) fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+/// Reads an id of a device.
+pub(crate) fn parse_id(text: &str) -> Result<Uuid, ApiError> {
+    let wrong = || ApiError::argument(format!("{text:?} is not the id of a device; ids are UUIDs"));
+    Uuid::parse_str(text).map_err(|_| wrong())
+}
+
+/// A request's body, counted against the door's budget as long as it is held.
+#[derive(Debug)]
+pub(crate) struct HeldBody {
+    pub(crate) bytes: Bytes,
+    _budget: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a whole body of at most `limit` bytes. `setting` tells how to raise the limit.
+pub(crate) async fn read_body(
+    body: Body,
+    limit: usize,
+    setting: &str,
+    budget: &Arc<Semaphore>,
+) -> Result<HeldBody, ApiError> {
+    let reading = collect(body, limit, setting, budget);
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        let message = format!("the body did not arrive within {} s; send it faster", BODY_TIMEOUT.as_secs());
+        Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message))
+    })
+}
+
+async fn collect(
+    mut body: Body,
+    limit: usize,
+    setting: &str,
+    budget: &Arc<Semaphore>,
+) -> Result<HeldBody, ApiError> {
+    let too_large = || ApiError::too_large("the body", limit, setting);
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut held: Option<OwnedSemaphorePermit> = None;
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::bad_request(format!("the body ended early: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        // Charged as it arrives: who announces much and sends little holds little.
+        let charge = u32::try_from(data.len()).map_err(|_| too_large())?;
+        let permit = Arc::clone(budget).try_acquire_many_owned(charge).map_err(|_| {
+            ApiError::busy(format!("request bodies hold {BODIES_BYTES_MAX} bytes already; try again"))
+        })?;
+        match &mut held {
+            Some(held) => held.merge(permit),
+            None => held = Some(permit),
+        }
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
+        }
+    }
+    let bytes = if rest.is_empty() { first } else { [first, rest.freeze()].concat().into() };
+    Ok(HeldBody { bytes, _budget: held })
+}
+
+/// A JSON body of the REST interface.
+#[derive(Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
+        let body = read_body(request.into_body(), REST_BODY_BYTES_MAX, "", &door.bodies).await?;
+        let parsed = serde_json::from_slice(&body.bytes);
+        let wrong = |error| ApiError::bad_request(format!("the body is not the JSON wanted here: {error}"));
+        parsed.map(Self).map_err(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_take_commas_and_repetition() {
+        let params = Params::parse("keys=a,%20b%2Cc,,&limit=5&keys=d");
+        assert_eq!(params.list("keys").collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(params.number::<u64>("limit").unwrap(), Some(5));
+        assert_eq!(params.number::<u64>("interval").unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let params = Params::parse("startTs=yesterday&useStrictDataTypes=1&endTs=");
+        let error = params.number::<i64>("startTs").unwrap_err();
+        assert_eq!(error.message, "startTs is \"yesterday\"; it must be a whole number in its range");
+        assert!(params.flag("useStrictDataTypes").unwrap_err().message.contains("true or false"));
+        assert_eq!(params.text("endTs"), None);
+        assert!(!params.flag("absent").unwrap());
+    }
+
+    #[tokio::test]
+    async fn bodies_are_bounded_one_by_one_and_together() {
+        let budget = Arc::new(Semaphore::new(10));
+        let read =
+            async |size: usize, limit| read_body(Body::from(vec![b'x'; size]), limit, "", &budget).await;
+        let held = read(8, 100).await.unwrap();
+        assert_eq!(held.bytes.len(), 8);
+        assert_eq!(read(3, 100).await.unwrap_err().status, StatusCode::TOO_MANY_REQUESTS);
+        drop(held);
+        assert!(read(3, 100).await.is_ok());
+        assert_eq!(read(3, 2).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(budget.available_permits(), 10);
+    }
+}

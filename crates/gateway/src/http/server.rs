@@ -1,0 +1,168 @@
+//! Connections: accepting, bounding, and ending them.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Request, StatusCode};
+use hub::Hub;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tower::Service;
+
+use super::error::{ApiError, ErrorCode};
+use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, RETRY_BUSY_S};
+use super::{Door, HttpOptions, router};
+
+/// How far the door has come with stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    /// Serving.
+    Not,
+    /// Requests in flight end, WebSockets are closed.
+    Drain,
+    /// Whatever is left is dropped.
+    Now,
+}
+
+impl Stop {
+    /// Waits until the door has come this far.
+    pub(crate) async fn reached(self, signal: &mut watch::Receiver<Self>) {
+        // The sender lives until all connections are gone; an error would mean that the door is gone.
+        let _ = signal.wait_for(|stop| *stop >= self).await;
+    }
+}
+
+/// One connection in the count of connections, as long as anything of it is left.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    _counted: Arc<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    hub: Arc<Hub>,
+    _seat: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    fn open(hub: Arc<Hub>, seat: OwnedSemaphorePermit) -> Self {
+        let counters = hub.metrics().door(hub::Door::Http);
+        counters.connections.inc();
+        counters.connections_opened.inc();
+        Self { _counted: Arc::new(Counted { hub, _seat: seat }) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.hub.metrics().door(hub::Door::Http).connections.dec();
+    }
+}
+
+/// Serves `listener` until `shutdown` ends. Then accepts nothing more, lets requests in flight finish, closes
+/// WebSockets with code 1001, and returns after at most [`DRAIN_TIMEOUT`] (and a moment to drop what is left).
+pub async fn serve(
+    hub: Arc<Hub>,
+    listener: TcpListener,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let seats_max = u32::try_from(options.connections_max.max(1)).unwrap_or(u32::MAX >> 4);
+    let seats = Arc::new(Semaphore::new(seats_max as usize));
+    let (stop, stopping) = watch::channel(Stop::Not);
+    let door = Arc::new(Door::new(hub, options, stopping));
+    let router = router(Arc::clone(&door));
+    tokio::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut shutdown => break,
+        };
+        match (accepted, Arc::clone(&seats).try_acquire_owned()) {
+            (Ok((stream, _)), Ok(seat)) => {
+                let connection = Connection::open(Arc::clone(&door.hub), seat);
+                tokio::spawn(serve_connection(stream, router.clone(), connection, door.stop.clone()));
+            }
+            (Ok((stream, _)), Err(_)) => turn_away(&door, stream),
+            (Err(error), _) => {
+                tracing::warn!(%error, "http: cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    stop.send_replace(Stop::Drain);
+    let all_gone = || tokio::time::timeout(DRAIN_TIMEOUT, seats.acquire_many(seats_max));
+    if all_gone().await.is_err() {
+        let left = seats_max as usize - seats.available_permits();
+        tracing::warn!(left, "http: connections are cut off because they did not end in time");
+        stop.send_replace(Stop::Now);
+        let _ = all_gone().await;
+    }
+    Ok(())
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    connection: Connection,
+    stop: watch::Receiver<Stop>,
+) {
+    // Answers are small and complete; waiting to fill a segment only delays them.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        router.clone().call(request)
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::pin!(serving);
+    let (mut drain, mut cut) = (stop.clone(), stop);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = Stop::Drain.reached(&mut drain) => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = Stop::Now.reached(&mut cut) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "http: connection ended");
+    }
+}
+
+/// Says no to a connection too many and closes it, without waiting for its request.
+fn turn_away(door: &Door, stream: TcpStream) {
+    door.refused("connections");
+    let limit = door.options.connections_max;
+    let message = format!("all {limit} connections of this door are in use; try again in a moment");
+    let error =
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::TooManyRequests, "connections", message);
+    let body = error.body();
+    let mut answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: {RETRY_BUSY_S}\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    answer.extend_from_slice(&body);
+    if let Ok(mut stream) = stream.into_std() {
+        // Non-blocking, and a new socket has room for this. What the peer has sent is taken out, so that closing does
+        // not reset the connection before the answer is read. Failing is fine: the connection is closed either way.
+        let _ = stream.write(&answer);
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+    }
+}

@@ -1,0 +1,255 @@
+//! Reading values: keys, latest values, history. ThingsBoard's paths, parameters and shapes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::history::{Aggregation, History, HistoryRequest};
+use hub::registry::Device;
+use hub::{Hub, Order};
+use model::{TimeRange, Timestamp, limits};
+
+use super::Door;
+use super::auth::Session;
+use super::error::ApiError;
+use super::json::{Json, Object, Sequence, TsValue};
+use super::limits::KEYS_PER_REQUEST_MAX;
+use super::request::{Params, PathOf, parse_id};
+
+/// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
+pub(crate) async fn keys(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf((kind, id)): PathOf<(String, String)>,
+) -> Result<Response, ApiError> {
+    let device = device(&door, &session, &kind, &id)?;
+    let hub = Arc::clone(&door.hub);
+    let keys = door.reads.run(move || reported_keys(&hub, &device)).await??;
+    Ok(Json(keys).into_response())
+}
+
+/// `GET /api/plugins/telemetry/DEVICE/{id}/values/timeseries`: history with `startTs` and `endTs`, else latest values.
+pub(crate) async fn values(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf((kind, id)): PathOf<(String, String)>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let device = device(&door, &session, &kind, &id)?;
+    let strict = params.flag("useStrictDataTypes")?;
+    let wanted = Wanted::parse(&params)?;
+    let hub = Arc::clone(&door.hub);
+    let read = move || match wanted {
+        Wanted::Latest(keys) => latest(&hub, &device, keys.as_deref(), strict),
+        Wanted::History(request) => {
+            read_history(&hub, &device, &request).map(|history| history_json(&history, strict))
+        }
+    };
+    door.reads.run(read).await?
+}
+
+fn device(door: &Door, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
+    check_kind(kind)?;
+    session.device(&door.hub, parse_id(id)?)
+}
+
+/// Only devices have values here.
+pub(crate) fn check_kind(kind: &str) -> Result<(), ApiError> {
+    if kind == "DEVICE" {
+        return Ok(());
+    }
+    Err(ApiError::argument(format!("the entity type is {kind:?}; only DEVICE has time series here")))
+}
+
+/// What a request for values asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Of all keys when there are none.
+    Latest(Option<Vec<String>>),
+    History(HistoryRequest),
+}
+
+impl Wanted {
+    fn parse(params: &Params) -> Result<Self, ApiError> {
+        let keys = unique_keys(params.list("keys"))?;
+        let range = match (params.number("startTs")?, params.number("endTs")?) {
+            (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
+            (Some(start), Some(end)) => range(start, end),
+            _ => {
+                let message =
+                    "startTs and endTs belong together; give both for history or none for latest values";
+                return Err(ApiError::argument(message));
+            }
+        };
+        if keys.is_empty() {
+            let message =
+                "history needs keys; name them, separated by commas (.../keys/timeseries lists them)";
+            return Err(ApiError::argument(message));
+        }
+        match params.text("intervalType") {
+            None | Some("MILLISECONDS") => {}
+            Some(other) => {
+                let message = format!("intervalType {other:?} is not there yet; only MILLISECONDS is");
+                return Err(ApiError::argument(message));
+            }
+        }
+        let order = match params.text("orderBy") {
+            None | Some("DESC") => Order::Descending,
+            Some("ASC") => Order::Ascending,
+            Some(other) => {
+                return Err(ApiError::argument(format!("orderBy is {other:?}; it must be ASC or DESC")));
+            }
+        };
+        Ok(Self::History(HistoryRequest {
+            keys,
+            range,
+            aggregation: aggregation(params.text("agg"))?,
+            interval_us: interval_us(params.number("interval")?)?,
+            limit: params.number("limit")?.unwrap_or(limits::READ_ROWS_DEFAULT),
+            order,
+        }))
+    }
+}
+
+/// Keys in their order, each once.
+pub(crate) fn unique_keys<'a>(keys: impl Iterator<Item = &'a str>) -> Result<Vec<String>, ApiError> {
+    let mut seen = HashSet::new();
+    let unique: Vec<String> = keys.filter(|key| seen.insert(*key)).map(str::to_owned).collect();
+    if unique.len() > KEYS_PER_REQUEST_MAX {
+        let count = unique.len();
+        let message = format!("{count} keys are named, the limit is {KEYS_PER_REQUEST_MAX}; ask in pieces");
+        return Err(ApiError::argument(message));
+    }
+    Ok(unique)
+}
+
+/// `start_ms <= ts < end_ms`; times beyond what can be represented stand for its ends.
+pub(crate) fn range(start_ms: i64, end_ms: i64) -> TimeRange {
+    let at = |millis: i64| Timestamp::from_micros(millis.saturating_mul(1_000));
+    TimeRange::new(at(start_ms), at(end_ms))
+}
+
+pub(crate) fn aggregation(name: Option<&str>) -> Result<Aggregation, ApiError> {
+    Ok(match name {
+        None | Some("NONE") => Aggregation::None,
+        Some("MIN") => Aggregation::Min,
+        Some("MAX") => Aggregation::Max,
+        Some("AVG") => Aggregation::Avg,
+        Some("SUM") => Aggregation::Sum,
+        Some("COUNT") => Aggregation::Count,
+        Some(other) => {
+            let message = format!("agg is {other:?}; it must be MIN, MAX, AVG, SUM, COUNT or NONE");
+            return Err(ApiError::argument(message));
+        }
+    })
+}
+
+pub(crate) fn interval_us(interval_ms: Option<i64>) -> Result<i64, ApiError> {
+    match interval_ms.unwrap_or(0) {
+        negative @ ..0 => {
+            Err(ApiError::argument(format!("interval is {negative}; it must be 0 or more milliseconds")))
+        }
+        millis => Ok(millis.saturating_mul(1_000)),
+    }
+}
+
+/// The keys a device has reported, sorted.
+pub(crate) fn reported_keys(hub: &Hub, device: &Device) -> Result<Vec<String>, ApiError> {
+    let Some(series) = hub.find_series_of(device)? else { return Ok(Vec::new()) };
+    Ok(hub.latest(series, None)?.into_iter().map(|latest| latest.key).collect())
+}
+
+/// Empty for a device that has not reported yet.
+pub(crate) fn read_history(
+    hub: &Hub,
+    device: &Device,
+    request: &HistoryRequest,
+) -> Result<History, ApiError> {
+    let Some(series) = hub.find_series_of(device)? else { return Ok(History::new()) };
+    Ok(hub.history(series, request)?)
+}
+
+/// Keys without values are left out, as ThingsBoard does.
+fn history_json(history: &History, strict: bool) -> Response {
+    let keys = || history.iter().filter(|(_, samples)| !samples.is_empty());
+    let answer = Object(|| {
+        keys().map(|(key, samples)| {
+            let values = samples.iter();
+            (
+                key,
+                Sequence(move || {
+                    values.clone().map(move |(ts, value)| TsValue { ts: *ts, value: Some(value), strict })
+                }),
+            )
+        })
+    });
+    Json(answer).into_response()
+}
+
+/// A key that was asked for by name and never sent is answered with `null` at the present time, as ThingsBoard does.
+fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>, strict: bool) -> Result<Response, ApiError> {
+    let found = match hub.find_series_of(device)? {
+        Some(series) => hub.latest(series, keys)?,
+        None => Vec::new(),
+    };
+    let now = hub::clock::system_now();
+    let present = found.iter().map(|latest| {
+        let point = TsValue { ts: latest.ts, value: Some(&latest.value), strict };
+        (latest.key.as_str(), [point])
+    });
+    let known: HashSet<&str> = found.iter().map(|latest| latest.key.as_str()).collect();
+    let absent = keys.unwrap_or_default().iter().filter(|key| !known.contains(key.as_str()));
+    let absent = absent.map(|key| (key.as_str(), [TsValue { ts: now, value: None, strict }]));
+    Ok(Json(Object(|| present.clone().chain(absent.clone()))).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(query: &str) -> Result<Wanted, ApiError> {
+        Wanted::parse(&Params::parse(query))
+    }
+
+    #[test]
+    fn without_a_range_latest_values_are_meant() {
+        assert_eq!(wanted("").unwrap(), Wanted::Latest(None));
+        let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(wanted("keys=a,b&keys=a").unwrap(), Wanted::Latest(keys));
+    }
+
+    #[test]
+    fn history_has_thingsboards_defaults() {
+        let Wanted::History(request) = wanted("keys=a&startTs=1000&endTs=2000").unwrap() else {
+            panic!("no history");
+        };
+        assert_eq!((request.limit, request.order), (100, Order::Descending));
+        assert_eq!((request.aggregation, request.interval_us), (Aggregation::None, 0));
+        assert_eq!(request.range.start.micros(), 1_000_000);
+        let query = "keys=a&startTs=0&endTs=9223372036854775807&agg=AVG&interval=5&limit=7&orderBy=ASC";
+        let Wanted::History(request) = wanted(query).unwrap() else { panic!("no history") };
+        assert_eq!((request.limit, request.order), (7, Order::Ascending));
+        assert_eq!((request.aggregation, request.interval_us), (Aggregation::Avg, 5_000));
+        assert_eq!(request.range.end, Timestamp::MAX);
+    }
+
+    #[test]
+    fn wrong_requests_say_what_is_wrong() {
+        for (query, part) in [
+            ("keys=a&startTs=1", "belong together"),
+            ("startTs=1&endTs=2", "needs keys"),
+            ("keys=a&startTs=1&endTs=x", "endTs is \"x\""),
+            ("keys=a&startTs=1&endTs=2&agg=MEDIAN", "agg is \"MEDIAN\""),
+            ("keys=a&startTs=1&endTs=2&orderBy=UP", "orderBy is \"UP\""),
+            ("keys=a&startTs=1&endTs=2&interval=-1", "interval is -1"),
+            ("keys=a&startTs=1&endTs=2&intervalType=MONTH", "only MILLISECONDS"),
+            ("keys=a&startTs=1&endTs=2&limit=-5", "limit is \"-5\""),
+        ] {
+            let error = wanted(query).unwrap_err();
+            assert!(error.message.contains(part), "{query}: {}", error.message);
+        }
+        let keys: Vec<String> = (0..=KEYS_PER_REQUEST_MAX).map(|n| n.to_string()).collect();
+        assert!(unique_keys(keys.iter().map(String::as_str)).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! What a client may ask (ThingsBoard's `TelemetryPluginCmdsWrapper`).
+
+use serde::Deserialize;
+
+use crate::http::error::ApiError;
+
+/// One message of a client. Members that are absent or `null` ask for nothing.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Commands {
+    #[serde(rename = "tsSubCmds")]
+    time_series: Option<Vec<SubscribeCommand>>,
+    #[serde(rename = "historyCmds")]
+    history: Option<Vec<HistoryCommand>>,
+    #[serde(rename = "attrSubCmds")]
+    attributes: Option<Vec<AttributeCommand>>,
+}
+
+/// Starts, replaces or ends the subscription `cmdId`. The scope is not looked at: there is only one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SubscribeCommand {
+    pub(crate) cmd_id: i64,
+    pub(crate) entity_type: Option<String>,
+    pub(crate) entity_id: Option<String>,
+    /// Separated by commas; all keys when absent or empty.
+    pub(crate) keys: Option<String>,
+    /// Where the initial history begins, in milliseconds.
+    pub(crate) start_ts: Option<i64>,
+    /// Its length in milliseconds; 0 asks for the latest values instead of history.
+    pub(crate) time_window: Option<i64>,
+    pub(crate) interval: Option<i64>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) agg: Option<String>,
+    #[serde(default)]
+    pub(crate) unsubscribe: bool,
+}
+
+/// Asks for history, once.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryCommand {
+    pub(crate) cmd_id: i64,
+    pub(crate) entity_type: Option<String>,
+    pub(crate) entity_id: Option<String>,
+    pub(crate) keys: Option<String>,
+    pub(crate) start_ts: i64,
+    pub(crate) end_ts: i64,
+    pub(crate) interval: Option<i64>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) agg: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AttributeCommand {
+    cmd_id: i64,
+    #[serde(default)]
+    unsubscribe: bool,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Subscribe(SubscribeCommand),
+    Unsubscribe(i64),
+    History(HistoryCommand),
+    /// Attributes are not there yet, and the client is told so.
+    Attributes(i64),
+}
+
+/// Reads a message; its commands in the order in which they are worked on.
+pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
+    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds or attrSubCmds";
+    let commands: Commands = serde_json::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("{TAKES}; the message does not fit: {error}")))?;
+    let Commands { time_series, history, attributes } = commands;
+    if time_series.is_none() && history.is_none() && attributes.is_none() {
+        return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
+    }
+    let subscribe = time_series.into_iter().flatten().map(|command| match command.unsubscribe {
+        true => Command::Unsubscribe(command.cmd_id),
+        false => Command::Subscribe(command),
+    });
+    let history = history.into_iter().flatten().map(Command::History);
+    let attributes = attributes.into_iter().flatten().filter(|command| !command.unsubscribe);
+    Ok(subscribe
+        .chain(history)
+        .chain(attributes.map(|command| Command::Attributes(command.cmd_id)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_thingsboards_clients_send() {
+        let text = r#"{"attrSubCmds":[{"cmdId":3,"entityType":"DEVICE","entityId":"x","scope":"SERVER_SCOPE"}],
+            "tsSubCmds":[{"entityType":"DEVICE","entityId":"x","scope":"LATEST_TELEMETRY","cmdId":1,
+                          "keys":"a,b","startTs":5,"timeWindow":60000,"interval":1000,"limit":50,"agg":"AVG"},
+                         {"cmdId":2,"unsubscribe":true}],
+            "historyCmds":[{"entityType":"DEVICE","entityId":"x","cmdId":4,"keys":"a","startTs":1,"endTs":2}],
+            "unknown":{}}"#;
+        let commands = parse(text).unwrap();
+        let Command::Subscribe(first) = &commands[0] else { panic!("{commands:?}") };
+        assert_eq!((first.cmd_id, first.keys.as_deref(), first.start_ts), (1, Some("a,b"), Some(5)));
+        assert_eq!((first.time_window, first.interval, first.limit), (Some(60_000), Some(1_000), Some(50)));
+        assert_eq!(commands[1], Command::Unsubscribe(2));
+        assert!(matches!(&commands[2], Command::History(command) if command.end_ts == 2));
+        assert_eq!(commands[3], Command::Attributes(3));
+    }
+
+    #[test]
+    fn null_lists_and_members_ask_for_nothing() {
+        let text =
+            r#"{"tsSubCmds":[{"cmdId":1,"entityId":"x","keys":null,"timeWindow":null}],"historyCmds":null}"#;
+        let commands = parse(text).unwrap();
+        assert!(matches!(&commands[..], [Command::Subscribe(command)] if command.keys.is_none()));
+    }
+
+    #[test]
+    fn other_messages_are_told_what_is_taken() {
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"cmds":[]}"#,
+            r#"{"tsSubCmds":[{"keys":"a"}]}"#,
+            r#"{"tsSubCmds":[{"cmdId":"1"}]}"#,
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.message.contains("tsSubCmds"), "{text}: {}", error.message);
+        }
+    }
+}

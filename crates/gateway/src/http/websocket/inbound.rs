@@ -1,0 +1,71 @@
+//! The reading half of a WebSocket session.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use futures_util::StreamExt;
+use futures_util::stream::SplitStream;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What the client sent.
+#[derive(Debug)]
+pub(crate) enum Inbound {
+    /// A message.
+    Text(Utf8Bytes),
+    /// A message of the kind that this protocol does not use.
+    Binary,
+    /// Nothing more will come: not a WebSocket frame, or a frame or message beyond its bounds.
+    Broken(String),
+}
+
+/// When something was heard of the client last.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    begun: Instant,
+    last_ms: AtomicU64,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self { begun: Instant::now(), last_ms: AtomicU64::new(0) }
+    }
+}
+
+impl Activity {
+    fn heard(&self) {
+        self.last_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_millis(self.now_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed)))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Reads until the client closes or breaks the rules, or nobody listens any more; then drops `messages`.
+/// Pings are answered by the library. While the queue is full nothing is read.
+pub(crate) async fn read(
+    mut stream: SplitStream<WebSocket>,
+    messages: mpsc::Sender<Inbound>,
+    activity: &Activity,
+) {
+    while let Some(frame) = stream.next().await {
+        activity.heard();
+        let message = match frame {
+            Ok(Message::Text(text)) => Inbound::Text(text),
+            Ok(Message::Binary(_)) => Inbound::Binary,
+            // The stream ends by itself once the closing handshake is done.
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_)) => continue,
+            Err(error) => Inbound::Broken(error.to_string()),
+        };
+        let broken = matches!(message, Inbound::Broken(_));
+        if messages.send(message).await.is_err() || broken {
+            return;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The subscriptions of one session: who watches which series and keys, and what each has already been told.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use hub::live::{Subscriber, Update};
+use hub::registry::Device;
+use model::{SeriesId, Timestamp, Value};
+
+use super::update::Data;
+use crate::http::error::ApiError;
+use crate::http::limits::SUBSCRIPTIONS_MAX;
+
+/// One subscription.
+#[derive(Debug)]
+struct Subscription {
+    device: Arc<Device>,
+    series: SeriesId,
+    /// All keys when `None`.
+    keys: Option<HashSet<String>>,
+    /// The newest value per key that the initial reply held, until an update shows whether it is a repetition.
+    told: HashMap<String, (Timestamp, Value)>,
+}
+
+/// All subscriptions of a session, and the subscriber that collects their updates.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    subscriber: Subscriber,
+    by_id: BTreeMap<i64, Subscription>,
+    by_series: HashMap<SeriesId, Vec<i64>>,
+}
+
+impl Subscriptions {
+    pub(crate) fn new(subscriber: Subscriber) -> Self {
+        Self { subscriber, by_id: BTreeMap::new(), by_series: HashMap::new() }
+    }
+
+    /// Starts watching, or replaces the subscription of the same id. Updates collect from now on, so what is read
+    /// after this call and the updates together have no gap.
+    pub(crate) fn add(
+        &mut self,
+        id: i64,
+        device: Arc<Device>,
+        series: SeriesId,
+        keys: Option<&[String]>,
+    ) -> Result<(), ApiError> {
+        self.remove(id);
+        let room = self.by_id.len() < SUBSCRIPTIONS_MAX && self.subscriber.watch(series);
+        if !room {
+            let message = format!(
+                "this session has {SUBSCRIPTIONS_MAX} subscriptions, which is the limit; end some or open another one"
+            );
+            return Err(ApiError::busy(message));
+        }
+        let keys = keys.map(|keys| keys.iter().cloned().collect());
+        self.by_id.insert(id, Subscription { device, series, keys, told: HashMap::new() });
+        self.by_series.entry(series).or_default().push(id);
+        Ok(())
+    }
+
+    /// Ends a subscription; nothing happens if there is none of that id.
+    pub(crate) fn remove(&mut self, id: i64) {
+        let Some(Subscription { series, .. }) = self.by_id.remove(&id) else { return };
+        if let Some(ids) = self.by_series.get_mut(&series) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_series.remove(&series);
+                self.subscriber.unwatch(series);
+            }
+        }
+    }
+
+    /// Ids, devices, series and keys of all subscriptions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (i64, &Arc<Device>, SeriesId, Option<Vec<String>>)> {
+        self.by_id.iter().map(|(id, one)| {
+            (*id, &one.device, one.series, one.keys.as_ref().map(|keys| keys.iter().cloned().collect()))
+        })
+    }
+
+    /// Remembers what the initial reply held.
+    pub(crate) fn told(&mut self, id: i64, data: &Data) {
+        let Some(subscription) = self.by_id.get_mut(&id) else { return };
+        let newest = data.iter().filter_map(|(key, samples)| Some((key.clone(), samples.last()?.clone())));
+        subscription.told = newest.collect();
+    }
+
+    /// Forgets what initial replies held: updates that were on their way then have arrived by now.
+    pub(crate) fn forget_told(&mut self) {
+        self.by_id.values_mut().for_each(|subscription| subscription.told = HashMap::new());
+    }
+
+    /// Waits for updates. Losing the future loses no update.
+    pub(crate) async fn next(&self) -> Vec<Update> {
+        self.subscriber.next().await
+    }
+
+    /// What updates mean for each subscription: one list of values per subscription, oldest first per key.
+    pub(crate) fn sort_out(&mut self, updates: Vec<Update>) -> Vec<(i64, Data)> {
+        let mut found: Vec<(i64, Data)> = Vec::new();
+        let mut places: HashMap<i64, usize> = HashMap::new();
+        for update in updates {
+            for id in self.by_series.get(&update.series).into_iter().flatten() {
+                let Some(subscription) = self.by_id.get_mut(id) else { continue };
+                if !subscription.wants(&update) {
+                    continue;
+                }
+                let place = *places.entry(*id).or_insert_with(|| {
+                    found.push((*id, Data::new()));
+                    found.len() - 1
+                });
+                let samples = found[place].1.entry(update.key.clone()).or_default();
+                samples.push((update.ts, update.value.clone()));
+            }
+        }
+        for (_, data) in &mut found {
+            // Stable: of two values of one time the later one stays the later one.
+            data.values_mut().for_each(|samples| samples.sort_by_key(|(ts, _)| *ts));
+        }
+        found
+    }
+}
+
+impl Subscription {
+    /// Whether the client has to be told.
+    fn wants(&mut self, update: &Update) -> bool {
+        if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
+            return false;
+        }
+        match self.told.get(&update.key) {
+            None => true,
+            // Older than what was told, but it may not have been part of it.
+            Some((ts, _)) if update.ts < *ts => true,
+            // The first at or after the told time decides: from then on values of the same time are corrections.
+            Some(_) => self.told.remove(&update.key) != Some((update.ts, update.value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::live::Live;
+    use hub::registry::Profile;
+    use hub::{Durability, Metrics};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn device() -> Arc<Device> {
+        let id = Uuid::from_u128(1);
+        let (name, table) = ("default".to_owned(), "telemetry".to_owned());
+        let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
+        Arc::new(Device { id, tenant: id, name: "d".into(), profile, created_at: Timestamp::from_micros(0) })
+    }
+
+    fn subscriptions() -> Subscriptions {
+        Subscriptions::new(Arc::new(Live::new(Arc::new(Metrics::new()))).subscriber())
+    }
+
+    fn update(series: u64, key: &str, ts: i64, value: i64) -> Update {
+        let (series, ts) = (SeriesId(series), Timestamp::from_micros(ts));
+        Update { series, key: key.into(), ts, value: Value::I64(value) }
+    }
+
+    fn flat(found: Vec<(i64, Data)>) -> Vec<(i64, String, Vec<(i64, Value)>)> {
+        let one = |id: i64, (key, samples): (String, Vec<(Timestamp, Value)>)| {
+            (id, key, samples.into_iter().map(|(ts, value)| (ts.micros(), value)).collect())
+        };
+        found.into_iter().flat_map(|(id, data)| data.into_iter().map(move |entry| one(id, entry))).collect()
+    }
+
+    #[test]
+    fn updates_of_one_wake_become_one_list_per_subscription() {
+        let mut all = subscriptions();
+        all.add(1, device(), SeriesId(1), None).unwrap();
+        all.add(2, device(), SeriesId(1), Some(&["b".to_owned()])).unwrap();
+        all.add(3, device(), SeriesId(2), None).unwrap();
+        let updates =
+            vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
+        let value = Value::I64;
+        assert_eq!(
+            flat(all.sort_out(updates)),
+            [
+                (1, "a".to_owned(), vec![(10, value(1)), (20, value(2))]),
+                (1, "b".to_owned(), vec![(20, value(3))]),
+                (2, "b".to_owned(), vec![(20, value(3))]),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_repetition_of_the_initial_reply_is_dropped() {
+        let mut all = subscriptions();
+        all.add(1, device(), SeriesId(1), None).unwrap();
+        let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
+        let mut after = |updates: Vec<Update>| {
+            all.told(1, &told);
+            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+        };
+        let value = Value::I64;
+        assert_eq!(after(vec![update(1, "a", 10, 2)]), []);
+        assert_eq!(after(vec![update(1, "a", 10, 2), update(1, "a", 10, 2)]), [(10, value(2))]);
+        assert_eq!(after(vec![update(1, "a", 11, 2)]), [(11, value(2))]);
+        assert_eq!(after(vec![update(1, "a", 9, 7), update(1, "a", 10, 2)]), [(9, value(7))]);
+        // Overwritten between: the client must end with the value that won.
+        assert_eq!(
+            after(vec![update(1, "a", 10, 1), update(1, "a", 10, 2)]),
+            [(10, value(1)), (10, value(2))]
+        );
+    }
+
+    #[test]
+    fn the_last_subscription_of_a_series_stops_watching() {
+        let mut all = subscriptions();
+        all.add(1, device(), SeriesId(1), None).unwrap();
+        all.add(2, device(), SeriesId(1), None).unwrap();
+        all.add(1, device(), SeriesId(2), None).unwrap();
+        assert!(flat(all.sort_out(vec![update(1, "a", 1, 1)])).iter().all(|(id, ..)| *id == 2));
+        all.remove(2);
+        assert!(all.by_series.keys().eq([&SeriesId(2)]));
+        all.remove(2);
+        all.remove(1);
+        assert!(all.by_id.is_empty() && all.by_series.is_empty());
+    }
+
+    #[test]
+    fn a_session_has_a_bounded_number_of_subscriptions() {
+        let mut all = subscriptions();
+        for id in 0..SUBSCRIPTIONS_MAX as i64 {
+            all.add(id, device(), SeriesId(1), None).unwrap();
+        }
+        assert!(all.add(-1, device(), SeriesId(1), None).unwrap_err().message.contains("limit"));
+        assert!(all.add(5, device(), SeriesId(1), None).is_ok(), "replacing one adds none");
+    }
+}
