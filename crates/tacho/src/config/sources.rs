@@ -14,8 +14,8 @@ use super::{RawConfig, resolve};
 const FILE_NAME: &str = "tacho.toml";
 /// What every variable of ours begins with.
 const PREFIX: &str = "TACHO_";
-/// Variables with that beginning that are no settings: the log filter, and two of the tests.
-const NO_SETTINGS: [&str; 3] = ["TACHO_LOG", "TACHO_BIN", "TACHO_OBD_DIR"];
+/// Variables with that beginning that are no settings: the log filter, the password of commands, and two of the tests.
+const NO_SETTINGS: [&str; 4] = ["TACHO_LOG", "TACHO_PASSWORD", "TACHO_BIN", "TACHO_OBD_DIR"];
 
 /// What the command line and the environment say about configuration.
 #[derive(Debug, Default)]

@@ -1,0 +1,85 @@
+//! The command line. The help texts are the commands' documentation.
+
+pub(crate) mod output;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, ConfigError, Sources};
+use crate::{device, import};
+
+/// Tachograph records what a fleet of devices reports and serves it while it is still warm.
+#[derive(Debug, Parser)]
+#[command(name = "tacho", version, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tacho demo                              a server with a simulated fleet, to look at
+  tacho serve --data /var/lib/tacho       the server
+  tacho device add \"truck 7\"              a device that may connect, and how it does
+  tacho import --device car drive1.csv    a recorded drive as that device's data
+
+Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Adds and lists devices
+    #[command(subcommand)]
+    Device(device::DeviceCommand),
+    Import(import::ImportArgs),
+}
+
+/// Where the data and the configuration are.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PlaceArgs {
+    /// Data directory [default: tacho-data, or what the configuration says]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Configuration file [default: tacho.toml in the data directory, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl PlaceArgs {
+    /// The configuration that results from flags, environment and file.
+    pub(crate) fn load(&self) -> Result<Config, ConfigError> {
+        self.sources().load()
+    }
+
+    /// The sources of that configuration.
+    pub(crate) fn sources(&self) -> Sources {
+        let environment = std::env::vars_os().collect();
+        Sources { config: self.config.clone(), data: self.data.clone(), environment }
+    }
+}
+
+/// Runs the command that the process was started with.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Device(command) => device::run(&command),
+        Command::Import(args) => import::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fail(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,190 @@
+//! Requests to the REST interface, blocking and with keep-alive.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Longest time of one request.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest answer that is read: a page of a hundred thousand devices or points.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Longest part of an answer that an error quotes.
+const QUOTE_CHARS: usize = 300;
+
+/// A client of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    agent: ureq::Agent,
+    base: String,
+    bearer: Option<String>,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    /// No answer.
+    #[error("no answer from {url}")]
+    Transport {
+        /// Which address.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<ureq::Error>,
+    },
+    /// An answer that says no.
+    #[error("{method} {url}: status {status}: {message}")]
+    Status {
+        /// The method.
+        method: &'static str,
+        /// The address.
+        url: String,
+        /// The status code.
+        status: u16,
+        /// What the server says.
+        message: String,
+        /// When to try again, if the server says so.
+        retry_after: Option<Duration>,
+    },
+    /// An answer that is not what it should be.
+    #[error("{method} {url}: {what}; is this a tacho server?")]
+    Answer {
+        /// The method.
+        method: &'static str,
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Api {
+    /// A client of the server at `base`, such as `http://127.0.0.1:8080`. Nothing is sent yet.
+    pub(crate) fn new(base: &str) -> Self {
+        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
+        Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').into(), bearer: None }
+    }
+
+    /// The server's address.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Whether requests carry a login.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        self.bearer.is_some()
+    }
+
+    /// Logs in; all later requests carry the session.
+    pub(crate) fn log_in(&mut self, user: &str, password: &str) -> Result<(), ApiError> {
+        let path = "/api/auth/login";
+        let answer = self.post(path, &json!({ "username": user, "password": password }))?;
+        let token = answer["token"]
+            .as_str()
+            .ok_or_else(|| self.unexpected("POST", path, "no token in the answer"))?;
+        self.bearer = Some(format!("Bearer {token}"));
+        Ok(())
+    }
+
+    /// GET, decoded.
+    pub(crate) fn get(&self, path: &str) -> Result<Value, ApiError> {
+        let request = self.agent.get(format!("{}{path}", self.base));
+        let request = match &self.bearer {
+            Some(bearer) => request.header("X-Authorization", bearer),
+            None => request,
+        };
+        self.answer("GET", path, request.call())
+    }
+
+    /// POST of a JSON value; the answer decoded, null when it is empty.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
+        self.post_text(path, &body.to_string())
+    }
+
+    /// POST of a JSON text.
+    pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, ApiError> {
+        let request =
+            self.agent.post(format!("{}{path}", self.base)).header("Content-Type", "application/json");
+        let request = match &self.bearer {
+            Some(bearer) => request.header("X-Authorization", bearer),
+            None => request,
+        };
+        self.answer("POST", path, request.send(body))
+    }
+
+    fn answer(
+        &self,
+        method: &'static str,
+        path: &str,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Value, ApiError> {
+        let transport = |source| ApiError::Transport { url: self.url(path), source: Box::new(source) };
+        let mut answer = answer.map_err(transport)?;
+        let status = answer.status();
+        let retry_after =
+            answer.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.parse().ok());
+        let text =
+            answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(transport)?;
+        if !status.is_success() {
+            let retry_after = retry_after.map(Duration::from_secs);
+            let (url, message) = (self.url(path), message_of(&text));
+            return Err(ApiError::Status { method, url, status: status.as_u16(), message, retry_after });
+        }
+        if text.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&text)
+            .map_err(|error| self.unexpected(method, path, &format!("no JSON: {error}")))
+    }
+
+    /// An error about an answer that has not the shape it should have.
+    pub(crate) fn unexpected(&self, method: &'static str, path: &str, what: &str) -> ApiError {
+        ApiError::Answer { method, url: self.url(path), what: what.into() }
+    }
+
+    /// The address without what may hold a device's token.
+    fn url(&self, path: &str) -> String {
+        match path.strip_prefix("/api/v1/").and_then(|rest| rest.split_once('/')) {
+            Some((_, rest)) => format!("{}/api/v1/TOKEN/{rest}", self.base),
+            None => format!("{}{}", self.base, path.split('?').next().unwrap_or(path)),
+        }
+    }
+}
+
+/// What an error body says: its `message`, or its beginning.
+fn message_of(body: &str) -> String {
+    let message =
+        serde_json::from_str::<Value>(body).ok().and_then(|body| Some(body["message"].as_str()?.to_owned()));
+    message.unwrap_or_else(|| body.chars().take(QUOTE_CHARS).collect())
+}
+
+/// A text as a part of a URL's path or query.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte.into());
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_quote_the_servers_message_and_hide_tokens() {
+        assert_eq!(message_of(r#"{"status":400,"message":"say please"}"#), "say please");
+        assert_eq!(message_of("no JSON"), "no JSON");
+        let api = Api::new("http://127.0.0.1:1/");
+        assert_eq!(api.url("/api/v1/secret/telemetry"), "http://127.0.0.1:1/api/v1/TOKEN/telemetry");
+        assert_eq!(api.url("/api/device?accessToken=secret"), "http://127.0.0.1:1/api/device");
+    }
+
+    #[test]
+    fn names_are_escaped_for_urls() {
+        assert_eq!(escaped("truck 7/ä"), "truck%207%2F%C3%A4");
+    }
+}

@@ -1,0 +1,156 @@
+//! How a command finds the running server of a data directory and proves who it is.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use crate::config::Config;
+
+/// Written by a running server into its data directory, removed at its end.
+const RUNTIME_FILE: &str = "server.json";
+/// Written by the first start (see `hub::registry::FirstStart`).
+const PASSWORD_FILE: &str = hub::registry::ADMIN_PASSWORD_FILE;
+
+/// What a running server tells other processes of the same user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RuntimeFile {
+    /// The server's process.
+    pub pid: u32,
+    /// Where its HTTP door listens.
+    pub http: SocketAddr,
+    /// Where its MQTT door listens.
+    pub mqtt: SocketAddr,
+}
+
+impl RuntimeFile {
+    /// The file's place in a data directory.
+    pub(crate) fn path(data: &Path) -> PathBuf {
+        data.join(RUNTIME_FILE)
+    }
+
+    /// Writes the file, readable by its owner only. The rename makes it appear whole.
+    pub(crate) fn write(&self, data: &Path) -> io::Result<()> {
+        let path = Self::path(data);
+        let unfinished = path.with_extension("tmp");
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished)?;
+        }
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        let text = serde_json::to_string(self).expect("BUG: numbers and addresses are JSON");
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&unfinished, &path)
+    }
+
+    /// Reads the file; `None` when there is none.
+    pub(crate) fn read(data: &Path) -> anyhow::Result<Option<Self>> {
+        let path = Self::path(data);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let found = serde_json::from_str(&text);
+                found.map(Some).with_context(|| format!("{} is not what a server writes", path.display()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// The address for HTTP clients on this machine: a server that listens on all addresses is reached on loopback.
+    pub(crate) fn url(&self) -> String {
+        let mut address = self.http;
+        if address.ip().is_unspecified() {
+            let loopback =
+                if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+            address.set_ip(loopback);
+        }
+        format!("http://{address}")
+    }
+}
+
+/// Which server, and as whom.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// Address of the server's HTTP door, such as http://127.0.0.1:8080 [default: the server that runs on the data
+    /// directory]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Login name
+    #[arg(long, value_name = "LOGIN", default_value = hub::registry::ADMIN_LOGIN)]
+    pub user: String,
+    /// Password; better given in TACHO_PASSWORD, where other users of the machine do not see it [default: the file
+    /// admin-password of the data directory]
+    #[arg(long, env = "TACHO_PASSWORD", hide_env = true, hide_env_values = true)]
+    pub password: Option<String>,
+}
+
+impl ServerArgs {
+    /// A client of the named server or else of the one that runs on the data directory; not logged in.
+    pub(crate) fn find(&self, config: &Config) -> anyhow::Result<Api> {
+        if let Some(url) = &self.url {
+            if !url.starts_with("http://") {
+                bail!("--url {url}: only http:// addresses are spoken, such as http://127.0.0.1:8080");
+            }
+            return Ok(Api::new(url));
+        }
+        let data = config.data.display();
+        match RuntimeFile::read(&config.data)? {
+            Some(runtime) => Ok(Api::new(&runtime.url())),
+            None => bail!(
+                "no server runs on {data}; start one with `tacho serve --data {data}` or name one with --url"
+            ),
+        }
+    }
+
+    /// Logs a client in.
+    pub(crate) fn log_in(&self, api: &mut Api, config: &Config) -> anyhow::Result<()> {
+        let password = match &self.password {
+            Some(password) => password.clone(),
+            None => self.kept_password(config)?,
+        };
+        api.log_in(&self.user, &password)
+            .with_context(|| format!("cannot log in as {} at {}", self.user, api.base()))
+    }
+
+    fn kept_password(&self, config: &Config) -> anyhow::Result<String> {
+        let path = config.data.join(PASSWORD_FILE);
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!("no password: {} cannot be read; set TACHO_PASSWORD (and --user)", path.display())
+        })?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_writes_is_found_and_private() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(RuntimeFile::read(directory.path()).unwrap(), None);
+        let (http, mqtt) = ("0.0.0.0:8080".parse().unwrap(), "[::1]:1883".parse().unwrap());
+        let runtime = RuntimeFile { pid: 7, http, mqtt };
+        for _ in 0..2 {
+            runtime.write(directory.path()).unwrap();
+        }
+        assert_eq!(RuntimeFile::read(directory.path()).unwrap().as_ref(), Some(&runtime));
+        let mode = RuntimeFile::path(directory.path()).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(runtime.url(), "http://127.0.0.1:8080");
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(RuntimeFile::path(directory.path()), "{}").unwrap();
+        let error = RuntimeFile::read(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("server.json"), "{error}");
+    }
+}

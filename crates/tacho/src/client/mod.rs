@@ -1,0 +1,7 @@
+//! The HTTP side of the commands: a small blocking client of a running server, and how that server is found.
+
+mod api;
+mod find;
+
+pub(crate) use api::{Api, ApiError, escaped};
+pub(crate) use find::{RuntimeFile, ServerArgs};

@@ -1,0 +1,85 @@
+//! Devices in the directory of a server that does not run.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use anyhow::Context;
+use hub::registry::{BulkDevices, PageRequest, Registry, RegistryError};
+
+use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
+use crate::config::Config;
+
+/// The registry, opened for us alone: no server can start on the directory until we are done.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    registry: Registry,
+}
+
+impl Stopped {
+    /// Opens the registry of a data directory; creates both if they are not there.
+    pub(super) fn open(config: &Config) -> anyhow::Result<Self> {
+        create_directory(&config.data)?;
+        // The administrator's first password is not ours to keep: the first start of the server makes its own.
+        let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
+        Ok(Self { registry })
+    }
+
+    /// Whether `open` failed because a server has the directory.
+    pub(super) fn is_in_use(error: &anyhow::Error) -> bool {
+        matches!(error.downcast_ref(), Some(RegistryError::InUse { .. }))
+    }
+}
+
+/// The registry's file in a data directory.
+pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
+
+/// Creates a data directory that its owner alone may enter; one that is there stays as it is.
+pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
+    created.with_context(|| format!("cannot create the data directory {}", data.display()))
+}
+
+impl Registrar for Stopped {
+    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<String> {
+        let new = hub::registry::NewDevice { name: new.name, profile: new.profile, token: new.token };
+        Ok(self.registry.add_device(self.registry.default_tenant(), new)?.token.to_string())
+    }
+
+    fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
+        let bulk = BulkDevices {
+            count: many.count as usize,
+            start_index: 0,
+            prefix: many.prefix,
+            token_prefix: many.token_prefix,
+            profile: many.profile,
+            existing_ok: many.existing_ok,
+        };
+        let devices = self.registry.add_devices(self.registry.default_tenant(), bulk)?;
+        let created = devices.iter().filter(|device| device.created).count() as u64;
+        let tokens =
+            devices.iter().filter(|_| many.list).map(|it| (it.device.name.clone(), it.token.to_string()));
+        Ok(ManyAdded { created, existing: devices.len() as u64 - created, tokens: tokens.collect() })
+    }
+
+    fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>> {
+        let tenant = self.registry.default_tenant();
+        let page_size = model::limits::PAGE_DEVICES_MAX;
+        let mut all = Vec::new();
+        for page in 0.. {
+            let found = self.registry.devices_page(tenant, PageRequest { page, page_size, filter })?;
+            for device in found.data {
+                let token = self.registry.credentials_of(device.id).filter(|_| with_tokens);
+                all.push(Listed {
+                    name: device.name.clone(),
+                    profile: device.profile.name.clone(),
+                    created: created(device.created_at.micros().div_euclid(1_000)),
+                    token: token.map(|token| token.to_string()),
+                });
+            }
+            if !found.has_next {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}

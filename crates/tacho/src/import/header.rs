@@ -1,0 +1,149 @@
+//! From the first line of a CSV file to keys.
+//!
+//! The rule: blanks around a name are dropped. A unit in parentheses at the end of a name, after a blank, is taken off
+//! and told, as is an empty `()`: `ENGINE_RPM ()` is the key `ENGINE_RPM`, `SPEED (km/h)` the key `SPEED` in km/h. All
+//! else stays as it is written. A column without a name (a trailing comma makes one) is skipped and told.
+
+use csv::StringRecord;
+
+/// A column that becomes a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    /// Position in the row, from 0.
+    pub index: usize,
+    /// The key.
+    pub key: String,
+    /// What stood in parentheses, if anything.
+    pub unit: Option<String>,
+}
+
+/// What the first line of a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    /// In the order of the file.
+    pub columns: Vec<Column>,
+    /// Position of the column with the time.
+    pub time: Option<usize>,
+    /// Positions of columns without a name.
+    pub unnamed: Vec<usize>,
+    /// How many columns the line has.
+    pub width: usize,
+}
+
+/// Why the first line cannot be used. Columns are counted from 1, as people do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeaderError {
+    #[error("the columns {first} and {second} both become the key \"{key}\"; rename one of them in the file")]
+    Duplicate { key: String, first: usize, second: usize },
+    #[error("there is no column \"{wanted}\" for the time; the file has {}", .known.join(", "))]
+    NoTime { wanted: String, known: Vec<String> },
+    #[error("no column has a name; the first line must name the columns")]
+    Empty,
+    #[error("column {position}: {reason}")]
+    Name { position: usize, reason: String },
+}
+
+impl Header {
+    /// Reads the first line; `time` names the column with the time, as it is written or as its key.
+    pub(super) fn read(line: &StringRecord, time: Option<&str>) -> Result<Self, HeaderError> {
+        let mut header = Self { columns: Vec::new(), time: None, unnamed: Vec::new(), width: line.len() };
+        for (index, text) in line.iter().enumerate() {
+            let (key, unit) = split_unit(text.trim_start_matches('\u{feff}').trim());
+            if key.is_empty() {
+                header.unnamed.push(index);
+            } else if header.time.is_none()
+                && time.is_some_and(|time| time.trim() == text.trim() || time == key)
+            {
+                header.time = Some(index);
+            } else {
+                let (key, unit) = (key.to_owned(), unit.map(str::to_owned));
+                header.columns.push(Column { index, key, unit });
+            }
+        }
+        header.check(time)?;
+        Ok(header)
+    }
+
+    fn check(&self, time: Option<&str>) -> Result<(), HeaderError> {
+        if let (Some(wanted), None) = (time, self.time) {
+            let known = self.columns.iter().map(|column| column.key.clone()).collect();
+            return Err(HeaderError::NoTime { wanted: wanted.into(), known });
+        }
+        if self.columns.is_empty() {
+            return Err(HeaderError::Empty);
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            if let Some(first) = self.columns[..at].iter().find(|earlier| earlier.key == column.key) {
+                let (key, first, second) = (column.key.clone(), first.index + 1, column.index + 1);
+                return Err(HeaderError::Duplicate { key, first, second });
+            }
+            if let Err(error) = model::name::check_key(&column.key) {
+                return Err(HeaderError::Name { position: column.index + 1, reason: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a unit off the end of a name.
+fn split_unit(name: &str) -> (&str, Option<&str>) {
+    let Some((before, unit)) = name.strip_suffix(')').and_then(|open| open.rsplit_once('(')) else {
+        return (name, None);
+    };
+    let (key, unit) = (before.trim_end(), unit.trim());
+    match (key.is_empty(), unit.is_empty(), key.len() < before.len()) {
+        (false, true, _) => (key, None),
+        (false, false, true) => (key, Some(unit)),
+        _ => (name, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(names: &[&str], time: Option<&str>) -> Result<Header, HeaderError> {
+        Header::read(&StringRecord::from(names.to_vec()), time)
+    }
+
+    fn keys(header: &Header) -> Vec<&str> {
+        header.columns.iter().map(|column| column.key.as_str()).collect()
+    }
+
+    #[test]
+    fn blanks_and_empty_parentheses_are_dropped_and_units_kept_apart() {
+        let header =
+            read(&["ENGINE_RPM ()", " SPEED (km/h) ", "f(x)", "a b", "T()", "(x)", ""], None).unwrap();
+        assert_eq!(keys(&header), ["ENGINE_RPM", "SPEED", "f(x)", "a b", "T", "(x)"]);
+        let units: Vec<_> = header.columns.iter().filter_map(|column| column.unit.as_deref()).collect();
+        assert_eq!(units, ["km/h"]);
+        assert_eq!((header.unnamed, header.width), (vec![6], 7));
+    }
+
+    #[test]
+    fn two_columns_of_one_key_are_both_named() {
+        let error = read(&["RPM ()", "SPEED", "RPM"], None).unwrap_err();
+        assert_eq!(error, HeaderError::Duplicate { key: "RPM".into(), first: 1, second: 3 });
+    }
+
+    #[test]
+    fn the_column_of_the_time_is_found_by_either_name_and_is_no_key() {
+        for name in ["time (s)", "time"] {
+            let header = read(&["time (s)", "a"], Some(name)).unwrap();
+            assert_eq!((header.time, keys(&header)), (Some(0), vec!["a"]));
+        }
+        let error = read(&["t", "a"], Some("time")).unwrap_err().to_string();
+        assert!(error.contains("no column \"time\"") && error.ends_with("the file has t, a"), "{error}");
+    }
+
+    #[test]
+    fn a_line_without_names_is_no_header() {
+        assert_eq!(read(&["", " "], None), Err(HeaderError::Empty));
+        assert!(matches!(read(&[&"k".repeat(300)], None), Err(HeaderError::Name { position: 1, .. })));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_the_first_name() {
+        assert_eq!(keys(&read(&["\u{feff}a", "b"], None).unwrap()), ["a", "b"]);
+    }
+}
