@@ -13,9 +13,9 @@ pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
 pub(crate) const EVENTS_PER_TURN: usize = 1_024;
 /// Scheduled messages sent per turn of the loop before acknowledgements are looked at again.
 pub(crate) const SENDS_PER_TURN: usize = 512;
-/// Connections in their handshake at one time, far below the usual accept backlog of 4,096, so that no SYN is
-/// dropped and retried by the kernel after a second.
-pub(crate) const HANDSHAKES_MAX: usize = 256;
+/// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so
+/// that no SYN is dropped and repeated by the kernel only a second later.
+pub(crate) const HANDSHAKES_MAX: usize = 64;
 /// Longest time of one handshake, TCP connect to CONNACK.
 pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
 /// Longest wait for outstanding acknowledgements after the last scheduled message.

@@ -61,6 +61,9 @@ pub struct Plan {
     pub token_prefix: String,
     /// Keep-alive announced and kept.
     pub keep_alive_s: u16,
+    /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
+    /// adds to a latency is counted in it.
+    pub tick_us: u32,
     /// What each message says.
     pub payload: Template,
     /// What the connections do.

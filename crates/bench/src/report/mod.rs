@@ -152,6 +152,8 @@ pub struct Report {
     pub lag: Quantiles,
     /// Whether messages followed a schedule.
     pub open_loop: bool,
+    /// The generator looked at its sockets at most this often, microseconds; part of every latency.
+    pub tick_us: u32,
     /// What it cost.
     pub cost: Cost,
     /// What reading back brought; `None` when it was not asked for.

@@ -16,6 +16,7 @@ fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
         protocol: Protocol::V311,
         token_prefix: "tok".to_owned(),
         keep_alive_s: 60,
+        tick_us: 0,
         payload: Template::new(100),
         load,
         warmup: Duration::ZERO,
@@ -38,6 +39,7 @@ fn every_planned_message_is_sent_acknowledged_and_counted_per_device() {
     let acker = Acker::start(Behaviour::default());
     let mut plan = plan(&acker, 10, open(2_000.0));
     plan.threads = 2;
+    plan.tick_us = 500;
     let outcome = run_quietly(&plan).unwrap();
     let counts = &outcome.recorder.counts;
     assert_eq!(counts.planned, 2_000);
