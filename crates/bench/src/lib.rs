@@ -7,6 +7,7 @@
 mod error;
 pub mod generator;
 pub mod http;
+pub mod ledger;
 mod limits;
 mod machine;
 mod open_files;

@@ -4,6 +4,7 @@ mod bundle;
 mod table;
 
 pub use bundle::default_directory;
+pub(crate) use bundle::write as write_file;
 
 use crate::generator::Protocol;
 use crate::machine::Machine;

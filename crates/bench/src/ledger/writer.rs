@@ -1,0 +1,173 @@
+//! One device of the ledger: writes numbered points at QoS 1 until its connection breaks, and books every answer.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
+
+use super::book::Book;
+use crate::generator::Protocol;
+use crate::generator::codec::{TELEMETRY_TOPIC, connect, next_packet};
+
+/// Longest wait for an answer before the stop flag is looked at.
+const READ_TIMEOUT: Duration = Duration::from_millis(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_S: u16 = 60;
+/// The key the numbers are written under.
+pub(super) const KEY: &str = "n";
+
+/// What is the same for all writers.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) target: SocketAddr,
+    pub(super) protocol: Protocol,
+    pub(super) token_prefix: String,
+    pub(super) window: usize,
+    /// Messages per second of one writer.
+    pub(super) rate: f64,
+}
+
+/// A device, its book, and what was in flight when its connection last broke.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) device: u32,
+    pub(super) book: Book,
+    in_flight: VecDeque<(u16, u64)>,
+    to_resend: VecDeque<u64>,
+    next_packet_id: u16,
+}
+
+impl Writer {
+    pub(super) fn new(device: u32, base_ts_ms: u64) -> Self {
+        let book = Book::new(device, base_ts_ms);
+        Self { device, book, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
+    }
+
+    /// Writes until the connection breaks or `stop` is set. With `resend` what was in flight before goes out again
+    /// first, as a device with a persistent queue does; otherwise it is abandoned. A server that answers with
+    /// something else than success is an error; one that is gone is not.
+    pub(super) fn run(&mut self, setup: &Setup, resend: bool, stop: &AtomicBool) -> io::Result<()> {
+        self.to_resend.clear();
+        let unanswered = self.in_flight.drain(..).map(|(_, number)| number).filter(|_| resend);
+        self.to_resend.extend(unanswered);
+        let mut input = Vec::new();
+        let outcome =
+            self.open(setup, &mut input).and_then(|stream| self.write(stream, setup, &mut input, stop));
+        match outcome {
+            Err(e) if is_gone(&e) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn open(&self, setup: &Setup, input: &mut Vec<u8>) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect_timeout(&setup.target, CONNECT_TIMEOUT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
+        let (id, token) =
+            (format!("ledger-{}", self.device), format!("{}{}", setup.token_prefix, self.device));
+        let mut packet = Vec::new();
+        connect(&mut packet, setup.protocol, &id, &token, KEEP_ALIVE_S);
+        stream.write_all(&packet)?;
+        loop {
+            read_more(&mut stream, input)?;
+            let Some((packet, used)) = next_packet(input, setup.protocol).map_err(io::Error::other)? else {
+                continue;
+            };
+            match packet {
+                Packet::ConnAck(connack) if connack.code == ConnectReturnCode::ACCEPTED => {}
+                other => return Err(io::Error::other(format!("device {}: {other:?}", self.device))),
+            }
+            input.drain(..used);
+            stream.set_read_timeout(Some(READ_TIMEOUT))?;
+            return Ok(stream);
+        }
+    }
+
+    fn write(
+        &mut self,
+        mut stream: TcpStream,
+        setup: &Setup,
+        input: &mut Vec<u8>,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        let (began, mut sent) = (Instant::now(), 0_u64);
+        let mut out = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let allowed = (began.elapsed().as_secs_f64() * setup.rate) as u64 + 1;
+            out.clear();
+            while self.in_flight.len() < setup.window && sent < allowed {
+                self.render(setup.protocol, &mut out);
+                sent += 1;
+            }
+            stream.write_all(&out)?;
+            if self.in_flight.is_empty() {
+                std::thread::sleep(Duration::from_secs_f64(1.0 / setup.rate));
+                continue;
+            }
+            match read_more(&mut stream, input) {
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                other => other?,
+            }
+            self.book_answers(setup.protocol, input)?;
+        }
+        Ok(())
+    }
+
+    fn render(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
+        let number = self.to_resend.pop_front().unwrap_or_else(|| self.book.send());
+        let (ts, value) = (self.book.ts_ms(number), self.book.value(number));
+        let payload = format!("{{\"ts\":{ts},\"values\":{{\"{KEY}\":{value}}}}}");
+        let id = self.next_packet_id;
+        self.next_packet_id = id.checked_add(1).unwrap_or(1);
+        let version = if protocol == Protocol::V5 { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
+        encode_publish(TELEMETRY_TOPIC, QoS::AtLeastOnce, id, payload.as_bytes(), version, out)
+            .expect("BUG: topic and payload are within MQTT's limits");
+        self.in_flight.push_back((id, number));
+    }
+
+    fn book_answers(&mut self, protocol: Protocol, input: &mut Vec<u8>) -> io::Result<()> {
+        let mut used = 0;
+        while let Some((packet, length)) = next_packet(&input[used..], protocol).map_err(io::Error::other)? {
+            used += length;
+            match packet {
+                Packet::PubAck(ack) if !ack.reason.is_error() => {
+                    let place = self.in_flight.iter().position(|(id, _)| *id == ack.packet_id);
+                    let place =
+                        place.ok_or_else(|| io::Error::other(format!("an answer to nothing: {ack:?}")))?;
+                    if let Some((_, number)) = self.in_flight.remove(place) {
+                        self.book.ack(number);
+                    }
+                }
+                other => return Err(io::Error::other(format!("device {}: {other:?}", self.device))),
+            }
+        }
+        input.drain(..used);
+        Ok(())
+    }
+}
+
+fn read_more(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; 16 * 1024];
+    match stream.read(&mut buffer)? {
+        0 => Err(ErrorKind::UnexpectedEof.into()),
+        count => {
+            input.extend_from_slice(&buffer[..count]);
+            Ok(())
+        }
+    }
+}
+
+/// How a connection ends when its server is killed.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::BrokenPipe
+    )
+}
