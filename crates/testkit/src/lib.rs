@@ -1,1 +1,5 @@
-//! Test-only tools: faulty disk, simulated clock, seeded generators, server launcher.
+//! Test-only tools: a disk that fails on command.
+
+pub mod faulty_disk;
+
+pub use faulty_disk::{FaultyDisk, Survivors};
