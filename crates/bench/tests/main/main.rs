@@ -1,4 +1,5 @@
-//! The generator against a server that does as little as possible.
+//! The load runner against servers that do as little as possible.
 
 mod acker;
 mod generator;
+mod scenarios;
