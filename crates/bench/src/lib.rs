@@ -18,6 +18,7 @@ mod progress;
 pub mod recorder;
 pub mod report;
 mod sampling;
+pub mod scenario;
 pub mod schedule;
 mod server;
 pub mod thingsboard;

@@ -88,7 +88,7 @@ impl Template {
     }
 
     /// Size in bytes.
-    pub fn len(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     fn patched(bytes: usize, ts_ms: u64, device: u32, sequence: u64) -> serde_json::Value {
         let template = Template::new(bytes);
-        assert_eq!(template.len(), bytes, "{:?}", String::from_utf8_lossy(template.bytes()));
+        assert_eq!(template.size_bytes(), bytes, "{:?}", String::from_utf8_lossy(template.bytes()));
         let mut payload = template.bytes().to_vec();
         template.patch(&mut payload, ts_ms, device, sequence);
         serde_json::from_slice(&payload)

@@ -112,7 +112,7 @@ impl PublishTemplate {
             &mut packet,
         )
         .expect("BUG: topic and payload are within MQTT's limits");
-        let payload_at = packet.len() - payload.len();
+        let payload_at = packet.len() - payload.size_bytes();
         let properties = usize::from(protocol == Protocol::V5);
         Self { packet_id: payload_at - properties - 2, payload_at, packet, payload }
     }

@@ -275,7 +275,7 @@ fn report(options: &Options, context: &Context, target: TargetFacts, measured: M
         service: recorder.service.summary(),
         lag,
         open_loop,
-        tick_us: open_loop.then(|| options.tick_us()).unwrap_or_default(),
+        tick_us: if open_loop { options.tick_us() } else { 0 },
         cost,
         verification,
         series,

@@ -1,0 +1,139 @@
+//! Scenario files: named runs as lists of options. A file says nothing an option could not; it is turned into a
+//! command line, so an option has one definition and one check.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// A file of `scenarios/`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Which command the options are for, such as `thingsboard`.
+    pub scenario: String,
+    /// The runs in order.
+    #[serde(rename = "run")]
+    pub runs: Vec<Run>,
+}
+
+/// One named run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Its name within the file.
+    pub name: String,
+    /// The question it answers.
+    pub about: String,
+    options: toml::Table,
+}
+
+impl Scenario {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(Error::file(path))?;
+        let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
+        let scenario: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        for run in &scenario.runs {
+            run.arguments().map_err(wrong)?;
+        }
+        Ok(scenario)
+    }
+
+    /// A run by its name. The message of an error lists the names there are.
+    pub fn run(&self, name: &str) -> std::result::Result<&Run, String> {
+        self.runs.iter().find(|run| run.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
+            format!("there is no run `{name}` in scenario {}; there are {}", self.scenario, names.join(", "))
+        })
+    }
+}
+
+impl Run {
+    /// The options as command line arguments: `devices = 200` is `--devices 200`, `closed = true` is `--closed`.
+    pub fn arguments(&self) -> std::result::Result<Vec<String>, String> {
+        let mut arguments = Vec::new();
+        for (name, value) in &self.options {
+            let flag = format!("--{}", name.replace('_', "-"));
+            let value = match value {
+                toml::Value::Boolean(true) => None,
+                toml::Value::Boolean(false) => continue,
+                toml::Value::String(text) => Some(text.clone()),
+                toml::Value::Integer(number) => Some(number.to_string()),
+                toml::Value::Float(number) => Some(number.to_string()),
+                other => {
+                    return Err(format!(
+                        "run `{}`: `{name}` is a {}; options are text, numbers or true",
+                        self.name,
+                        other.type_str()
+                    ));
+                }
+            };
+            arguments.push(flag);
+            arguments.extend(value);
+        }
+        Ok(arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::{ledger, thingsboard};
+
+    #[derive(Debug, Parser)]
+    enum Line {
+        Thingsboard(Box<thingsboard::Options>),
+        Ledger(ledger::Options),
+    }
+
+    fn load(name: &str) -> Scenario {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+        Scenario::load(&path).unwrap()
+    }
+
+    #[test]
+    fn every_run_of_the_published_scenarios_is_a_valid_command_line() {
+        for file in ["thingsboard.toml", "ledger.toml"] {
+            let scenario = load(file);
+            for run in &scenario.runs {
+                let words = ["bench".to_owned(), scenario.scenario.clone()];
+                let words = words.into_iter().chain(run.arguments().unwrap());
+                match Line::try_parse_from(words).unwrap_or_else(|e| panic!("{file}, {}: {e}", run.name)) {
+                    Line::Thingsboard(options) => options.check().unwrap(),
+                    Line::Ledger(options) => options.check().unwrap(),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn options_become_arguments() {
+        let scenario = load("thingsboard.toml");
+        let run = scenario.run("saturation").unwrap();
+        assert_eq!(run.arguments().unwrap().join(" "), "--closed --devices 200 --duration 60s --window 64");
+        let error = scenario.run("satiation").unwrap_err();
+        assert!(error.contains("there are article, saturation"), "{error}");
+    }
+
+    #[test]
+    fn unknown_keys_and_nested_options_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.toml");
+        for (text, expected) in [
+            ("scenario = 'ledger'\nruns = 3", "runs"),
+            (
+                "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [1] }",
+                "`kills` is a array",
+            ),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = Scenario::load(&path).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("x.toml"), "{error}");
+        }
+    }
+}
