@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod mqtt_arbitrary;
+mod mqtt_encode;
 mod mqtt_packets;
 mod mqtt_streams;
 mod mqtt_vectors;

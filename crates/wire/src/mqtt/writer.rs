@@ -93,3 +93,42 @@ pub(super) fn header(first_byte: u8, remaining: usize, out: &mut Vec<u8>) -> Res
     variable_int(remaining as u32, out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_a_header_write_the_same_for_every_length() {
+        for (remaining, length) in [
+            (0, &[0][..]),
+            (127, &[0x7f]),
+            (128, &[0x80, 1]),
+            (16_383, &[0xff, 0x7f]),
+            (16_384, &[0x80, 0x80, 1]),
+            (2_097_151, &[0xff, 0xff, 0x7f]),
+            (2_097_152, &[0x80, 0x80, 0x80, 1]),
+        ] {
+            let (mut known, mut found) = (vec![0xaa], vec![0xaa]);
+            header(0x30, remaining, &mut known).unwrap();
+            known.resize(known.len() + remaining, 7);
+            let body = |out: &mut Vec<u8>| {
+                out.resize(out.len() + remaining, 7);
+                Ok(())
+            };
+            packet(0x30, &mut found, body).unwrap();
+            assert!(known == found, "{remaining}");
+            assert_eq!((&found[..2], &found[2..2 + length.len()]), (&[0xaa, 0x30][..], length));
+        }
+    }
+
+    #[test]
+    fn the_largest_length_has_a_header_and_the_next_has_none() {
+        let mut out = Vec::new();
+        header(0x30, limits::REMAINING_LENGTH_MAX, &mut out).unwrap();
+        assert_eq!(out, [0x30, 0xff, 0xff, 0xff, 0x7f]);
+        let bytes = limits::REMAINING_LENGTH_MAX + 1;
+        assert_eq!(header(0x30, bytes, &mut out), Err(EncodeError::PacketTooLong { bytes }));
+        assert_eq!(out.len(), 5);
+    }
+}
