@@ -7,6 +7,7 @@ pub(crate) mod codec;
 mod connection;
 mod handshake;
 mod poller;
+mod running;
 mod worker;
 
 use std::collections::BTreeMap;
