@@ -8,15 +8,18 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Sources};
-use crate::{device, import};
+use crate::{bench_command, config_command, demo, device, import, serve};
 
 /// Tachograph records what a fleet of devices reports and serves it while it is still warm.
 #[derive(Debug, Parser)]
-#[command(name = "tacho", version, after_help = EXAMPLES)]
+#[command(name = "tacho", version = VERSION, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The version, with the commit it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TACHO_COMMIT"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,10 +32,16 @@ Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong."
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
+    Serve(serve::ServeArgs),
     /// Adds and lists devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
     Import(import::ImportArgs),
+    /// Load tests, and the ledger that kills the server and counts what is missing
+    #[command(subcommand)]
+    Bench(bench_command::BenchCommand),
+    Config(config_command::ConfigArgs),
 }
 
 /// Where the data and the configuration are.
@@ -63,8 +72,12 @@ impl PlaceArgs {
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Device(command) => device::run(&command),
         Command::Import(args) => import::run(&args),
+        Command::Bench(command) => bench_command::run(&command),
+        Command::Config(args) => config_command::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -135,7 +135,7 @@ impl Default for RawHttp {
 impl Default for RawStore {
     fn default() -> Self {
         Self {
-            commit_interval_us: 0,
+            commit_interval_us: 1_000,
             memtable_bytes_max: limits::MEMTABLE_BYTES_MAX,
             memtable_flush_bytes: limits::MEMTABLE_FLUSH_BYTES,
             log_segment_bytes: limits::LOG_SEGMENT_BYTES,

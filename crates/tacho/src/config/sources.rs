@@ -170,7 +170,7 @@ fn check_keys(path: &Path, text: &str) -> Result<(), ConfigError> {
             DeValue::Table(keys) if known.iter().any(is_section) => {
                 let in_section =
                     || known.iter().filter(|setting| is_section(setting)).map(|it| it.key.as_str());
-                for key in keys.keys().filter(|key| !in_section().any(|known| known == key.get_ref())) {
+                if let Some(key) = keys.keys().find(|key| !in_section().any(|known| known == key.get_ref())) {
                     let hint = error::hint(key.get_ref(), in_section());
                     let full = format!("{}.{}", name.get_ref(), key.get_ref());
                     return Err(unknown_key(path, text, full, key.span().start, hint));

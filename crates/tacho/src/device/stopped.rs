@@ -1,13 +1,10 @@
 //! Devices in the directory of a server that does not run.
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
-
-use anyhow::Context;
 use hub::registry::{BulkDevices, PageRequest, Registry, RegistryError};
 
 use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
 use crate::config::Config;
+use crate::server::{REGISTRY_FILE, create_directory};
 
 /// The registry, opened for us alone: no server can start on the directory until we are done.
 #[derive(Debug)]
@@ -28,15 +25,6 @@ impl Stopped {
     pub(super) fn is_in_use(error: &anyhow::Error) -> bool {
         matches!(error.downcast_ref(), Some(RegistryError::InUse { .. }))
     }
-}
-
-/// The registry's file in a data directory.
-pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
-
-/// Creates a data directory that its owner alone may enter; one that is there stays as it is.
-pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
-    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
-    created.with_context(|| format!("cannot create the data directory {}", data.display()))
 }
 
 impl Registrar for Stopped {

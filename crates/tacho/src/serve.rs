@@ -1,0 +1,61 @@
+//! `tacho serve`: the platform.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use crate::cli::PlaceArgs;
+use crate::logging;
+use crate::server::Server;
+
+/// Runs the server
+///
+/// Devices write over MQTT 3.1.1 and 5 and over HTTP; what is acknowledged is on the disk. Readers use HTTP and
+/// WebSocket. One line per door is printed when it listens, then `ready`.
+///
+/// The first start creates the data directory and an administrator, prints the administrator's random password once and
+/// keeps it in the file admin-password there. SIGTERM (or Ctrl-C) ends the server cleanly: it sends the last
+/// acknowledgements and syncs. A second signal ends it at once; nothing acknowledged is lost then either.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho serve
+  tacho serve --data /var/lib/tacho --config /etc/tacho.toml
+  TACHO_MQTT_LISTEN=0.0.0.0:1883 tacho serve --data /var/lib/tacho
+  TACHO_LOG=debug tacho serve")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    doors: DoorArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Where the doors listen.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DoorArgs {
+    /// Address of the MQTT door; port 0 takes a free one [default: 127.0.0.1:1883]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    mqtt: Option<SocketAddr>,
+    /// Address of the HTTP door; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+}
+
+impl DoorArgs {
+    /// Flags win over all other sources.
+    pub(crate) fn apply(&self, config: &mut crate::config::Config) {
+        config.mqtt.listen = self.mqtt.unwrap_or(config.mqtt.listen);
+        config.http.listen = self.http.unwrap_or(config.http.listen);
+    }
+}
+
+/// Runs the command until a signal ends it.
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let mut config = args.place.load()?;
+    args.doors.apply(&mut config);
+    logging::start(&config)?;
+    let server = Server::start(&config)?;
+    server.announce()?;
+    server.wait_for_signal()?;
+    server.stop()
+}
