@@ -24,6 +24,9 @@ impl Connected {
                 return Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "receive_maximum", cause));
             }
         }
+        if publish.properties.get(PropertyId::SubscriptionIdentifier).is_some() {
+            return Err(protocol_error("a subscription identifier in a client's PUBLISH [MQTT-3.3.4-6]"));
+        }
         let aliased = self.resolve_alias(publish)?;
         let topic = aliased.as_deref().unwrap_or(publish.topic);
         match (publish.qos, publish.packet_id) {
