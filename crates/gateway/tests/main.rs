@@ -1,5 +1,5 @@
-//! The doors on real sockets.
+//! The doors over real sockets, with the in-memory reference store behind them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod mqtt;
+mod http;

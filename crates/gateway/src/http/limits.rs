@@ -49,6 +49,8 @@ pub(crate) const SOCKET_COMMANDS_MAX: usize = 10_000;
 pub(crate) const SOCKET_MESSAGES_WAITING_MAX: usize = 4;
 /// Subscriptions of one WebSocket session.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Bytes of live values after which the next ones go into a message of their own. Clients have bounds too.
+pub(crate) const UPDATE_BYTES_MAX: usize = 256 * 1024;
 /// A client that takes nothing for this long while we have something for it is closed.
 pub(crate) const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a WebSocket client is pinged and its session token looked at again.

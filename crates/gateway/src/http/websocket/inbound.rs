@@ -3,11 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, close_code};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+
+use super::Goodbye;
+use crate::http::limits::SOCKET_MESSAGE_BYTES_MAX;
 
 /// What the client sent.
 #[derive(Debug)]
@@ -16,8 +21,8 @@ pub(crate) enum Inbound {
     Text(Utf8Bytes),
     /// A message of the kind that this protocol does not use.
     Binary,
-    /// Nothing more will come: not a WebSocket frame, or a frame or message beyond its bounds.
-    Broken(String),
+    /// Something that breaks the rules, after which nothing more can be read.
+    Broken(Goodbye),
 }
 
 /// When something was heard of the client last.
@@ -61,11 +66,32 @@ pub(crate) async fn read(
             Ok(Message::Binary(_)) => Inbound::Binary,
             // The stream ends by itself once the closing handshake is done.
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_)) => continue,
-            Err(error) => Inbound::Broken(error.to_string()),
+            Err(error) => match goodbye(&error) {
+                Some(goodbye) => Inbound::Broken(goodbye),
+                None => return,
+            },
         };
         let broken = matches!(message, Inbound::Broken(_));
         if messages.send(message).await.is_err() || broken {
             return;
         }
+    }
+}
+
+/// What to tell a client whose frames cannot be read; nothing if it is gone.
+fn goodbye(error: &axum::Error) -> Option<Goodbye> {
+    let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>());
+    match cause {
+        Some(Error::Capacity(_)) => {
+            let reason = format!("a message has more than {SOCKET_MESSAGE_BYTES_MAX} bytes; send several");
+            Some(Goodbye::new(close_code::SIZE, "too_large", reason))
+        }
+        Some(Error::Utf8(_)) => Some(Goodbye::new(close_code::INVALID, "websocket", "a text is not UTF-8")),
+        Some(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => None,
+        Some(Error::Protocol(broken)) => {
+            Some(Goodbye::new(close_code::PROTOCOL, "websocket", broken.to_string()))
+        }
+        // The connection was closed or broke.
+        _ => None,
     }
 }

@@ -105,9 +105,7 @@ impl<'a> Session<'a> {
                 let error = ApiError::bad_request("this WebSocket takes text messages only");
                 out.send(error_message(NO_SUBSCRIPTION, &error)).await?;
             }
-            Event::Inbound(Some(Inbound::Broken(why))) => {
-                return Err(End::Close(Goodbye::new(close_code::PROTOCOL, "websocket", why)));
-            }
+            Event::Inbound(Some(Inbound::Broken(goodbye))) => return Err(End::Close(goodbye)),
             Event::Updates(updates) => {
                 for (id, data) in self.subscriptions.sort_out(updates) {
                     send(out, id, Ok(&data)).await?;

@@ -9,7 +9,7 @@ use model::{SeriesId, Timestamp, Value};
 
 use super::update::Data;
 use crate::http::error::ApiError;
-use crate::http::limits::SUBSCRIPTIONS_MAX;
+use crate::http::limits::{SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
 /// One subscription.
 #[derive(Debug)]
@@ -94,22 +94,27 @@ impl Subscriptions {
         self.subscriber.next().await
     }
 
-    /// What updates mean for each subscription: one list of values per subscription, oldest first per key.
+    /// What updates mean for each subscription: one list of values per subscription, oldest first per key; several
+    /// when they would make a message beyond its bound.
     pub(crate) fn sort_out(&mut self, updates: Vec<Update>) -> Vec<(i64, Data)> {
         let mut found: Vec<(i64, Data)> = Vec::new();
-        let mut places: HashMap<i64, usize> = HashMap::new();
+        let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
         for update in updates {
             for id in self.by_series.get(&update.series).into_iter().flatten() {
                 let Some(subscription) = self.by_id.get_mut(id) else { continue };
                 if !subscription.wants(&update) {
                     continue;
                 }
-                let place = *places.entry(*id).or_insert_with(|| {
+                let (place, bytes) = places.entry(*id).or_insert_with(|| {
                     found.push((*id, Data::new()));
-                    found.len() - 1
+                    (found.len() - 1, 0)
                 });
-                let samples = found[place].1.entry(update.key.clone()).or_default();
+                let samples = found[*place].1.entry(update.key.clone()).or_default();
                 samples.push((update.ts, update.value.clone()));
+                *bytes += weight(&update);
+                if *bytes >= UPDATE_BYTES_MAX {
+                    places.remove(id);
+                }
             }
         }
         for (_, data) in &mut found {
@@ -118,6 +123,16 @@ impl Subscriptions {
         }
         found
     }
+}
+
+/// About how long the update is as text.
+fn weight(update: &Update) -> usize {
+    const NUMBER_AND_BRACKETS: usize = 40;
+    let text = match &update.value {
+        Value::String(text) | Value::Json(text) => text.len(),
+        Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
+    };
+    update.key.len() + text + NUMBER_AND_BRACKETS
 }
 
 impl Subscription {
@@ -161,7 +176,9 @@ mod tests {
         Update { series, key: key.into(), ts, value: Value::I64(value) }
     }
 
-    fn flat(found: Vec<(i64, Data)>) -> Vec<(i64, String, Vec<(i64, Value)>)> {
+    type Flat = Vec<(i64, String, Vec<(i64, Value)>)>;
+
+    fn flat(found: Vec<(i64, Data)>) -> Flat {
         let one = |id: i64, (key, samples): (String, Vec<(Timestamp, Value)>)| {
             (id, key, samples.into_iter().map(|(ts, value)| (ts.micros(), value)).collect())
         };
@@ -185,6 +202,17 @@ mod tests {
                 (2, "b".to_owned(), vec![(20, value(3))]),
             ]
         );
+    }
+
+    #[test]
+    fn long_updates_are_several_messages_in_the_order_of_arrival() {
+        let mut all = subscriptions();
+        all.add(1, device(), SeriesId(1), None).unwrap();
+        let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
+        let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
+        let found = all.sort_out(updates);
+        let times = found.iter().map(|(_, data)| data["a"].iter().map(|(ts, _)| ts.micros()).collect());
+        assert_eq!(times.collect::<Vec<Vec<i64>>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+use model::{SeriesKey, Value};
+use store::Store;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Reply, Server, exchange};
+
+/// The fields of the newest dead letter of a device.
+fn dead_letter(server: &Server, device: &str) -> Vec<(String, Value)> {
+    let key = SeriesKey::device("dead_letter", device).unwrap();
+    let Some(series) = server.store.find_series(&key) else { return Vec::new() };
+    let latest = server.hub.latest(series, None).unwrap();
+    latest.into_iter().map(|value| (value.key, value.value)).collect()
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_acked_can_be_read_at_once_and_is_counted() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    let reply = server.report("d", r#"{"ts":1700000000123,"values":{"speed":12.5,"gear":3}}"#).await;
+    assert_eq!((reply.status, reply.body.len()), (200, 0));
+    let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?useStrictDataTypes=true");
+    let expected = r#"{"gear":[{"ts":1700000000123,"value":3}],"speed":[{"ts":1700000000123,"value":12.5}]}"#;
+    assert_eq!(server.get(&path).await.text(), expected);
+    let metrics = server.metrics();
+    for line in [
+        r#"tacho_messages_total{door="http"} 1"#,
+        r#"tacho_ingest_bytes_total{door="http"} 53"#,
+        r#"tacho_ack_latency_seconds_count{door="http"} 1"#,
+        "tacho_points_total 2",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
+    assert_eq!(server.report("d", "{}").await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_ack_waits_for_durability() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.hold();
+    let address = server.address;
+    let waiting = tokio::spawn(async move {
+        let request = "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-length: 7\r\n\r\n{\"a\":1}";
+        exchange(address, request.as_bytes()).await
+    });
+    let series = server.series("d");
+    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished(), "acked before the data was durable");
+    server.store.release();
+    assert_eq!(waiting.await.unwrap().status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_refused() {
+    let server = Server::start().await;
+    let refused = server.report("nobody", r#"{"a":1}"#).await;
+    assert!(refused.refusal(401, 10).contains("access token"));
+    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="token"} 1"#));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
+    let server = Server::start().await;
+    server.add_device("d");
+    for (payload, reason, label) in [
+        (r#"{"a":"#, "not valid JSON", "payload_format"),
+        ("42", "object or an array", "payload_format"),
+        (r#"{"":1}"#, "key is empty", "key"),
+        (r#"{"ts":1700000000,"values":{"a":1}}"#, "ts 1700000000", "timestamp"),
+    ] {
+        let message = server.report("d", payload).await.refusal(400, 30);
+        assert!(message.contains(reason) && message.contains("dead_letter"), "{message}");
+        let letter = dead_letter(&server, "d");
+        assert!(letter.contains(&("payload".into(), Value::String(payload.into()))), "{letter:?}");
+        assert!(letter.contains(&("door".into(), Value::String("http".into()))), "{letter:?}");
+        let topic = Value::String("/api/v1/{token}/telemetry".into());
+        assert!(letter.contains(&("topic".into(), topic)), "{letter:?}");
+        let kept_reason = letter.iter().find(|(key, _)| key == "reason").unwrap();
+        assert!(matches!(&kept_reason.1, Value::String(text) if text.contains(reason)), "{letter:?}");
+        let counted = format!(r#"tacho_refusals_total{{door="http",reason="{label}"}}"#);
+        assert!(server.metrics().contains(&counted), "{counted}");
+    }
+    assert!(server.hub.latest(server.series("d"), None).unwrap().is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_kept_as_they_are() {
+    let server = Server::start().await;
+    server.add_device("d");
+    let request = server.request("POST", "/api/v1/token-d/telemetry").body(vec![b'{', 0xff, 0x00]);
+    assert!(request.send().await.refusal(400, 30).contains("not UTF-8 at byte 1"));
+    let expected = ("payload_base64".to_owned(), Value::String("e/8A".into()));
+    assert!(dead_letter(&server, "d").contains(&expected));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_bound_is_refused_whether_announced_or_not() {
+    let server = Server::start_with(|options| options.body_bytes_max = 1_000).await;
+    server.add_device("d");
+    let payload = format!(r#"{{"a":"{}"}}"#, "x".repeat(1_000));
+    let message = server.report("d", &payload).await.refusal(413, 30);
+    assert!(message.contains("1000 bytes") && message.contains("body_bytes_max"), "{message}");
+    let chunked = format!(
+        "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n\
+         {:x}\r\n{payload}\r\n0\r\n\r\n",
+        payload.len()
+    );
+    exchange(server.address, chunked.as_bytes()).await.refusal(413, 30);
+    let fits = format!(r#"{{"a":"{}"}}"#, "x".repeat(992));
+    assert_eq!((fits.len(), server.report("d", &fits).await.status), (1_000, 200));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_chunked_body_is_put_together() {
+    let server = Server::start().await;
+    server.add_device("d");
+    let request = "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+                   transfer-encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n2\r\n:7\r\n1\r\n}\r\n0\r\n\r\n";
+    assert_eq!(exchange(server.address, request.as_bytes()).await.status, 200);
+    assert_eq!(server.hub.latest(server.series("d"), None).unwrap()[0].value, Value::I64(7));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_busy_store_is_waited_for() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.series("d");
+    server.store.set_busy(Some("memtable full"));
+    let waiting = tokio::spawn({
+        let request = server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#);
+        request.send()
+    });
+    until(|| server.metrics().contains(r#"tacho_messages_total{door="http"} 1"#)).await;
+    assert!(!waiting.is_finished());
+    server.store.set_busy(None);
+    assert_eq!(waiting.await.unwrap().status, 200);
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stays_busy_is_told_with_429() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.set_busy(Some("memtable full"));
+    let refused = server.report("d", r#"{"a":1}"#).await;
+    assert!(refused.refusal(429, 33).contains("memtable full"));
+    assert_eq!(refused.headers["retry-after"], "1");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_sealed_store_is_told_with_503_and_goes_on_reading() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    server.report("d", r#"{"ts":1700000000000,"values":{"a":1}}"#).await;
+    server.store.seal("cannot sync the log: input/output error");
+    for payload in [r#"{"a":2}"#, "not even JSON"] {
+        let refused = server.report("d", payload).await;
+        assert!(refused.refusal(503, 2).contains("cannot sync the log"), "{payload}");
+        assert_eq!(refused.headers["retry-after"], "30");
+    }
+    let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?keys=a");
+    assert_eq!(server.get(&path).await.text(), r#"{"a":[{"ts":1700000000000,"value":"1"}]}"#);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_sealed_before_the_sync_is_no_ack() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.hold();
+    let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
+    let series = server.series("d");
+    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    server.store.seal("disk gone");
+    assert!(waiting.await.unwrap().refusal(503, 2).contains("disk gone"));
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_not_waited_for_for_ever() {
+    let server = Server::start().await;
+    server.add_device("d");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let begin = "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-length: 7\r\n\r\n{";
+    stream.write_all(begin.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(Reply::parse(&answer).refusal(408, 31).contains("send it faster"));
+    server.stop().await;
+}

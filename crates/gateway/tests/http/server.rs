@@ -1,0 +1,144 @@
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Reply, Server};
+
+#[tokio::test]
+async fn the_server_tells_how_it_is() {
+    let server = Server::start().await;
+    assert_eq!(server.request("GET", "/healthz").send().await.ok()["status"], "ok");
+    assert_eq!(server.request("GET", "/readyz").send().await.ok()["status"], "ready");
+    let status = server.request("GET", "/api/status").send().await.ok();
+    assert_eq!((&status["version"], &status["durability"]), (&"9.8.7".into(), &"fsync".into()));
+    assert!(status["uptime_s"].is_u64() && status["store"]["sealed"].is_null(), "{status}");
+
+    server.store.set_busy(Some("the disk is full"));
+    server.store.seal("cannot write the log");
+    let message = server.request("GET", "/readyz").send().await.refusal(503, 2);
+    assert!(message.contains("the disk is full") && message.contains("cannot write the log"), "{message}");
+    assert_eq!(
+        server.request("GET", "/api/status").send().await.ok()["store"]["sealed"],
+        "cannot write the log"
+    );
+    server.request("GET", "/healthz").send().await.ok();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_are_for_prometheus() {
+    let server = Server::start().await;
+    let reply = server.request("GET", "/metrics").send().await;
+    assert_eq!(reply.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert!(reply.text().ends_with("# EOF\n"));
+    assert!(reply.text().contains("tacho_connections{door=\"http\"} 1\n"), "this connection is open");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn answers_carry_protective_headers() {
+    let server = Server::start().await;
+    let page = server.request("GET", "/").send().await;
+    assert_eq!((page.status, page.headers["cache-control"].as_str()), (200, "no-cache"));
+    assert!(page.headers["content-security-policy"].contains("frame-ancestors 'none'"));
+    for reply in
+        [page, server.request("GET", "/api/status").send().await, server.request("GET", "/x").send().await]
+    {
+        assert_eq!(reply.headers["x-content-type-options"], "nosniff");
+    }
+    assert_eq!(server.request("GET", "/api/status").send().await.headers["cache-control"], "no-store");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_requests() {
+    let server = Server::start().await;
+    server.add_device("d");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for n in 0..3 {
+        let body = format!(r#"{{"a":{n}}}"#);
+        let request = format!(
+            "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(stream.read_u8().await.unwrap());
+        }
+        assert_eq!(Reply::parse(&answer).status, 200);
+    }
+    assert!(server.metrics().contains(r#"tacho_connections_opened_total{door="http"} 1"#));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_and_the_others_go_on() {
+    let server = Server::start_with(|options| options.connections_max = 2).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: t\r\n\r\n").await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'H');
+        held.push(stream);
+    }
+    let refused = server.request("GET", "/healthz").send().await;
+    assert!(refused.refusal(503, 33).contains("all 2 connections"));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections"} 1"#));
+    held.clear();
+    while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    server.request("GET", "/healthz").send().await.ok();
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_head_and_silence_closes_the_connection() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: ").await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_lets_requests_in_flight_finish() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.hold();
+    let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    let series = server.series("d");
+    while server.hub.latest(series, None).unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (store, address) = (server.store.clone(), server.address);
+    let stopping = tokio::spawn(server.stop());
+    // The idle connection ends, new ones are not taken, and the request in flight still waits.
+    let mut nothing = Vec::new();
+    let _ = idle.read_to_end(&mut nothing).await;
+    assert!(nothing.is_empty() && !stopping.is_finished());
+    assert!(TcpStream::connect(address).await.is_err());
+    store.release();
+    assert_eq!(waiting.await.unwrap().status, 200);
+    stopping.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_does_not_wait_for_ever() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.hold();
+    let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
+    let series = server.series("d");
+    while server.hub.latest(series, None).unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    server.stop().await;
+    assert!(waiting.await.is_err(), "cut off without an answer, and so without an ack");
+}
