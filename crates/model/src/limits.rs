@@ -32,6 +32,16 @@ pub const MEMTABLE_FLUSH_BYTES: usize = 96 * 1024 * 1024;
 pub const CHUNK_ROWS: usize = 64 * 1024;
 /// Series whose latest values are kept in memory.
 pub const LATEST_SERIES_MAX: usize = 1_000_000;
+/// Bytes that the latest values of all active series may take in memory; beyond it the longest unused are dropped.
+pub const LATEST_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of log at which a flush begins, however few rows it holds; bounds the time a recovery takes.
+pub const LOG_FLUSH_BYTES: u64 = 512 * 1024 * 1024;
+/// Most parts that one flush makes of one table. A device that spreads a batch over ten thousand days meets this.
+pub const FLUSH_PARTS_PER_TABLE_MAX: usize = 256;
+/// Part files whose footers are kept open between reads.
+pub const PART_READERS_MAX: usize = 128;
+/// Most series of one store; the memtable numbers them with 32 bits.
+pub const SERIES_MAX: usize = u32::MAX as usize - 1;
 /// Rows one read request may return when it names no limit.
 pub const READ_ROWS_DEFAULT: usize = 100;
 /// Rows one read request may return at most.

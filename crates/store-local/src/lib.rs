@@ -1,1 +1,29 @@
 //! The embedded store: log, memtable, parts, manifest, recovery.
+//!
+//! Synchronous code over a [`Disk`] and a [`Clock`], so that the tests of power cuts run what is shipped. It knows
+//! series and rows; it knows no SQL, no protocol and no network. The way of a batch is append.rs, committer.rs; of a
+//! read, read.rs. File formats are described in docs/format.
+
+mod append;
+mod catalog;
+mod chunk;
+mod codec;
+mod committer;
+mod core;
+pub mod disk;
+mod entry;
+mod latest;
+mod log;
+mod open;
+mod options;
+mod read;
+mod report;
+mod row;
+mod store;
+mod version;
+
+pub use crate::store::LocalStore;
+pub use disk::real::RealDisk;
+pub use disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+pub use options::{Clock, MonotonicClock, Observer, Options};
+pub use report::{RecoveryReport, TornTail};

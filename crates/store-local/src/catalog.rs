@@ -1,0 +1,327 @@
+//! What tables, columns, tags and series there are, and by which numbers the files know them.
+//!
+//! Numbers are dense and never reused. A key of a table has one number; a column is (key, type), and each has the
+//! physical name under which it stands in parts: the key itself for the first type seen, `key:type` otherwise or if
+//! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
+
+mod series;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use model::{FieldType, SeriesKey};
+use store::StoreError;
+
+pub(crate) use series::SeriesIndex;
+
+use crate::codec::Malformed;
+use crate::entry::Entry;
+use crate::row::KeyId;
+
+/// Column of the series number in parts.
+pub(crate) const SERIES_COLUMN: &str = "__series";
+/// Column of the row's sequence in parts.
+pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
+/// Column of the row's time in parts.
+pub(crate) const TS_COLUMN: &str = "ts";
+
+/// All definitions, and those of them that no manifest or series file holds yet.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) series: SeriesIndex,
+    table_numbers: HashMap<Arc<str>, u32, RandomState>,
+    /// Encoded table, column and tag entries to go into the next manifest edit.
+    unsaved: Vec<u8>,
+}
+
+/// One table's keys, columns and tags.
+pub(crate) struct Table {
+    pub(crate) name: Arc<str>,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) tags: Vec<Tag>,
+    /// Key numbers, each with the types that have columns as bits.
+    key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
+    /// Physical names in use.
+    taken: HashSet<Arc<str>, RandomState>,
+}
+
+/// A key and its columns by type.
+pub(crate) struct Key {
+    pub(crate) name: Arc<str>,
+    columns: [Option<Arc<str>>; FieldType::ALL.len()],
+}
+
+/// A tag and the column that shows it in parts.
+pub(crate) struct Tag {
+    pub(crate) name: Arc<str>,
+    pub(crate) physical: Arc<str>,
+}
+
+fn type_bit(field_type: FieldType) -> u8 {
+    1 << field_type.code()
+}
+
+impl Key {
+    /// The physical name of the key's column of one type.
+    #[inline]
+    pub(crate) fn column(&self, field_type: FieldType) -> Option<&Arc<str>> {
+        self.columns[field_type.code() as usize - 1].as_ref()
+    }
+}
+
+impl Table {
+    fn new(name: &str) -> Self {
+        let internal = [SERIES_COLUMN, SEQUENCE_COLUMN, TS_COLUMN];
+        Self {
+            name: name.into(),
+            keys: Vec::new(),
+            tags: Vec::new(),
+            key_numbers: HashMap::default(),
+            taken: internal.into_iter().map(Arc::from).collect(),
+        }
+    }
+
+    /// The number of a key.
+    #[inline]
+    pub(crate) fn key(&self, name: &str) -> Option<KeyId> {
+        self.key_numbers.get(name).map(|(key, _)| *key)
+    }
+
+    /// The number of a key that has a column of this type.
+    #[inline]
+    pub(crate) fn column_key(&self, name: &str, field_type: FieldType) -> Option<KeyId> {
+        let (key, types) = self.key_numbers.get(name)?;
+        (types & type_bit(field_type) != 0).then_some(*key)
+    }
+
+    /// Columns that the table's parts may have, the internal ones not counted.
+    pub(crate) fn columns(&self) -> usize {
+        self.taken.len() - 3
+    }
+
+    /// A free physical name for `name`, by preference the plain one.
+    fn free_name(&self, name: &str, suffix: &str) -> Arc<str> {
+        let mut candidate = name.to_owned();
+        while self.taken.contains(candidate.as_str()) {
+            candidate = format!("{candidate}:{suffix}");
+        }
+        candidate.into()
+    }
+}
+
+impl Catalog {
+    /// Finds a series by its key.
+    pub(crate) fn find_series(&self, key: &SeriesKey) -> Option<u32> {
+        let table = *self.table_numbers.get(key.table())?;
+        let mut encoded = Vec::new();
+        for (name, value) in key.tags() {
+            let tag = self.tables[table as usize].tags.iter().position(|tag| *tag.name == **name)?;
+            series::put_tag(&mut encoded, tag as u32, value);
+        }
+        self.series.find(table, &encoded)
+    }
+
+    /// Defines the series of a key that [`find_series`](Self::find_series) did not find, with whatever it needs;
+    /// calls `log` with each new definition.
+    pub(crate) fn create_series(
+        &mut self,
+        key: &SeriesKey,
+        tables_max: usize,
+        columns_max: usize,
+        log: &mut dyn FnMut(Entry<'_>),
+    ) -> Result<u32, StoreError> {
+        check("series", self.series.len(), model::limits::SERIES_MAX)?;
+        let known = self.table_numbers.get(key.table()).copied();
+        let new_tags = key.tags().iter().filter(|(name, _)| {
+            known.is_none_or(|table| !self.tables[table as usize].tags.iter().any(|tag| *tag.name == **name))
+        });
+        let columns = known.map_or(0, |table| self.tables[table as usize].columns()) + new_tags.count();
+        check("columns of a table", columns.saturating_sub(1), columns_max)?;
+        let table = match known {
+            Some(table) => table,
+            None => {
+                check("tables", self.tables.len(), tables_max)?;
+                let id = self.tables.len() as u32;
+                self.define(Entry::Table { id, name: key.table() }, log)
+                    .expect("BUG: the next table number is free");
+                id
+            }
+        };
+        let mut encoded = Vec::new();
+        for (name, value) in key.tags() {
+            let tag = self.tag(table, name, log);
+            series::put_tag(&mut encoded, tag, value);
+        }
+        let id = self.series.len() as u32;
+        self.define(Entry::Series { id, table, tags: &encoded }, log)
+            .expect("BUG: the next series number is free");
+        Ok(id)
+    }
+
+    fn tag(&mut self, table: u32, name: &str, log: &mut dyn FnMut(Entry<'_>)) -> u32 {
+        let tags = &self.tables[table as usize].tags;
+        if let Some(tag) = tags.iter().position(|tag| *tag.name == *name) {
+            return tag as u32;
+        }
+        let tag = tags.len() as u32;
+        let physical = self.tables[table as usize].free_name(name, "tag");
+        self.define(Entry::Tag { table, tag, name, physical: &physical }, log)
+            .expect("BUG: the next tag number is free");
+        tag
+    }
+
+    /// The key number under which a value of `field_type` is kept, its column defined if it is new.
+    pub(crate) fn column(
+        &mut self,
+        table: u32,
+        name: &str,
+        field_type: FieldType,
+        log: &mut dyn FnMut(Entry<'_>),
+    ) -> KeyId {
+        let definitions = &self.tables[table as usize];
+        let key = definitions.key(name).unwrap_or(definitions.keys.len() as u32);
+        let known = definitions.keys.get(key as usize);
+        if known.is_none_or(|key| key.column(field_type).is_none()) {
+            let physical = match known {
+                None => definitions.free_name(name, field_type.name()),
+                Some(_) => definitions.free_name(&format!("{name}:{field_type}"), field_type.name()),
+            };
+            self.define(Entry::Column { table, key, field_type, name, physical: &physical }, log)
+                .expect("BUG: the next key number is free");
+        }
+        key
+    }
+
+    /// Applies a definition from a file, or one that was just made. Repeating a known one changes nothing.
+    pub(crate) fn apply(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
+        match entry {
+            Entry::Table { id, name } => self.apply_table(id, name),
+            Entry::Column { table, key, field_type, name, physical } => {
+                let table =
+                    self.tables.get_mut(table as usize).ok_or(Malformed("column of an unknown table"))?;
+                table.apply_column(key, field_type, name, physical)
+            }
+            Entry::Tag { table, tag, name, physical } => {
+                let table =
+                    self.tables.get_mut(table as usize).ok_or(Malformed("tag of an unknown table"))?;
+                table.apply_tag(tag, name, physical)
+            }
+            Entry::Series { id, table, tags } => self.apply_series(id, table, tags),
+            Entry::Row { .. } => Err(Malformed("row among definitions")),
+        }
+    }
+
+    /// As [`apply`](Self::apply), and marks a new definition to be saved with the next flush.
+    pub(crate) fn apply_unsaved(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
+        let new = self.apply(entry)?;
+        if new && !matches!(entry, Entry::Series { .. }) {
+            entry.put(&mut self.unsaved);
+        }
+        Ok(new)
+    }
+
+    fn define(&mut self, entry: Entry<'_>, log: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
+        self.apply_unsaved(entry)?;
+        log(entry);
+        Ok(())
+    }
+
+    /// Definitions that the manifest does not hold yet.
+    pub(crate) fn unsaved(&self) -> &[u8] {
+        &self.unsaved
+    }
+
+    /// Says that the manifest holds the first `bytes` of [`unsaved`](Self::unsaved).
+    pub(crate) fn saved(&mut self, bytes: usize) {
+        self.unsaved.drain(..bytes);
+    }
+
+    fn apply_table(&mut self, id: u32, name: &str) -> Result<bool, Malformed> {
+        match self.tables.get(id as usize) {
+            Some(known) if *known.name == *name => return Ok(false),
+            Some(_) => return Err(Malformed("table number defined twice")),
+            None if id as usize != self.tables.len() => return Err(Malformed("table number out of order")),
+            None => {}
+        }
+        let table = Table::new(name);
+        if self.table_numbers.insert(table.name.clone(), id).is_some() {
+            return Err(Malformed("table name defined twice"));
+        }
+        self.tables.push(table);
+        Ok(true)
+    }
+
+    fn apply_series(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
+        let definitions = self.tables.get(table as usize).ok_or(Malformed("series of an unknown table"))?;
+        for tag in series::tags(tags) {
+            if tag?.0 as usize >= definitions.tags.len() {
+                return Err(Malformed("series with an unknown tag"));
+            }
+        }
+        self.series.insert(id, table, tags)
+    }
+}
+
+impl Table {
+    fn apply_column(
+        &mut self,
+        key: KeyId,
+        field_type: FieldType,
+        name: &str,
+        physical: &str,
+    ) -> Result<bool, Malformed> {
+        let index = field_type.code() as usize - 1;
+        if let Some(known) = self.keys.get(key as usize) {
+            match &known.columns[index] {
+                Some(column) if **column == *physical && *known.name == *name => return Ok(false),
+                Some(_) => return Err(Malformed("column defined twice")),
+                None if *known.name != *name => return Err(Malformed("key number with two names")),
+                None => {}
+            }
+        } else if key as usize != self.keys.len() || self.key_numbers.contains_key(name) {
+            return Err(Malformed("key number out of order"));
+        }
+        let physical: Arc<str> = physical.into();
+        if !self.taken.insert(physical.clone()) {
+            return Err(Malformed("column name defined twice"));
+        }
+        if key as usize == self.keys.len() {
+            let name: Arc<str> = name.into();
+            self.key_numbers.insert(name.clone(), (key, 0));
+            self.keys.push(Key { name, columns: Default::default() });
+        }
+        if let Some((_, types)) = self.key_numbers.get_mut(name) {
+            *types |= type_bit(field_type);
+        }
+        self.keys[key as usize].columns[index] = Some(physical);
+        Ok(true)
+    }
+
+    fn apply_tag(&mut self, tag: u32, name: &str, physical: &str) -> Result<bool, Malformed> {
+        match self.tags.get(tag as usize) {
+            Some(known) if *known.name == *name && *known.physical == *physical => return Ok(false),
+            Some(_) => return Err(Malformed("tag number defined twice")),
+            None if tag as usize != self.tags.len() => return Err(Malformed("tag number out of order")),
+            None => {}
+        }
+        let physical: Arc<str> = physical.into();
+        if !self.taken.insert(physical.clone()) {
+            return Err(Malformed("column name defined twice"));
+        }
+        self.tags.push(Tag { name: name.into(), physical });
+        Ok(true)
+    }
+}
+
+/// Refuses what would be one more than `limit`.
+pub(crate) fn check(what: &'static str, present: usize, limit: usize) -> Result<(), StoreError> {
+    match present < limit {
+        true => Ok(()),
+        false => Err(StoreError::OverLimit { what, actual: present as u64 + 1, limit: limit as u64 }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use super::*;
+
+fn series(catalog: &mut Catalog, table: &str, tags: &[(&str, &str)]) -> u32 {
+    let key = SeriesKey::new(table, tags).unwrap();
+    match catalog.find_series(&key) {
+        Some(id) => id,
+        None => catalog.create_series(&key, 10, 10, &mut |_| {}).unwrap(),
+    }
+}
+
+#[test]
+fn physical_names_never_clash() {
+    let mut catalog = Catalog::default();
+    series(&mut catalog, "t", &[("device", "d")]);
+    let mut column = |name: &str, field_type| {
+        let key = catalog.column(0, name, field_type, &mut |_| {});
+        catalog.tables[0].keys[key as usize].column(field_type).unwrap().to_string()
+    };
+    assert_eq!(column("speed", FieldType::F64), "speed");
+    assert_eq!(column("speed", FieldType::String), "speed:string");
+    assert_eq!(column("speed:i64", FieldType::Bool), "speed:i64");
+    assert_eq!(column("speed", FieldType::I64), "speed:i64:i64");
+    assert_eq!(column("device", FieldType::I64), "device:i64");
+    assert_eq!(column("ts", FieldType::I64), "ts:i64");
+    assert_eq!(column("__series", FieldType::I64), "__series:i64");
+    assert_eq!(column("speed", FieldType::F64), "speed");
+    series(&mut catalog, "t", &[("speed", "x")]);
+    assert_eq!(&*catalog.tables[0].tags[1].physical, "speed:tag");
+}
+
+#[test]
+fn definitions_rebuild_the_catalog_and_may_repeat() {
+    let mut bytes = Vec::new();
+    let mut catalog = Catalog::default();
+    for name in ["a", "b", "a"] {
+        let key = SeriesKey::new("t", &[("device", name), ("site", "x")]).unwrap();
+        if catalog.find_series(&key).is_none() {
+            catalog.create_series(&key, 10, 10, &mut |entry| entry.put(&mut bytes)).unwrap();
+        }
+    }
+    catalog.column(0, "v", FieldType::Json, &mut |entry| entry.put(&mut bytes));
+
+    let mut copy = Catalog::default();
+    for round in 0..2 {
+        let mut reader = crate::codec::Reader::new(&bytes);
+        while !reader.is_empty() {
+            let new = copy.apply(Entry::read(&mut reader).unwrap()).unwrap();
+            assert_eq!(new, round == 0);
+        }
+    }
+    assert_eq!(copy.series.len(), 2);
+    assert_eq!(copy.tables[0].key("v"), Some(0));
+    let b = SeriesKey::new("t", &[("site", "x"), ("device", "b")]).unwrap();
+    assert_eq!(copy.find_series(&b), Some(1));
+    assert_eq!(
+        copy.apply(Entry::Series { id: 1, table: 0, tags: &[] }),
+        Err(Malformed("series number defined twice"))
+    );
+}
+
+#[test]
+fn limits_are_named() {
+    let mut catalog = Catalog::default();
+    let mut refused = None;
+    for number in 0..11 {
+        let key = SeriesKey::new("t", &[(format!("tag{number}").as_str(), "x")]).unwrap();
+        refused = catalog.create_series(&key, 10, 10, &mut |_| {}).err();
+    }
+    assert_eq!(refused.unwrap().to_string(), "columns of a table is 11, the limit is 10");
+}

@@ -1,0 +1,245 @@
+//! The committer: the one thread that writes the log, and so decides when a batch is kept.
+//!
+//! It takes all entries that gathered while the last sync ran, writes them as one frame, syncs if anybody wants that,
+//! and publishes how far the store has come. Invariants: log.rs.
+
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
+use store::{Durability, StoreError};
+
+use crate::core::{Core, Doing, FULL_LOG, State, Stop, is_full};
+use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, seal_frame};
+use crate::log::writer::LogWriter;
+
+/// A frame taken from the pending buffer.
+struct Commit {
+    header: FrameHeader,
+    /// Sequence of the last row in or before the frame.
+    last_sequence: u64,
+    sync: bool,
+    /// Whether somebody waits for the write alone.
+    tell_written: bool,
+    entries: bool,
+}
+
+/// Runs until the store is closed, sealed or dropped.
+pub(crate) fn run(core: &Core, next_segment: u64) {
+    let mut writer = LogWriter::new(
+        core.disk.as_ref(),
+        &core.layout,
+        &core.segments,
+        core.options.segment_bytes,
+        core.options.preallocate,
+        next_segment,
+    );
+    if let Err(error) = commit_all(core, &mut writer) {
+        core.seal(error);
+    }
+    let mut state = core.state.lock();
+    state.committer.ended = true;
+    core.flush_work.notify_all();
+}
+
+fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError> {
+    let mut buffer = vec![0; FRAME_HEADER_BYTES];
+    let mut last_start_us = None;
+    while let Some(commit) = next_commit(core, &mut buffer, last_start_us) {
+        let start_us = core.options.clock.now_us();
+        last_start_us = Some(start_us);
+        if commit.entries {
+            if !write(core, writer, &mut buffer, &commit.header)? {
+                return Ok(());
+            }
+            core.set_written(commit.last_sequence);
+        }
+        if commit.sync {
+            if commit.tell_written {
+                core.tell_watchers();
+            }
+            writer.sync()?; // invariant 6: an error seals
+            core.set_durable(commit.last_sequence);
+            if let Some(observer) = &core.options.observer {
+                let spent = core.options.clock.now_us().saturating_sub(start_us);
+                let rows = u64::from(commit.header.rows);
+                observer.synced(Duration::from_micros(spent), buffer.len() as u64, rows);
+            }
+        }
+        finish(core, &mut buffer);
+    }
+    if core.state.lock().stop == Stop::Closing && writer.is_used() {
+        write_close_mark(core, writer, &mut buffer)?;
+    }
+    Ok(())
+}
+
+/// Waits for something to commit and takes it; `None` when the store ends.
+fn next_commit(core: &Core, buffer: &mut Vec<u8>, last_start_us: Option<u64>) -> Option<Commit> {
+    let mut state = core.state.lock();
+    loop {
+        if state.stop == Stop::Now || state.sealed.is_some() {
+            return None;
+        }
+        let now_us = core.options.clock.now_us();
+        let pause = match plan(core, &state, now_us, last_start_us) {
+            Plan::Commit => return Some(take(core, &mut state, buffer)),
+            Plan::End => return None,
+            Plan::Sleep(doing, pause) => {
+                state.committer.doing = doing;
+                pause
+            }
+        };
+        sleep(core, &mut state, pause);
+        state.committer.doing = Doing::Working;
+    }
+}
+
+enum Plan {
+    Commit,
+    Sleep(Doing, Option<Duration>),
+    End,
+}
+
+fn plan(core: &Core, state: &State, now_us: u64, last_start_us: Option<u64>) -> Plan {
+    let options = &core.options;
+    let closing = state.stop == Stop::Closing;
+    let progress = core.progress();
+    if state.pending.is_empty() {
+        let unsynced = progress.durable < progress.appended;
+        return match (state.committer.sync_wanted || closing) && unsynced {
+            true => Plan::Commit,
+            false if closing => Plan::End,
+            false => Plan::Sleep(Doing::Idle, None),
+        };
+    }
+    if closing || state.committer.sync_wanted || state.pending.bytes() >= options.commit_eager_bytes {
+        return Plan::Commit;
+    }
+    let (doing, begun_us, pause_us) = match state.pending.wanted {
+        Some(Durability::Os | Durability::Fsync) => (Doing::Paced, last_start_us, options.commit_interval_us),
+        Some(Durability::Memory) | None => (Doing::Lazy, Some(state.pending.since_us), options.lazy_write_us),
+    };
+    // A clock that went back makes this at most one pause too long.
+    let passed_us = begun_us.map_or(u64::MAX, |begun_us| now_us.saturating_sub(begun_us));
+    match pause_us.checked_sub(passed_us) {
+        None | Some(0) => Plan::Commit,
+        Some(rest_us) => Plan::Sleep(doing, Some(Duration::from_micros(rest_us))),
+    }
+}
+
+fn sleep(core: &Core, state: &mut MutexGuard<'_, State>, pause: Option<Duration>) {
+    match pause {
+        Some(pause) => {
+            core.commit_work.wait_for(state, pause);
+        }
+        None => core.commit_work.wait(state),
+    }
+}
+
+/// Swaps the pending buffer for an empty one.
+fn take(core: &Core, state: &mut State, buffer: &mut Vec<u8>) -> Commit {
+    let progress = core.progress();
+    let sync_wanted = std::mem::take(&mut state.committer.sync_wanted) || state.stop == Stop::Closing;
+    let pending = &mut state.pending;
+    let entries = !pending.is_empty();
+    let header = FrameHeader {
+        kind: FrameKind::Commit,
+        number: pending.frame,
+        rows: pending.rows,
+        first_sequence: pending.first_sequence,
+        durable_before: progress.durable,
+    };
+    let commit = Commit {
+        header,
+        last_sequence: pending.first_sequence + u64::from(pending.rows) - 1,
+        sync: sync_wanted || pending.wanted == Some(Durability::Fsync),
+        tell_written: pending.wants_os,
+        entries,
+    };
+    if entries {
+        std::mem::swap(&mut pending.buffer, buffer);
+        pending.in_flight = buffer.len() - FRAME_HEADER_BYTES;
+        pending.frame += 1;
+        pending.first_sequence += u64::from(pending.rows);
+        pending.rows = 0;
+        pending.wanted = None;
+        pending.wants_os = false;
+    }
+    commit
+}
+
+/// Writes the frame, waiting for disk space as long as it takes. `false` if the store ended meanwhile.
+fn write(
+    core: &Core,
+    writer: &mut LogWriter<'_>,
+    buffer: &mut Vec<u8>,
+    header: &FrameHeader,
+) -> Result<bool, StoreError> {
+    let payload_end = buffer.len();
+    loop {
+        buffer.truncate(payload_end);
+        let frame_bytes = payload_end.next_multiple_of(crate::log::frame::FRAME_ALIGN);
+        let written = writer.prepare(frame_bytes).and_then(|segment| {
+            seal_frame(buffer, segment, header);
+            writer.write(buffer, header.number)
+        });
+        match written {
+            Ok(()) => {
+                core.set_full(FULL_LOG, None);
+                return Ok(true);
+            }
+            Err(error) if is_full(&error) && !is_sync(&error) => {
+                core.set_full(FULL_LOG, Some(&error));
+                let mut state = core.state.lock();
+                if state.stop != Stop::Running {
+                    // Nobody waits for space any more: what was acknowledged is durable, the rest is refused by this.
+                    state.sealed.get_or_insert(error);
+                    return Ok(false);
+                }
+                core.commit_work.wait_for(&mut state, Duration::from_micros(core.options.full_retry_us));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_sync(error: &StoreError) -> bool {
+    matches!(error, StoreError::Io { verb: "sync", .. })
+}
+
+fn finish(core: &Core, buffer: &mut Vec<u8>) {
+    buffer.truncate(FRAME_HEADER_BYTES);
+    // One huge batch must not keep its memory for good.
+    buffer.shrink_to(4 * core.options.commit_eager_bytes);
+    let mut state = core.state.lock();
+    state.pending.in_flight = 0;
+    if state.flusher.waiting {
+        core.flush_work.notify_all();
+    }
+    drop(state);
+    core.tell_watchers();
+}
+
+/// Says in the log that all before it was durable, so that damage to the last frame is told from a torn write.
+fn write_close_mark(core: &Core, writer: &mut LogWriter<'_>, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
+    let header = {
+        let pending = &core.state.lock().pending;
+        FrameHeader {
+            kind: FrameKind::Close,
+            number: pending.frame,
+            rows: 0,
+            first_sequence: pending.first_sequence,
+            durable_before: pending.first_sequence - 1,
+        }
+    };
+    buffer.truncate(FRAME_HEADER_BYTES);
+    let marked = writer.prepare(FRAME_HEADER_BYTES).and_then(|segment| {
+        seal_frame(buffer, segment, &header);
+        writer.write(buffer, header.number)?;
+        writer.sync()
+    });
+    match marked {
+        Err(error) if is_full(&error) => Ok(()), // the mark is a courtesy
+        marked => marked,
+    }
+}

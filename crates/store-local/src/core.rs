@@ -1,0 +1,350 @@
+//! What the callers and the store's threads share: one lock over the write side, atomics for progress.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use store::{Durability, Progress, ProgressWatcher, StoreError};
+
+use crate::catalog::Catalog;
+use crate::chunk::{Chunk, NO_ROW};
+use crate::disk::{Disk, Layout};
+use crate::latest::Latest;
+use crate::log::frame::FRAME_HEADER_BYTES;
+use crate::log::writer::Segments;
+use crate::options::Options;
+use crate::version::Version;
+
+/// Everything of an open store but its threads.
+pub(crate) struct Core {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) layout: Layout,
+    pub(crate) options: Options,
+    pub(crate) state: Mutex<State>,
+    /// The committer sleeps here.
+    pub(crate) commit_work: Condvar,
+    /// The flusher sleeps here, and whoever waits for it.
+    pub(crate) flush_work: Condvar,
+    pub(crate) segments: Segments,
+    marks: Marks,
+    watchers: RwLock<Vec<Arc<dyn ProgressWatcher>>>,
+}
+
+#[derive(Default)]
+struct Marks {
+    appended: AtomicU64,
+    written: AtomicU64,
+    durable: AtomicU64,
+    sealed: AtomicBool,
+}
+
+/// The write side, under one lock that is held for microseconds.
+pub(crate) struct State {
+    pub(crate) catalog: Catalog,
+    pub(crate) series: Vec<SeriesState>,
+    pub(crate) tables: Vec<TableMemory>,
+    pub(crate) pending: Pending,
+    pub(crate) latest: LatestUse,
+    pub(crate) version: Arc<Version>,
+    pub(crate) memory: MemoryUse,
+    pub(crate) committer: Committer,
+    pub(crate) flusher: Flusher,
+    /// Key numbers of the batch being appended; kept for its memory.
+    pub(crate) scratch: Vec<u32>,
+    pub(crate) next_chunk: u64,
+    pub(crate) rows_appended: u64,
+    pub(crate) stop: Stop,
+    /// The failure after which nothing more is written.
+    pub(crate) sealed: Option<StoreError>,
+    /// Why a write has to wait for disk space, by who met it: the log, the flush.
+    pub(crate) full: [Option<String>; 2],
+}
+
+/// Index into [`State::full`].
+pub(crate) const FULL_LOG: usize = 0;
+/// Index into [`State::full`].
+pub(crate) const FULL_FLUSH: usize = 1;
+
+/// How far the end of a store has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    /// Open.
+    Running,
+    /// Appends are refused; what was taken is being made durable.
+    Closing,
+    /// Threads end at once, as in a crash.
+    Now,
+}
+
+/// What the append path needs of a series.
+pub(crate) struct SeriesState {
+    pub(crate) table: u32,
+    /// The series' last row in the open chunk with the number `head_chunk`.
+    pub(crate) head_row: u32,
+    pub(crate) head_chunk: u64,
+    pub(crate) latest: Option<Box<Latest>>,
+}
+
+impl SeriesState {
+    pub(crate) fn new(table: u32, latest: Option<Box<Latest>>) -> Self {
+        Self { table, head_row: NO_ROW, head_chunk: 0, latest }
+    }
+}
+
+/// One table's rows in memory, in the order of arrival: flushing, then frozen, then open.
+pub(crate) struct TableMemory {
+    pub(crate) flushing: Vec<Arc<Chunk>>,
+    pub(crate) frozen: Vec<Arc<Chunk>>,
+    pub(crate) open: Chunk,
+}
+
+/// Log entries on their way to the committer.
+pub(crate) struct Pending {
+    /// A frame in the making: room for its header, then entries.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) rows: u32,
+    pub(crate) first_sequence: u64,
+    /// Number of the frame that `buffer` will be.
+    pub(crate) frame: u64,
+    /// The strongest class that waits; `None` when there is nothing.
+    pub(crate) wanted: Option<Durability>,
+    /// Whether somebody waits for the write alone.
+    pub(crate) wants_os: bool,
+    /// When the first entry came.
+    pub(crate) since_us: u64,
+    /// Bytes of the frame that is being written.
+    pub(crate) in_flight: usize,
+}
+
+impl Pending {
+    pub(crate) fn new(frame: u64, first_sequence: u64) -> Self {
+        Self {
+            buffer: vec![0; FRAME_HEADER_BYTES],
+            rows: 0,
+            first_sequence,
+            frame,
+            wanted: None,
+            wants_os: false,
+            since_us: 0,
+            in_flight: 0,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.len() == FRAME_HEADER_BYTES
+    }
+
+    /// Bytes not yet written and synced.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffer.len() - FRAME_HEADER_BYTES + self.in_flight
+    }
+}
+
+/// Bytes and number of the latest-value caches.
+#[derive(Default)]
+pub(crate) struct LatestUse {
+    pub(crate) series: usize,
+    pub(crate) bytes: usize,
+    /// Where the search for something to drop goes on.
+    pub(crate) hand: usize,
+}
+
+/// Bytes of rows that no part holds.
+#[derive(Default)]
+pub(crate) struct MemoryUse {
+    pub(crate) active: usize,
+    pub(crate) flushing: usize,
+}
+
+/// What the committer is doing, so that appends wake it only when that is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It will look at the pending buffer by itself.
+    Working,
+    /// There was nothing to do.
+    Idle,
+    /// It lets class `memory` entries gather.
+    Lazy,
+    /// It keeps the interval between syncs.
+    Paced,
+}
+
+/// The committer as seen from outside.
+pub(crate) struct Committer {
+    pub(crate) doing: Doing,
+    /// Somebody needs everything synced, pending entries or not.
+    pub(crate) sync_wanted: bool,
+    pub(crate) ended: bool,
+}
+
+/// The flusher as seen from outside.
+#[derive(Default)]
+pub(crate) struct Flusher {
+    /// Flushes asked for, begun and completed, counted.
+    pub(crate) asked: u64,
+    pub(crate) begun: u64,
+    pub(crate) done: u64,
+    /// The flusher or somebody else sleeps on `flush_work`.
+    pub(crate) waiting: bool,
+}
+
+impl State {
+    /// Refuses writes to a store that is closed, sealed or waiting for disk space.
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        if self.stop != Stop::Running {
+            return Err(StoreError::Closed);
+        }
+        if let Some(cause) = &self.sealed {
+            return Err(StoreError::Sealed { cause: cause.to_string() });
+        }
+        match self.full.iter().flatten().next() {
+            Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Freezes a table's open chunk and begins a new one.
+    pub(crate) fn freeze(&mut self, table: u32) {
+        freeze(&mut self.tables[table as usize], &mut self.next_chunk, &mut self.memory);
+    }
+
+    /// Adds what the memtable needs for tables and series that the catalog has got.
+    pub(crate) fn follow_catalog(&mut self, latest: bool) {
+        while self.tables.len() < self.catalog.tables.len() {
+            let open = Chunk::new(self.next_chunk);
+            self.next_chunk += 1;
+            self.tables.push(TableMemory { flushing: Vec::new(), frozen: Vec::new(), open });
+        }
+        for id in self.series.len()..self.catalog.series.len() {
+            let table = self.catalog.series.table(id as u32).expect("BUG: ids below the length are known");
+            let latest = latest.then(|| Box::new(Latest::new(true)));
+            if let Some(latest) = &latest {
+                self.latest.series += 1;
+                self.latest.bytes += latest.bytes();
+            }
+            self.series.push(SeriesState::new(table, latest));
+        }
+    }
+
+    /// Drops caches of latest values that were not used lately until the bounds are met.
+    pub(crate) fn bound_latest(&mut self, series_max: usize, bytes_max: usize) {
+        let mut steps = 2 * self.series.len();
+        while (self.latest.series > series_max || self.latest.bytes > bytes_max) && steps > 0 {
+            steps -= 1;
+            self.latest.hand = (self.latest.hand + 1) % self.series.len();
+            let place = &mut self.series[self.latest.hand].latest;
+            match place {
+                Some(latest) if latest.touched => latest.touched = false,
+                Some(latest) => {
+                    self.latest.series -= 1;
+                    self.latest.bytes -= latest.bytes();
+                    *place = None;
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+pub(crate) fn freeze(table: &mut TableMemory, next_chunk: &mut u64, memory: &mut MemoryUse) {
+    if table.open.is_empty() {
+        return;
+    }
+    let mut chunk = std::mem::replace(&mut table.open, Chunk::new(*next_chunk));
+    *next_chunk += 1;
+    let before = chunk.bytes();
+    chunk.shrink();
+    memory.active = memory.active + chunk.bytes() - before;
+    table.frozen.push(Arc::new(chunk));
+}
+
+impl Core {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        layout: Layout,
+        options: Options,
+        state: State,
+        segments: Segments,
+        sequence: u64,
+    ) -> Self {
+        let core = Self {
+            disk,
+            layout,
+            options,
+            state: Mutex::new(state),
+            commit_work: Condvar::new(),
+            flush_work: Condvar::new(),
+            segments,
+            marks: Marks::default(),
+            watchers: RwLock::default(),
+        };
+        core.set_appended(sequence);
+        core.set_written(sequence);
+        core.set_durable(sequence);
+        core
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        // Read in the order opposite to that of writing, so that durable <= written <= appended always holds.
+        let sealed = self.marks.sealed.load(Ordering::Acquire);
+        let durable = self.marks.durable.load(Ordering::Acquire);
+        let written = self.marks.written.load(Ordering::Acquire);
+        let appended = self.marks.appended.load(Ordering::Acquire);
+        Progress { appended, written, durable, sealed }
+    }
+
+    pub(crate) fn set_appended(&self, sequence: u64) {
+        self.marks.appended.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) fn set_written(&self, sequence: u64) {
+        self.marks.written.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) fn set_durable(&self, sequence: u64) {
+        self.marks.durable.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.watchers.write().push(watcher);
+    }
+
+    /// Must not be called with the state locked: watchers may read.
+    pub(crate) fn tell_watchers(&self) {
+        let progress = self.progress();
+        self.watchers.read().iter().for_each(|watcher| watcher.progress(progress));
+    }
+
+    /// Refuses all further writes. The first cause is kept.
+    pub(crate) fn seal(&self, cause: StoreError) {
+        let mut state = self.state.lock();
+        state.sealed.get_or_insert(cause);
+        self.marks.sealed.store(true, Ordering::Release);
+        self.commit_work.notify_all();
+        self.flush_work.notify_all();
+        drop(state);
+        self.tell_watchers();
+    }
+
+    /// Notes that `who` waits for disk space, or does not any more.
+    pub(crate) fn set_full(&self, who: usize, error: Option<&StoreError>) {
+        let reason = error.map(|error| format!("the disk is full: {error}; free some space"));
+        let mut state = self.state.lock();
+        let changed = state.full[who].is_some() != reason.is_some();
+        state.full[who] = reason;
+        drop(state);
+        if changed {
+            self.tell_watchers();
+        }
+    }
+
+    pub(crate) fn io(&self, verb: &'static str, path: PathBuf) -> impl FnOnce(std::io::Error) -> StoreError {
+        move |error| StoreError::io(verb, path, error)
+    }
+}
+
+/// Whether an error is a full disk, after which the same write may be tried again.
+pub(crate) fn is_full(error: &StoreError) -> bool {
+    matches!(error, StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+}

@@ -1,0 +1,116 @@
+//! Entries: what the payloads of the log, the manifest and the series file are made of.
+//!
+//! docs/format/README.md has the byte table. A definition (table, column, tag, series) always stands before its first use.
+
+use model::FieldType;
+
+use crate::codec::{Malformed, Reader, put_text, put_varint};
+use crate::row::KeyId;
+
+/// One entry, borrowing from the payload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Entry<'a> {
+    Table { id: u32, name: &'a str },
+    Column { table: u32, key: KeyId, field_type: FieldType, name: &'a str, physical: &'a str },
+    Tag { table: u32, tag: u32, name: &'a str, physical: &'a str },
+    Series { id: u32, table: u32, tags: &'a [u8] },
+    Row { series: u32, ts: i64, body: &'a [u8] },
+}
+
+const TABLE: u8 = 1;
+const COLUMN: u8 = 2;
+const TAG: u8 = 3;
+const SERIES: u8 = 4;
+const ROW: u8 = 5;
+
+/// Most bytes of a row entry besides its fields.
+pub(crate) const ROW_OVERHEAD_BYTES: usize = 24;
+
+impl<'a> Entry<'a> {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Table { id, name } => {
+                out.push(TABLE);
+                put_varint(out, id.into());
+                put_text(out, name);
+            }
+            Self::Column { table, key, field_type, name, physical } => {
+                out.push(COLUMN);
+                put_varint(out, table.into());
+                put_varint(out, key.into());
+                out.push(field_type.code());
+                put_text(out, name);
+                put_text(out, physical);
+            }
+            Self::Tag { table, tag, name, physical } => {
+                out.push(TAG);
+                put_varint(out, table.into());
+                put_varint(out, tag.into());
+                put_text(out, name);
+                put_text(out, physical);
+            }
+            Self::Series { id, table, tags } => {
+                out.push(SERIES);
+                put_varint(out, id.into());
+                put_varint(out, table.into());
+                put_varint(out, tags.len() as u64);
+                out.extend_from_slice(tags);
+            }
+            Self::Row { series, ts, body } => {
+                out.push(ROW);
+                put_varint(out, series.into());
+                out.extend_from_slice(&ts.to_le_bytes());
+                put_varint(out, body.len() as u64);
+                out.extend_from_slice(body);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        Ok(match reader.u8()? {
+            TABLE => Self::Table { id: reader.index()?, name: reader.text()? },
+            COLUMN => Self::Column {
+                table: reader.index()?,
+                key: reader.index()?,
+                field_type: FieldType::from_code(reader.u8()?).ok_or(Malformed("unknown type code"))?,
+                name: reader.text()?,
+                physical: reader.text()?,
+            },
+            TAG => Self::Tag {
+                table: reader.index()?,
+                tag: reader.index()?,
+                name: reader.text()?,
+                physical: reader.text()?,
+            },
+            SERIES => Self::Series { id: reader.index()?, table: reader.index()?, tags: reader.blob()? },
+            ROW => {
+                Self::Row { series: reader.index()?, ts: reader.u64()?.cast_signed(), body: reader.blob()? }
+            }
+            _ => return Err(Malformed("unknown entry kind")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back() {
+        let entries = [
+            Entry::Table { id: 300, name: "telemetry" },
+            Entry::Column { table: 1, key: 2, field_type: FieldType::F64, name: "v", physical: "v:f64" },
+            Entry::Tag { table: 1, tag: 0, name: "device", physical: "device" },
+            Entry::Series { id: 7, table: 1, tags: &[0, 1, b'd'] },
+            Entry::Row { series: 7, ts: -5, body: &[1, 1] },
+        ];
+        let mut out = Vec::new();
+        entries.iter().for_each(|entry| entry.put(&mut out));
+        let mut reader = Reader::new(&out);
+        for entry in entries {
+            assert_eq!(Entry::read(&mut reader), Ok(entry));
+        }
+        assert!(reader.is_empty());
+        assert_eq!(Entry::read(&mut Reader::new(&[9])), Err(Malformed("unknown entry kind")));
+    }
+}

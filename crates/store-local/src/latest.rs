@@ -1,0 +1,162 @@
+//! The newest value of each key of one series, kept in memory while the series is active.
+//!
+//! A cache starts complete (a new series) or partial (loaded on demand: from that moment appends keep it up to date,
+//! and what memtable and parts hold from before is merged in). An entry is replaced by one with the same or a later
+//! ts, so that of two values at one ts the later write stays.
+
+use model::{Timestamp, Value, ValueRef};
+
+use crate::row::KeyId;
+
+/// Newest values of one series.
+#[derive(Debug, Default)]
+pub(crate) struct Latest {
+    /// Sorted by key number.
+    entries: Vec<Newest>,
+    text_bytes: usize,
+    /// Whether nothing older is missing.
+    pub(crate) complete: bool,
+    /// Used since the last look for something to drop.
+    pub(crate) touched: bool,
+}
+
+/// The newest value of one key.
+#[derive(Debug, Clone)]
+pub(crate) struct Newest {
+    pub(crate) key: KeyId,
+    pub(crate) ts: i64,
+    pub(crate) value: Value,
+}
+
+impl Latest {
+    pub(crate) fn new(complete: bool) -> Self {
+        Self { complete, ..Self::default() }
+    }
+
+    /// Memory taken.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.entries.capacity() * size_of::<Newest>() + self.text_bytes
+    }
+
+    pub(crate) fn entries(&self) -> &[Newest] {
+        &self.entries
+    }
+
+    /// Takes a value that was written after all that are here. `hint` is where the key is expected; returns where
+    /// the next key of the same message probably is.
+    #[inline]
+    pub(crate) fn update(&mut self, hint: usize, key: KeyId, ts: i64, value: ValueRef<'_>) -> usize {
+        let index = match self.entries.get(hint) {
+            Some(entry) if entry.key == key => hint,
+            _ => match self.entries.binary_search_by_key(&key, |entry| entry.key) {
+                Ok(index) => index,
+                Err(index) => {
+                    self.insert(index, Newest { key, ts, value: value.to_owned() });
+                    return index + 1;
+                }
+            },
+        };
+        let entry = &mut self.entries[index];
+        if ts >= entry.ts {
+            entry.ts = ts;
+            assign(&mut entry.value, value, &mut self.text_bytes);
+        }
+        index + 1
+    }
+
+    /// Takes values from before this cache began: at the same ts what is here already is the later write.
+    pub(crate) fn merge_older(&mut self, older: Vec<Newest>) {
+        for old in older {
+            match self.entries.binary_search_by_key(&old.key, |entry| entry.key) {
+                Ok(index) if old.ts > self.entries[index].ts => {
+                    self.text_bytes -= text_bytes(&self.entries[index].value);
+                    self.text_bytes += text_bytes(&old.value);
+                    self.entries[index] = old;
+                }
+                Ok(_) => {}
+                Err(index) => self.insert(index, old),
+            }
+        }
+        self.complete = true;
+    }
+
+    fn insert(&mut self, index: usize, newest: Newest) {
+        self.text_bytes += text_bytes(&newest.value);
+        self.entries.insert(index, newest);
+    }
+}
+
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) | Value::Json(text) => text.capacity(),
+        Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
+    }
+}
+
+/// Assigns in place; a text reuses the memory of the text before it unless that is far too large.
+#[inline]
+fn assign(place: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
+    match (&mut *place, value) {
+        (Value::String(old), ValueRef::String(new)) | (Value::Json(old), ValueRef::Json(new))
+            if old.capacity() <= 2 * new.len() + 64 =>
+        {
+            *bytes -= old.capacity();
+            old.clear();
+            old.push_str(new);
+            *bytes += old.capacity();
+        }
+        (place, value) => {
+            *bytes -= text_bytes(place);
+            *place = value.to_owned();
+            *bytes += text_bytes(place);
+        }
+    }
+}
+
+impl Newest {
+    pub(crate) fn ts(&self) -> Timestamp {
+        Timestamp::from_micros(self.ts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(latest: &Latest) -> Vec<(KeyId, i64, Value)> {
+        latest.entries().iter().map(|entry| (entry.key, entry.ts, entry.value.clone())).collect()
+    }
+
+    #[test]
+    fn later_time_wins_and_at_the_same_time_the_later_write() {
+        let mut latest = Latest::new(true);
+        let hint = latest.update(0, 5, 10, ValueRef::I64(1));
+        latest.update(hint, 7, 10, ValueRef::String("a"));
+        latest.update(0, 5, 9, ValueRef::I64(2));
+        latest.update(9, 7, 10, ValueRef::String("bb"));
+        assert_eq!(found(&latest), [(5, 10, Value::I64(1)), (7, 10, Value::String("bb".into()))]);
+    }
+
+    #[test]
+    fn older_values_fill_in_but_never_replace_at_the_same_time() {
+        let mut latest = Latest::new(false);
+        latest.update(0, 1, 10, ValueRef::I64(1));
+        latest.update(0, 2, 10, ValueRef::I64(2));
+        let old = |key, ts| Newest { key, ts, value: Value::Bool(false) };
+        latest.merge_older(vec![old(0, 1), old(1, 10), old(2, 11)]);
+        let expected = [(0, 1, Value::Bool(false)), (1, 10, Value::I64(1)), (2, 11, Value::Bool(false))];
+        assert_eq!(found(&latest), expected);
+        assert!(latest.complete);
+    }
+
+    #[test]
+    fn bytes_are_given_back() {
+        let mut latest = Latest::new(true);
+        latest.update(0, 1, 1, ValueRef::I64(0));
+        let small = latest.bytes();
+        latest.update(0, 1, 2, ValueRef::String(&"x".repeat(10_000)));
+        assert!(latest.bytes() >= small + 10_000);
+        latest.update(0, 1, 3, ValueRef::I64(0));
+        assert_eq!(latest.bytes(), small);
+    }
+}

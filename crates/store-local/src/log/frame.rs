@@ -1,0 +1,205 @@
+//! Bytes of segments and frames; see docs/format/log.md.
+
+/// Bytes before the first frame of a segment.
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
+/// Bytes before a frame's payload.
+pub(crate) const FRAME_HEADER_BYTES: usize = 48;
+/// Frames begin at multiples of this.
+pub(crate) const FRAME_ALIGN: usize = 8;
+
+const SEGMENT_MAGIC: [u8; 8] = *b"TACHOLOG";
+const FORMAT_VERSION: u32 = 1;
+const FRAME_MAGIC: [u8; 4] = *b"TFRM";
+
+/// What a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Entries.
+    Commit,
+    /// Nothing: the store was closed, all rows before are durable.
+    Close,
+}
+
+/// A frame's header but for magic, length and checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) kind: FrameKind,
+    /// Counts frames over all segments.
+    pub(crate) number: u64,
+    pub(crate) rows: u32,
+    /// Sequence of the first row, or of the next row to come if there is none here.
+    pub(crate) first_sequence: u64,
+    /// Up to here all rows were durable before this frame was written.
+    pub(crate) durable_before: u64,
+}
+
+/// Encodes a segment's header.
+pub(crate) fn segment_header(number: u64) -> [u8; SEGMENT_HEADER_BYTES] {
+    let mut header = [0; SEGMENT_HEADER_BYTES];
+    header[..8].copy_from_slice(&SEGMENT_MAGIC);
+    header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header[16..24].copy_from_slice(&number.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..60]);
+    header[60..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// What the first bytes of a segment file say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    /// A segment with the number of its name.
+    Valid,
+    /// A file that never became the segment of its name: zeros, too short, or the header of an earlier use.
+    Unused,
+    /// A header of a version that this program does not know.
+    Version(u32),
+    /// Bytes that nobody wrote.
+    Damaged,
+}
+
+/// Checks the header of the segment file named `number`.
+pub(crate) fn check_segment(bytes: &[u8], number: u64) -> SegmentState {
+    let Some(header) = bytes.get(..SEGMENT_HEADER_BYTES) else {
+        return SegmentState::Unused;
+    };
+    if header.iter().all(|byte| *byte == 0) {
+        return SegmentState::Unused;
+    }
+    if header[..8] != SEGMENT_MAGIC || u32_at(header, 60) != crc32c::crc32c(&header[..60]) {
+        return SegmentState::Damaged;
+    }
+    match u32_at(header, 8) {
+        FORMAT_VERSION if u64_at(header, 16) == number => SegmentState::Valid,
+        FORMAT_VERSION => SegmentState::Unused,
+        version => SegmentState::Version(version),
+    }
+}
+
+/// Completes a frame: `frame` has room for the header at its beginning, then the payload. Pads to the alignment.
+pub(crate) fn seal_frame(frame: &mut Vec<u8>, segment: u64, header: &FrameHeader) {
+    let length = frame.len() - FRAME_HEADER_BYTES;
+    frame[..4].copy_from_slice(&FRAME_MAGIC);
+    frame[8..12].copy_from_slice(&(length as u32).to_le_bytes());
+    frame[12..16].copy_from_slice(&header.rows.to_le_bytes());
+    frame[16..24].copy_from_slice(&header.number.to_le_bytes());
+    frame[24..32].copy_from_slice(&header.first_sequence.to_le_bytes());
+    frame[32..40].copy_from_slice(&header.durable_before.to_le_bytes());
+    frame[40] = match header.kind {
+        FrameKind::Commit => 1,
+        FrameKind::Close => 2,
+    };
+    frame[41..48].fill(0);
+    let crc = frame_crc(segment, &frame[8..]);
+    frame[4..8].copy_from_slice(&crc.to_le_bytes());
+    frame.resize(frame.len().next_multiple_of(FRAME_ALIGN), 0);
+}
+
+/// Invariant 3: the segment's number goes first.
+fn frame_crc(segment: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&segment.to_le_bytes()), bytes)
+}
+
+/// A frame found in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) header: FrameHeader,
+    pub(crate) payload: &'a [u8],
+    /// Offset of the next frame.
+    pub(crate) end: usize,
+}
+
+/// The valid frame at `offset`, if there is one.
+pub(crate) fn frame_at(bytes: &[u8], offset: usize, segment: u64) -> Option<Frame<'_>> {
+    let frame = bytes.get(offset..)?;
+    if frame.len() < FRAME_HEADER_BYTES || frame[..4] != FRAME_MAGIC {
+        return None;
+    }
+    let end = FRAME_HEADER_BYTES + u32_at(frame, 8) as usize;
+    let frame = frame.get(..end)?;
+    if u32_at(frame, 4) != frame_crc(segment, &frame[8..]) {
+        return None;
+    }
+    let kind = match frame[40] {
+        1 => FrameKind::Commit,
+        2 => FrameKind::Close,
+        _ => return None,
+    };
+    let header = FrameHeader {
+        kind,
+        number: u64_at(frame, 16),
+        rows: u32_at(frame, 12),
+        first_sequence: u64_at(frame, 24),
+        durable_before: u64_at(frame, 32),
+    };
+    Some(Frame {
+        header,
+        payload: &frame[FRAME_HEADER_BYTES..],
+        end: (offset + end).next_multiple_of(FRAME_ALIGN),
+    })
+}
+
+/// Whether the bytes at `offset` look like the beginning of frame `number` that was not completely written, and not
+/// like zeros or a frame from the file's earlier use.
+pub(crate) fn is_torn(bytes: &[u8], offset: usize, number: u64) -> bool {
+    let rest = bytes.get(offset..).unwrap_or_default();
+    match rest.len() >= 24 {
+        true => rest[..4] == FRAME_MAGIC && u64_at(rest, 16) == number,
+        false => rest.iter().any(|byte| *byte != 0),
+    }
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("BUG: four bytes are four bytes"))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("BUG: eight bytes are eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: FrameHeader =
+        FrameHeader { kind: FrameKind::Commit, number: 9, rows: 1, first_sequence: 77, durable_before: 70 };
+
+    fn frame(segment: u64) -> Vec<u8> {
+        let mut bytes = vec![0; FRAME_HEADER_BYTES];
+        bytes.extend_from_slice(b"payload");
+        seal_frame(&mut bytes, segment, &HEADER);
+        bytes
+    }
+
+    #[test]
+    fn a_frame_comes_back_and_belongs_to_its_segment() {
+        let bytes = frame(5);
+        let found = frame_at(&bytes, 0, 5).unwrap();
+        assert_eq!((found.header, found.payload, found.end), (HEADER, &b"payload"[..], 56));
+        assert_eq!(frame_at(&bytes, 0, 6), None);
+        assert!(is_torn(&bytes, 0, 9));
+        assert!(!is_torn(&bytes, 0, 8));
+    }
+
+    #[test]
+    fn every_flipped_byte_is_found_or_harmless() {
+        for position in 0..56 {
+            let mut bytes = frame(5);
+            bytes[position] ^= 0x10;
+            match frame_at(&bytes, 0, 5) {
+                None => assert!(position < 55),
+                Some(found) => assert_eq!((found.payload, position), (&b"payload"[..], 55)),
+            }
+        }
+    }
+
+    #[test]
+    fn segment_headers_tell_their_state() {
+        let mut header = segment_header(3);
+        assert_eq!(check_segment(&header, 3), SegmentState::Valid);
+        assert_eq!(check_segment(&header, 4), SegmentState::Unused);
+        assert_eq!(check_segment(&header[..60], 3), SegmentState::Unused);
+        assert_eq!(check_segment(&[0; 64], 3), SegmentState::Unused);
+        header[20] ^= 1;
+        assert_eq!(check_segment(&header, 3), SegmentState::Damaged);
+    }
+}

@@ -1,0 +1,249 @@
+//! Reads the log back after the end of a process, however it ended. Invariants: log.rs.
+//!
+//! Frames are walked in order over all segments. Where a valid frame is missing the walk goes on at the next one that
+//! is found; the sequence numbers tell whether rows are lost, and the later frame's `durable_before` whether they had
+//! been acknowledged: then it is damage, otherwise an unfinished write, which is dropped and reported.
+
+use std::path::{Path, PathBuf};
+
+use store::{Sequence, StoreError};
+
+use super::frame::{
+    FRAME_ALIGN, Frame, FrameKind, SEGMENT_HEADER_BYTES, SegmentState, check_segment, frame_at, is_torn,
+};
+use super::writer::Segment;
+use crate::codec::Reader;
+use crate::disk::{Disk, Layout, OpenMode, numbered, read_all};
+use crate::entry::Entry;
+use crate::report::{RecoveryReport, TornTail};
+
+/// What the manifest says about the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Covered {
+    /// Frames with smaller numbers are of no more use.
+    pub(crate) frame: u64,
+    /// Rows up to here are in parts.
+    pub(crate) sequence: Sequence,
+    /// No segment had a larger number when this was written.
+    pub(crate) segment: u64,
+}
+
+/// How the log goes on.
+#[derive(Debug)]
+pub(crate) struct LogEnd {
+    pub(crate) next_segment: u64,
+    pub(crate) next_frame: u64,
+    pub(crate) next_sequence: Sequence,
+    pub(crate) live: Vec<Segment>,
+    pub(crate) spare: bool,
+}
+
+/// Where recovered entries go.
+pub(crate) trait Replay {
+    /// Takes an entry; `sequence` is that of the row if it is one. An error says what it refers to in vain.
+    fn replay(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str>;
+}
+
+/// Reads all segments and hands their entries to `replay`.
+pub(crate) fn recover(
+    disk: &dyn Disk,
+    layout: &Layout,
+    spare_bytes: u64,
+    covered: Covered,
+    replay: &mut dyn Replay,
+    report: &mut RecoveryReport,
+) -> Result<LogEnd, StoreError> {
+    let failed = |verb, path: &Path| {
+        let path = path.to_owned();
+        move |error| StoreError::io(verb, path, error)
+    };
+    let names = disk.list(&layout.log).map_err(failed("list", &layout.log))?;
+    let mut walk = Walk {
+        expected_frame: covered.frame,
+        expected_sequence: covered.sequence + 1,
+        covered,
+        bad: None,
+        hole: false,
+        replay,
+        report,
+    };
+    let mut end = LogEnd { next_segment: 0, next_frame: 0, next_sequence: 0, live: Vec::new(), spare: false };
+    let mut newest = covered.segment;
+    for name in &names {
+        let Some(number) = numbered(name, ".log") else {
+            end.spare |= name == "spare" && has_size(disk, &layout.spare(), spare_bytes);
+            if name == "spare.tmp" {
+                disk.remove(&layout.spare_new()).map_err(failed("remove", &layout.spare_new()))?;
+            }
+            continue;
+        };
+        newest = newest.max(number);
+        let path = layout.segment(number);
+        let file = disk.open(&path, OpenMode::Write).map_err(failed("open", &path))?;
+        let bytes = read_all(file.as_ref()).map_err(failed("read", &path))?;
+        let segment = walk.segment(number, &path, &bytes)?;
+        match segment {
+            Some(segment) if segment.last_frame >= covered.frame => {
+                // After kill -9 frames may be readable that no sync covered; from here on they count as durable.
+                file.sync_data().map_err(failed("sync", &path))?;
+                end.live.push(segment);
+            }
+            _ => {
+                drop(file);
+                disk.remove(&path).map_err(failed("remove", &path))?;
+            }
+        }
+    }
+    walk.finish();
+    end.next_segment = newest + 1;
+    end.next_frame = walk.expected_frame;
+    end.next_sequence = walk.expected_sequence;
+    Ok(end)
+}
+
+fn has_size(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
+    disk.open(path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|len| len == bytes)
+}
+
+/// Bytes that should have been a frame.
+struct Bad {
+    path: PathBuf,
+    offset: u64,
+    bytes: u64,
+    torn: bool,
+}
+
+struct Walk<'a> {
+    covered: Covered,
+    expected_frame: u64,
+    expected_sequence: Sequence,
+    bad: Option<Bad>,
+    /// Unacknowledged rows are missing: what refers to definitions among them is dropped, not damaged.
+    hole: bool,
+    replay: &'a mut dyn Replay,
+    report: &'a mut RecoveryReport,
+}
+
+impl Walk<'_> {
+    fn segment(&mut self, number: u64, path: &Path, bytes: &[u8]) -> Result<Option<Segment>, StoreError> {
+        let state = check_segment(bytes, number);
+        if let SegmentState::Version(version) = state {
+            let reason = format!("log format version {version} is not known to this program");
+            return Err(StoreError::Corrupt { path: path.to_owned(), offset: 8, reason });
+        }
+        let mut last_frame = None;
+        let mut offset = SEGMENT_HEADER_BYTES;
+        let mut end = offset;
+        while offset < bytes.len() {
+            let Some(frame) = frame_at(bytes, offset, number) else {
+                self.note_bad(path, bytes, offset);
+                match next_frame(bytes, offset, number) {
+                    Some(next) => offset = next,
+                    None => break,
+                }
+                continue;
+            };
+            self.frame(&frame, path, offset);
+            last_frame = Some(frame.header.number);
+            offset = frame.end;
+            end = frame.end;
+        }
+        if state == SegmentState::Damaged && last_frame.is_some() {
+            self.report.damage(
+                path,
+                0,
+                "the segment header's checksum does not match; its frames are intact",
+            );
+        }
+        self.report.segments += 1;
+        let allocated = bytes.len() as u64;
+        Ok(last_frame.map(|last_frame| Segment {
+            number,
+            last_frame,
+            bytes: end as u64,
+            allocated: allocated > end as u64,
+        }))
+    }
+
+    fn note_bad(&mut self, path: &Path, bytes: &[u8], offset: usize) {
+        let torn = is_torn(bytes, offset, self.expected_frame);
+        // Of several bad places in a row the first is where the damage began; zeros at a segment's end are no place.
+        if self.bad.as_ref().is_none_or(|bad| !bad.torn && torn) {
+            let (offset, bytes) = (offset as u64, (bytes.len() - offset) as u64);
+            self.bad = Some(Bad { path: path.to_owned(), offset, bytes, torn });
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, path: &Path, offset: usize) {
+        let header = &frame.header;
+        if header.number < self.expected_frame {
+            return; // covered by parts
+        }
+        let bad = self.bad.take();
+        if header.first_sequence > self.expected_sequence {
+            let (path, offset) = match &bad {
+                Some(bad) => (bad.path.as_path(), bad.offset),
+                None => (path, offset as u64),
+            };
+            let (from, to) = (self.expected_sequence, header.first_sequence - 1);
+            if header.durable_before >= self.expected_sequence {
+                self.report.damage(
+                    path,
+                    offset,
+                    &format!("a frame with the durable rows {from} to {to} is missing"),
+                );
+            } else {
+                self.report.torn_tail = Some(TornTail { path: path.to_owned(), offset, bytes: 0 });
+                self.hole = true;
+            }
+        }
+        self.report.clean_shutdown = header.kind == FrameKind::Close;
+        if header.kind == FrameKind::Commit {
+            self.report.frames += 1;
+            self.entries(frame, path, offset);
+        }
+        self.expected_frame = header.number + 1;
+        self.expected_sequence = self.expected_sequence.max(header.first_sequence + u64::from(header.rows));
+    }
+
+    fn entries(&mut self, frame: &Frame<'_>, path: &Path, offset: usize) {
+        let mut reader = Reader::new(frame.payload);
+        let mut sequence = frame.header.first_sequence;
+        let mut dropped = None;
+        while !reader.is_empty() {
+            let entry = match Entry::read(&mut reader) {
+                Ok(entry) => entry,
+                Err(malformed) => {
+                    dropped = Some(malformed.0);
+                    break;
+                }
+            };
+            let row = matches!(entry, Entry::Row { .. });
+            if !row || sequence > self.covered.sequence {
+                match self.replay.replay(entry, sequence) {
+                    Ok(()) => self.report.rows += u64::from(row),
+                    Err(reason) => dropped = Some(reason),
+                }
+            }
+            sequence += u64::from(row);
+        }
+        if let Some(reason) = dropped
+            && !self.hole
+        {
+            self.report.damage(path, offset as u64, reason);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(bad) = self.bad.take().filter(|bad| bad.torn) {
+            self.report.clean_shutdown = false;
+            self.report.torn_tail = Some(TornTail { path: bad.path, offset: bad.offset, bytes: bad.bytes });
+        }
+    }
+}
+
+/// The next place at which a valid frame stands.
+fn next_frame(bytes: &[u8], offset: usize, segment: u64) -> Option<usize> {
+    let mut places = (offset + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
+    places.find(|place| frame_at(bytes, *place, segment).is_some())
+}

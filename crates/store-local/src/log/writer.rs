@@ -1,0 +1,247 @@
+//! Writes frames into segments; keeps account of live segments and of the spare one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use store::StoreError;
+
+use super::frame::{SEGMENT_HEADER_BYTES, segment_header};
+use crate::disk::{Disk, DiskFile, Layout, OpenMode};
+
+/// Bytes written at once while a spare segment is filled with zeros.
+const ZERO_BYTES: usize = 1024 * 1024;
+
+/// The segments that a recovery would read, shared by committer, flusher and the maker of spares.
+#[derive(Default)]
+pub(crate) struct Segments {
+    inner: Mutex<Inner>,
+    /// The maker of spares sleeps here.
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Oldest first; the last may be the active one.
+    live: Vec<Segment>,
+    spare: Spare,
+    stop: bool,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Spare {
+    #[default]
+    None,
+    Wanted,
+    Making,
+    Ready,
+}
+
+/// A segment file with frames.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    /// Number of its last frame.
+    pub(crate) last_frame: u64,
+    /// Bytes of header and frames.
+    pub(crate) bytes: u64,
+    /// Whether the file has its full size on disk.
+    pub(crate) allocated: bool,
+}
+
+impl Segments {
+    pub(crate) fn new(live: Vec<Segment>, spare: bool) -> Self {
+        let spare = if spare { Spare::Ready } else { Spare::None };
+        Self { inner: Mutex::new(Inner { live, spare, stop: false }), wanted: Condvar::new() }
+    }
+
+    /// Bytes that a recovery would read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.inner.lock().live.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Ends [`make_spares`](Self::make_spares).
+    pub(crate) fn stop(&self) {
+        self.inner.lock().stop = true;
+        self.wanted.notify_all();
+    }
+
+    /// The thread that fills spare segments with zeros, so that the committer finds its next one ready.
+    pub(crate) fn make_spares(&self, disk: &dyn Disk, layout: &Layout, segment_bytes: u64) {
+        let mut inner = self.inner.lock();
+        loop {
+            if inner.stop {
+                return;
+            }
+            if inner.spare != Spare::Wanted {
+                self.wanted.wait(&mut inner);
+                continue;
+            }
+            inner.spare = Spare::Making;
+            drop(inner);
+            let made = self.make_spare(disk, layout, segment_bytes);
+            inner = self.inner.lock();
+            // Without a spare the committer makes a segment that grows, and meets the same error itself if it lasts.
+            inner.spare = if made.is_ok() { Spare::Ready } else { Spare::None };
+        }
+    }
+
+    fn make_spare(&self, disk: &dyn Disk, layout: &Layout, segment_bytes: u64) -> std::io::Result<()> {
+        let file = disk.open(&layout.spare_new(), OpenMode::Create)?;
+        let zeros = vec![0; ZERO_BYTES.min(segment_bytes as usize)];
+        let mut offset = 0;
+        while offset < segment_bytes {
+            if self.inner.lock().stop {
+                return Err(std::io::Error::other("the store is closing"));
+            }
+            let count = zeros.len().min((segment_bytes - offset) as usize);
+            file.write_at(&zeros[..count], offset)?;
+            offset += count as u64;
+        }
+        file.sync_data()?;
+        disk.rename(&layout.spare_new(), &layout.spare())
+    }
+
+    /// Gives up segments whose frames all have numbers below `frame`; the caller has made sure of invariant 5.
+    pub(crate) fn recycle(&self, disk: &dyn Disk, layout: &Layout, frame: u64) -> Result<(), StoreError> {
+        loop {
+            let (segment, reuse) = {
+                let mut inner = self.inner.lock();
+                // The last one is kept: the committer is writing to it.
+                match inner.live.first() {
+                    Some(first) if inner.live.len() > 1 && first.last_frame < frame => {}
+                    _ => return Ok(()),
+                }
+                let segment = inner.live.remove(0);
+                let reuse = segment.allocated && inner.spare != Spare::Making && inner.spare != Spare::Ready;
+                if reuse {
+                    inner.spare = Spare::Making;
+                }
+                (segment, reuse)
+            };
+            let path = layout.segment(segment.number);
+            let result = match reuse {
+                true => disk.rename(&path, &layout.spare()),
+                false => disk.remove(&path),
+            };
+            if reuse {
+                self.inner.lock().spare = if result.is_ok() { Spare::Ready } else { Spare::None };
+            }
+            result.map_err(|error| StoreError::io("recycle", path, error))?;
+        }
+    }
+}
+
+/// The committer's hand on the log.
+pub(crate) struct LogWriter<'a> {
+    disk: &'a dyn Disk,
+    layout: &'a Layout,
+    segments: &'a Segments,
+    segment_bytes: u64,
+    preallocate: bool,
+    next_number: u64,
+    active: Option<Active>,
+}
+
+struct Active {
+    number: u64,
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    offset: u64,
+    allocated: bool,
+    unsynced: bool,
+}
+
+impl<'a> LogWriter<'a> {
+    pub(crate) fn new(
+        disk: &'a dyn Disk,
+        layout: &'a Layout,
+        segments: &'a Segments,
+        segment_bytes: u64,
+        preallocate: bool,
+        next_number: u64,
+    ) -> Self {
+        Self { disk, layout, segments, segment_bytes, preallocate, next_number, active: None }
+    }
+
+    /// Whether anything was written since the store was opened.
+    pub(crate) fn is_used(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// Makes room for a frame and returns the number of the segment that it will stand in. May be repeated after an
+    /// error.
+    pub(crate) fn prepare(&mut self, frame_bytes: usize) -> Result<u64, StoreError> {
+        let fits = self.active.as_ref().is_some_and(|active| {
+            let better = !active.allocated && self.segments.inner.lock().spare == Spare::Ready;
+            active.offset + frame_bytes as u64 <= self.segment_bytes && !better
+        });
+        if !fits {
+            self.sync()?; // invariant 4
+            self.active = Some(self.begin_segment()?);
+            self.next_number += 1;
+        }
+        Ok(self.active.as_ref().expect("BUG: a segment was just begun").number)
+    }
+
+    /// Writes a frame at the end of the segment that [`prepare`](Self::prepare) chose. May be repeated after an error.
+    pub(crate) fn write(&mut self, frame: &[u8], frame_number: u64) -> Result<(), StoreError> {
+        let active = self.active.as_mut().expect("BUG: written without prepare");
+        active.unsynced = true;
+        active
+            .file
+            .write_at(frame, active.offset)
+            .map_err(|error| StoreError::io("write", &active.path, error))?;
+        active.offset += frame.len() as u64;
+        let mut inner = self.segments.inner.lock();
+        if let Some(segment) = inner.live.last_mut() {
+            segment.last_frame = frame_number;
+            segment.bytes = active.offset;
+        }
+        if self.preallocate && inner.spare == Spare::None {
+            inner.spare = Spare::Wanted;
+            self.segments.wanted.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Makes all written frames durable.
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        if let Some(active) = self.active.as_mut().filter(|active| active.unsynced) {
+            active.file.sync_data().map_err(|error| StoreError::io("sync", &active.path, error))?;
+            active.unsynced = false;
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&self) -> Result<Active, StoreError> {
+        let number = self.next_number;
+        let path = self.layout.segment(number);
+        let failed = |verb| {
+            let path = path.clone();
+            move |error| StoreError::io(verb, path, error)
+        };
+        let allocated = self.take_spare(&path);
+        let mode = if allocated { OpenMode::Write } else { OpenMode::Create };
+        let file = self.disk.open(&path, mode).map_err(failed("create"))?;
+        file.write_at(&segment_header(number), 0).map_err(failed("write"))?;
+        // Invariant 4: a frame must not become durable in a file whose name is not.
+        self.disk
+            .sync_dir(&self.layout.log)
+            .map_err(|error| StoreError::io("sync", &self.layout.log, error))?;
+        let bytes = SEGMENT_HEADER_BYTES as u64;
+        self.segments.inner.lock().live.push(Segment { number, last_frame: 0, bytes, allocated });
+        Ok(Active { number, file, path, offset: bytes, allocated, unsynced: true })
+    }
+
+    /// Turns the spare file into the new segment; `false` if there is none.
+    fn take_spare(&self, path: &std::path::Path) -> bool {
+        let mut inner = self.segments.inner.lock();
+        if inner.spare != Spare::Ready {
+            return false;
+        }
+        inner.spare = Spare::None;
+        drop(inner);
+        self.disk.rename(&self.layout.spare(), path).is_ok()
+    }
+}

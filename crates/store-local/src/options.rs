@@ -1,0 +1,117 @@
+//! What can be set about a store. Defaults are the limits of `model::limits`; tests use tiny ones.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::limits;
+
+/// Settings of [`LocalStore::open`](crate::LocalStore::open).
+#[derive(Clone)]
+pub struct Options {
+    /// Size of a log segment file.
+    pub segment_bytes: u64,
+    /// Keep one segment of zeros ready, so that a sync need not wait for the file system to find room.
+    pub preallocate: bool,
+    /// Log bytes not yet durable above which `append` answers busy.
+    pub log_pending_bytes_max: usize,
+    /// Log bytes above which a flush begins, however small the memtable is.
+    pub log_flush_bytes: u64,
+    /// Memtable bytes above which `append` answers busy.
+    pub memtable_bytes_max: usize,
+    /// Memtable bytes at which a flush to parts begins.
+    pub memtable_flush_bytes: usize,
+    /// Rows after which a table's open chunk is frozen. At most 65,536.
+    pub chunk_rows: usize,
+    /// Series whose latest values are kept in memory.
+    pub latest_series_max: usize,
+    /// Bytes that the latest values may take in memory.
+    pub latest_bytes_max: usize,
+    /// Most columns of a table, tag columns included.
+    pub columns_per_table_max: usize,
+    /// Most tables.
+    pub tables_max: usize,
+    /// Most parts that one flush makes of one table; beyond it neighbouring days share a part.
+    pub flush_parts_per_table_max: usize,
+    /// Rows of a row group in a part.
+    pub row_group_rows: usize,
+    /// Rows of a data page in a part: what a read of one series decodes at least.
+    pub page_rows: usize,
+    /// A manifest larger than this, and than twice its last rewrite, is rewritten.
+    pub manifest_rewrite_bytes: u64,
+    /// A sync begins no earlier than this after the beginning of the last one, unless much is waiting.
+    pub commit_interval_us: u64,
+    /// How long a batch of class `memory` may wait to be written.
+    pub lazy_write_us: u64,
+    /// Pause before a write that met a full disk is tried again.
+    pub full_retry_us: u64,
+    /// Pending log bytes that make a commit begin at once.
+    pub commit_eager_bytes: usize,
+    /// Told about syncs and flushes.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Measures pauses. Wall time plays no role in the store.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes: limits::LOG_SEGMENT_BYTES,
+            preallocate: true,
+            log_pending_bytes_max: limits::LOG_PENDING_BYTES_MAX,
+            log_flush_bytes: limits::LOG_FLUSH_BYTES,
+            memtable_bytes_max: limits::MEMTABLE_BYTES_MAX,
+            memtable_flush_bytes: limits::MEMTABLE_FLUSH_BYTES,
+            chunk_rows: limits::CHUNK_ROWS,
+            latest_series_max: limits::LATEST_SERIES_MAX,
+            latest_bytes_max: limits::LATEST_BYTES_MAX,
+            columns_per_table_max: limits::COLUMNS_PER_TABLE_MAX,
+            tables_max: limits::TABLES_MAX,
+            flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,
+            row_group_rows: 128 * 1024,
+            page_rows: 8 * 1024,
+            manifest_rewrite_bytes: 4 * 1024 * 1024,
+            commit_interval_us: 1_000,
+            lazy_write_us: 100_000,
+            full_retry_us: 200_000,
+            commit_eager_bytes: 1024 * 1024,
+            observer: None,
+            clock: Arc::new(MonotonicClock::default()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("segment_bytes", &self.segment_bytes).finish_non_exhaustive()
+    }
+}
+
+/// Somebody who measures the store. Called from the store's threads; must not block.
+pub trait Observer: Send + Sync {
+    /// A group of `rows` rows was written and synced: how long that took and how many log bytes it was.
+    fn synced(&self, duration: Duration, bytes: u64, rows: u64);
+    /// A flush made `parts` parts of `rows` rows with `bytes` bytes.
+    fn flushed(&self, _duration: Duration, _parts: u64, _rows: u64, _bytes: u64) {}
+}
+
+/// Measures how long something took. It may stand still or jump; then the store syncs earlier or later, no more.
+pub trait Clock: Send + Sync {
+    /// Microseconds since any fixed point.
+    fn now_us(&self) -> u64;
+}
+
+/// The operating system's monotonic clock.
+#[derive(Debug)]
+pub struct MonotonicClock(Instant);
+
+impl Default for MonotonicClock {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for MonotonicClock {
+    fn now_us(&self) -> u64 {
+        self.0.elapsed().as_micros() as u64
+    }
+}

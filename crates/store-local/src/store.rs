@@ -1,0 +1,167 @@
+//! The embedded store as callers see it, and the life of its threads.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use model::{Batch, SeriesId, SeriesKey};
+use parking_lot::Mutex;
+use store::{
+    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
+    StoreStatus,
+};
+
+use crate::committer;
+use crate::core::{Core, Stop};
+use crate::disk::{Disk, DiskLock};
+use crate::entry::Entry;
+use crate::open::{Opened, open};
+use crate::options::Options;
+use crate::report::RecoveryReport;
+
+/// A store in one directory of this machine.
+///
+/// Dropped without [`close`](Store::close) it ends as in a crash: what was not yet acknowledged may be gone.
+pub struct LocalStore {
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held until the threads have ended.
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
+}
+
+impl LocalStore {
+    /// Opens the store in `dir`, created if it does not exist, and recovers what an earlier process left.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another process has the directory; [`StoreError::Io`] when it cannot be written;
+    /// [`StoreError::Corrupt`] when manifest or series file do not hold what they must. Damage to the log or to parts
+    /// is no error but stands in the report.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: Options,
+    ) -> Result<(Self, RecoveryReport), StoreError> {
+        let Opened { core, report, lock, next_segment } = open(disk, dir, options)?;
+        let core = Arc::new(core);
+        let mut threads = Vec::new();
+        let mut start = |name: &str, run: Box<dyn FnOnce(&Core) + Send>| {
+            let core = core.clone();
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&core));
+            thread
+                .map(|thread| threads.push(thread))
+                .map_err(|error| StoreError::io("start a thread for", dir, error))
+        };
+        start("store-log", Box::new(move |core| committer::run(core, next_segment)))?;
+        if core.options.preallocate {
+            start(
+                "store-spare",
+                Box::new(|core| {
+                    let bytes = core.options.segment_bytes;
+                    core.segments.make_spares(core.disk.as_ref(), &core.layout, bytes);
+                }),
+            )?;
+        }
+        Ok((Self { core, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) }, report))
+    }
+
+    fn stop(&self, how: Stop) {
+        let mut state = self.core.state.lock();
+        state.stop = state.stop.max(how);
+        self.core.commit_work.notify_all();
+        self.core.flush_work.notify_all();
+        drop(state);
+        self.core.segments.stop();
+        for thread in self.threads.lock().drain(..) {
+            // A thread that panicked has said so on its own; there is nothing to add at the end.
+            let _ = thread.join();
+        }
+        *self.lock.lock() = None;
+    }
+}
+
+impl Drop for LocalStore {
+    fn drop(&mut self) {
+        self.stop(Stop::Now);
+    }
+}
+
+impl Store for LocalStore {
+    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+        let mut guard = self.core.state.lock();
+        let state = &mut *guard;
+        if let Some(id) = state.catalog.find_series(key) {
+            return Ok(SeriesId(id.into()));
+        }
+        state.check_writable()?;
+        let options = &self.core.options;
+        self.core.check_room(state, key_bytes(key))?;
+        let pending = &mut state.pending;
+        let log = &mut |entry: Entry<'_>| entry.put(&mut pending.buffer);
+        let id = state.catalog.create_series(key, options.tables_max, options.columns_per_table_max, log)?;
+        state.follow_catalog(true);
+        state.bound_latest(options.latest_series_max, options.latest_bytes_max);
+        let was_empty = state.pending.wanted.is_none();
+        self.core.request_commit(state, Durability::Memory, was_empty);
+        Ok(SeriesId(id.into()))
+    }
+
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.core.state.lock().catalog.find_series(key).map(|id| SeriesId(id.into()))
+    }
+
+    fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        self.core.append(batch, durability)
+    }
+
+    fn progress(&self) -> Progress {
+        self.core.progress()
+    }
+
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.core.watch(watcher);
+    }
+
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        self.core.latest(series, keys)
+    }
+
+    fn scan(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.core.scan(scan, visit)
+    }
+
+    fn status(&self) -> StoreStatus {
+        let log_bytes = self.core.segments.bytes();
+        let state = self.core.state.lock();
+        StoreStatus {
+            sealed: state.sealed.as_ref().map(ToString::to_string),
+            busy: state.full.iter().flatten().next().cloned(),
+            tables: state.catalog.tables.len() as u64,
+            series: state.catalog.series.len() as u64,
+            rows_appended: state.rows_appended,
+            log_pending_bytes: state.pending.bytes() as u64,
+            log_bytes,
+            memtable_bytes: (state.memory.active + state.memory.flushing) as u64,
+            parts: 0,
+            part_bytes: 0,
+        }
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.stop(Stop::Closing);
+        self.core.tell_watchers();
+        match &self.core.state.lock().sealed {
+            Some(cause) => Err(StoreError::Sealed { cause: cause.to_string() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn key_bytes(key: &SeriesKey) -> usize {
+    let tags = key.tags().iter().map(|(name, value)| 3 * name.len() + value.len() + 40);
+    key.table().len() + 40 + tags.sum::<usize>()
+}

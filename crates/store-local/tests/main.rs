@@ -1,0 +1,4 @@
+//! The embedded store from outside.
+
+mod contract;
+mod reopen;

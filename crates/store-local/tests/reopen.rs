@@ -1,0 +1,47 @@
+//! What one process wrote the next one reads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{SeriesKey, Value};
+use store::conformance::{batch_of, collect, scan_all, wait};
+use store::{Durability, Store, StoreError};
+use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
+
+fn open(dir: &Path) -> (LocalStore, RecoveryReport) {
+    let options = Options { preallocate: false, ..Options::default() };
+    LocalStore::open(Arc::new(RealDisk), dir, options).unwrap()
+}
+
+#[test]
+fn rows_series_and_latest_survive_close_and_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = SeriesKey::new("t", &[("device", "a"), ("site", "x")]).unwrap();
+    for round in 0..4_i64 {
+        let (store, report) = open(dir.path());
+        assert_eq!(report.rows, round as u64);
+        assert_eq!(report.clean_shutdown, round % 2 == 0);
+        let series = store.series(&key).unwrap();
+        let rows: &[(i64, &[(&str, Value)])] =
+            &[(round, &[("n", Value::I64(round)), ("s", Value::String("x".into()))])];
+        let ticket = store.append(&batch_of(series, rows), Durability::Fsync).unwrap();
+        assert_eq!(ticket, round as u64 + 1);
+        wait(&store, Durability::Fsync, ticket);
+        let found = collect(&store, &scan_all(series, &["n"])).unwrap();
+        assert_eq!(found.iter().map(|(ts, _)| *ts).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
+        let latest = store.latest(series, None).unwrap();
+        assert_eq!((latest.len(), &latest[0].value), (2, &Value::I64(round)));
+        if round % 2 == 1 {
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_second_instance_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_store, _) = open(dir.path());
+    let second = LocalStore::open(Arc::new(RealDisk), dir.path(), Options::default()).err().unwrap();
+    let StoreError::InUse { holder, .. } = second else { panic!("{second}") };
+    assert_eq!(holder, format!("process {}", std::process::id()));
+}
