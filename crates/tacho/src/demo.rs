@@ -82,8 +82,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     config.http.public_read = true;
     logging::start(&config)?;
     check_open_files(args.devices)?;
-    let server = Server::start(&config)?;
-    let ran = drive(args, &config, &server);
+    let mut server = Server::start(&config)?;
+    let ran = drive(args, &config, &mut server);
     let stopped = server.stop();
     ran.and(stopped)
 }
@@ -101,7 +101,7 @@ fn check_open_files(devices: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn drive(args: &DemoArgs, config: &Config, server: &Server) -> anyhow::Result<()> {
+fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Result<()> {
     let count = args.devices as usize;
     let devices = BulkDevices { count, prefix: PREFIX, existing_ok: true, ..BulkDevices::default() };
     let devices = server.registry().add_devices(server.registry().default_tenant(), devices)?;

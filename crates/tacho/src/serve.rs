@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mut config = args.place.load()?;
     args.doors.apply(&mut config);
     logging::start(&config)?;
-    let server = Server::start(&config)?;
+    let mut server = Server::start(&config)?;
     server.announce()?;
     server.wait_for_signal()?;
     server.stop()

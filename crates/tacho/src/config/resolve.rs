@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use model::Timestamp;
 use model::limits::{self, IngestLimits};
@@ -51,7 +50,7 @@ pub(crate) struct HttpConfig {
 /// `[store]`, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreConfig {
-    pub commit_interval: Duration,
+    pub commit_interval_us: u64,
     pub memtable_bytes_max: usize,
     pub memtable_flush_bytes: usize,
     pub log_segment_bytes: u64,
@@ -129,7 +128,7 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
         return Err(ConfigError::value("store.log_segment_bytes", raw.log_segment_bytes, reason));
     }
     Ok(StoreConfig {
-        commit_interval: Duration::from_micros(raw.commit_interval_us),
+        commit_interval_us: raw.commit_interval_us,
         memtable_bytes_max: raw.memtable_bytes_max,
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,

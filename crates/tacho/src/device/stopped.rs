@@ -1,29 +1,32 @@
 //! Devices in the directory of a server that does not run.
 
-use hub::registry::{BulkDevices, PageRequest, Registry, RegistryError};
+use hub::registry::{BulkDevices, PageRequest, Registry};
+use store::StoreError;
+use store_local::DiskLock;
 
 use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
 use crate::config::Config;
-use crate::server::{REGISTRY_FILE, create_directory};
+use crate::server::{REGISTRY_FILE, create_directory, lock};
 
 /// The registry, opened for us alone: no server can start on the directory until we are done.
-#[derive(Debug)]
 pub(super) struct Stopped {
     registry: Registry,
+    _lock: Box<dyn DiskLock>,
 }
 
 impl Stopped {
     /// Opens the registry of a data directory; creates both if they are not there.
     pub(super) fn open(config: &Config) -> anyhow::Result<Self> {
         create_directory(&config.data)?;
+        let lock = lock(&config.data)?;
         // The administrator's first password is not ours to keep: the first start of the server makes its own.
         let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
-        Ok(Self { registry })
+        Ok(Self { registry, _lock: lock })
     }
 
     /// Whether `open` failed because a server has the directory.
     pub(super) fn is_in_use(error: &anyhow::Error) -> bool {
-        matches!(error.downcast_ref(), Some(RegistryError::InUse { .. }))
+        matches!(error.downcast_ref(), Some(StoreError::InUse { .. }))
     }
 }
 

@@ -26,11 +26,11 @@ use crate::client::RuntimeFile;
 use crate::config::{Config, MqttConfig};
 
 pub(crate) use open_files::OpenFiles;
+use signals::Signals;
+pub(crate) use store::lock;
 
 /// The registry's file in a data directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
-/// The store's directory in a data directory.
-pub(crate) const STORE_DIRECTORY: &str = "store";
 /// Threads of the HTTP door. Devices speak MQTT; HTTP serves readers and must not take their cores.
 const HTTP_WORKERS: usize = 2;
 
@@ -41,6 +41,7 @@ pub(crate) struct Server {
     runtime: Runtime,
     mqtt: MqttDoor,
     http: HttpDoor,
+    signals: Signals,
     runtime_file: RuntimeFileGuard,
 }
 
@@ -54,6 +55,10 @@ struct HttpDoor {
 impl Server {
     /// Opens everything and serves. On the first start it prints the administrator's password.
     pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
+        let runtime = runtime.context("cannot start the threads of the HTTP door")?;
+        let signals = Signals::take(&runtime)?;
         let files = OpenFiles::raise();
         create_directory(&config.data)?;
         let metrics = Arc::new(Metrics::new());
@@ -62,10 +67,10 @@ impl Server {
         let registry = open_registry(&config.data)?;
         let hub = Hub::start(store, registry, config.ingest.clone(), metrics);
         store::report_when_sealed(&hub);
-        match Self::open_doors(config, files, &hub) {
-            Ok((runtime, mqtt, http)) => {
+        match Self::open_doors(config, files, &hub, &runtime) {
+            Ok((mqtt, http)) => {
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
-                Ok(Self { hub, runtime, mqtt, http, runtime_file })
+                Ok(Self { hub, runtime, mqtt, http, signals, runtime_file })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;
@@ -78,19 +83,17 @@ impl Server {
         config: &Config,
         files: OpenFiles,
         hub: &Arc<Hub>,
-    ) -> anyhow::Result<(Runtime, MqttDoor, HttpDoor)> {
+        runtime: &Runtime,
+    ) -> anyhow::Result<(MqttDoor, HttpDoor)> {
         // Both ports are taken before anything is served.
         let mqtt = listener::bind("MQTT", "mqtt", config.mqtt.listen)?;
         let http = listener::bind("HTTP", "http", config.http.listen)?;
-        let runtime =
-            Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
-        let runtime = runtime.context("cannot start the threads of the HTTP door")?;
-        let http = HttpDoor::start(Arc::clone(hub), http, http_options(config, files), &runtime)?;
+        let http = HttpDoor::start(Arc::clone(hub), http, http_options(config, files), runtime)?;
         let options = mqtt_options(&config.mqtt, files);
         let (workers, connections_max) = (options.workers, options.connections_max);
         tracing::info!(workers, connections_max, open_files_cap = files.cap, "MQTT door");
         let mqtt = MqttDoor::start(Arc::clone(hub), mqtt, options).context("cannot start the MQTT door")?;
-        Ok((runtime, mqtt, http))
+        Ok((mqtt, http))
     }
 
     /// Tenants, users, devices.
@@ -116,21 +119,20 @@ impl Server {
     }
 
     /// Waits for SIGTERM or SIGINT. A second one ends the process at once.
-    pub(crate) fn wait_for_signal(&self) -> anyhow::Result<()> {
-        let signal = self.runtime.block_on(signals::first(self.runtime.handle()))?;
+    pub(crate) fn wait_for_signal(&mut self) -> anyhow::Result<()> {
+        let signal = self.runtime.block_on(self.signals.first())?;
         tracing::info!(signal, "stopping: no new connections, then the last acks, then the log's last sync");
         Ok(())
     }
 
     /// Stops accepting, lets the doors send the acks of what they have read, makes everything durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { hub, runtime, mqtt, http, runtime_file } = self;
+        let Self { hub, runtime, mqtt, http, signals: _signals, runtime_file } = self;
         if http.stop.send(()).is_err() {
             tracing::error!("the HTTP door had ended by itself");
         }
         mqtt.stop();
         let served = runtime.block_on(http.task).context("BUG: the HTTP door panicked")?;
-        drop(runtime);
         let closed = hub.close().context("cannot close the store cleanly; the next start recovers it");
         drop(runtime_file);
         served.context("the HTTP door failed")?;

@@ -1,17 +1,81 @@
-//! The embedded store of a server: the only place that names a concrete store.
+//! The embedded store of a server. Nothing else in the workspace names a concrete store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use hub::{Hub, Metrics, Progress, ProgressWatcher};
-use store::{MemoryStore, Store};
+use store::{Store, StoreError};
+use store_local::{Disk, DiskLock, LocalStore, LockError, Observer, Options, RealDisk, RecoveryReport};
 
-use crate::config::Config;
+use crate::config::{Config, StoreConfig};
+
+/// The store's directory in a data directory.
+const DIRECTORY: &str = "store";
+/// The file in it that the store locks.
+const LOCK_FILE: &str = "LOCK";
 
 /// Opens the store of a data directory and tells what recovery found.
-pub(super) fn open(_config: &Config, _metrics: &Arc<Metrics>) -> anyhow::Result<Arc<dyn Store>> {
-    tracing::warn!("the store is the in-memory reference: nothing outlives the process");
-    Ok(Arc::new(MemoryStore::new()))
+pub(super) fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, StoreError> {
+    let options = options(&config.store, Arc::new(StoreMetrics(Arc::clone(metrics))));
+    let began = Instant::now();
+    let (store, report) = LocalStore::open(Arc::new(RealDisk), &config.data.join(DIRECTORY), options)?;
+    tell(&report, began.elapsed());
+    Ok(Arc::new(store))
+}
+
+fn options(config: &StoreConfig, observer: Arc<dyn Observer>) -> Options {
+    Options {
+        commit_interval_us: config.commit_interval_us,
+        memtable_bytes_max: config.memtable_bytes_max,
+        memtable_flush_bytes: config.memtable_flush_bytes,
+        segment_bytes: config.log_segment_bytes,
+        latest_series_max: config.latest_series_max,
+        observer: Some(observer),
+        ..Options::default()
+    }
+}
+
+fn tell(report: &RecoveryReport, duration: Duration) {
+    let RecoveryReport { clean_shutdown, segments, frames, rows, parts, series, .. } = report;
+    let duration_ms = duration.as_millis();
+    tracing::info!(clean_shutdown, parts, series, rows, frames, segments, duration_ms, "store opened");
+    if let Some(torn) = &report.torn_tail {
+        let (path, offset, bytes) = (torn.path.display(), torn.offset, torn.bytes);
+        tracing::warn!(%path, offset, bytes, "an interrupted write at the end of the log was cut off; nobody was told that it was kept");
+    }
+    for path in &report.orphans {
+        tracing::info!(path = %path.display(), "removed what an interrupted flush left behind");
+    }
+    for damage in &report.damages {
+        tracing::error!(%damage, "acknowledged rows are damaged on disk; they are refused when asked for, all others are served");
+    }
+}
+
+/// Takes a data directory's store for this process without opening it, so that no server starts on it.
+pub(crate) fn lock(data: &Path) -> Result<Box<dyn DiskLock>, StoreError> {
+    let directory = data.join(DIRECTORY);
+    RealDisk.create_dir(&directory).map_err(|error| StoreError::io("create", &directory, error))?;
+    let path = directory.join(LOCK_FILE);
+    RealDisk.lock(&path).map_err(|error| match error {
+        LockError::Held(holder) => StoreError::InUse { path: directory, holder },
+        LockError::Io(error) => StoreError::io("write", path, error),
+    })
+}
+
+/// Puts what the store measures into the metrics.
+struct StoreMetrics(Arc<Metrics>);
+
+impl Observer for StoreMetrics {
+    fn synced(&self, duration: Duration, bytes: u64, _rows: u64) {
+        self.0.synced(duration, bytes);
+    }
+
+    fn flushed(&self, duration: Duration, parts: u64, rows: u64, bytes: u64) {
+        let duration_ms = duration.as_millis();
+        tracing::info!(parts, rows, bytes, duration_ms, "flushed memory to parts");
+    }
 }
 
 /// Logs once when the store stops taking writes.
@@ -31,5 +95,36 @@ impl ProgressWatcher for SealWatcher {
                 "the store takes no more writes since one failed (/readyz has the cause); reads go on. Repair the cause and restart"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{RawConfig, Sources};
+
+    #[test]
+    fn defaults_are_those_of_the_store() {
+        let (raw, options) = (RawConfig::default().store, Options::default());
+        assert_eq!(raw.commit_interval_us, options.commit_interval_us);
+        assert_eq!(raw.memtable_bytes_max, options.memtable_bytes_max);
+        assert_eq!(raw.memtable_flush_bytes, options.memtable_flush_bytes);
+        assert_eq!(raw.log_segment_bytes, options.segment_bytes);
+        assert_eq!(raw.latest_series_max, options.latest_series_max);
+    }
+
+    #[test]
+    fn the_lock_is_the_one_that_an_open_store_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let sources = Sources { data: Some(directory.path().into()), ..Sources::default() };
+        let config = sources.load().unwrap();
+        let open = |config: &Config| open(config, &Arc::new(Metrics::new()));
+        let store = open(&config).unwrap();
+        assert!(matches!(lock(&config.data), Err(StoreError::InUse { .. })));
+        store.close().unwrap();
+        let held = lock(&config.data).unwrap();
+        assert!(matches!(open(&config), Err(StoreError::InUse { .. })));
+        drop(held);
+        open(&config).unwrap().close().unwrap();
     }
 }

@@ -1,0 +1,8 @@
+//! The real binary as its users meet it: configuration, start and end, devices, import. What real MQTT and HTTP clients
+//! see is tested in `tests/e2e`.
+
+mod configuration;
+mod devices;
+mod import;
+mod lifecycle;
+mod tacho;
