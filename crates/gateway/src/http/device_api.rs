@@ -11,7 +11,7 @@ use model::Batch;
 use super::Door;
 use super::error::{ApiError, ErrorCode};
 use super::limits::BUSY_PATIENCE;
-use super::request::{PathOf, read_body};
+use super::request::{PathOf, discard_body, read_body};
 
 /// What dead letters of this door name as their topic; the token itself stays a secret.
 const TOPIC: &str = "/api/v1/{token}/telemetry";
@@ -24,12 +24,13 @@ pub(crate) async fn telemetry(
     PathOf(token): PathOf<String>,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = door.hub.registry().device_by_token(&token).ok_or_else(|| {
+    let Some(device) = door.hub.registry().device_by_token(&token) else {
+        discard_body(request).await;
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
-        ApiError::unauthenticated("token", message)
-    })?;
+        return Err(ApiError::unauthenticated("token", message));
+    };
     let limit = door.options.body_bytes_max;
-    let body = read_body(request.into_body(), limit, BODY_SETTING, &door.bodies).await?;
+    let body = read_body(request, limit, BODY_SETTING, &door.bodies).await?;
     let received = Instant::now();
     let hub = &door.hub;
     let counters = hub.metrics().door(hub::Door::Http);

@@ -14,6 +14,8 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of request bodies that are held at once, over all connections; above it requests get 429.
 pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a refused body that are read and thrown away, so that its sender gets to see the answer.
+pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a JSON request of the REST interface (logins, devices).
 pub(crate) const REST_BODY_BYTES_MAX: usize = 256 * 1024;
 /// How long a write waits for a busy store before it is answered with 429.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Door;
 use super::error::{ApiError, ErrorCode};
-use super::limits::{BODIES_BYTES_MAX, BODY_TIMEOUT, REST_BODY_BYTES_MAX};
+use super::limits::{BODIES_BYTES_MAX, BODY_TIMEOUT, DISCARDED_BYTES_MAX, REST_BODY_BYTES_MAX};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -102,42 +102,85 @@ pub(crate) struct HeldBody {
 
 /// Reads a whole body of at most `limit` bytes. `setting` tells how to raise the limit.
 pub(crate) async fn read_body(
-    body: Body,
+    request: Request,
     limit: usize,
     setting: &str,
     budget: &Arc<Semaphore>,
 ) -> Result<HeldBody, ApiError> {
-    let reading = collect(body, limit, setting, budget);
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
-        let message = format!("the body did not arrive within {} s; send it faster", BODY_TIMEOUT.as_secs());
-        Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message))
+    let waits = waits_for_permission(&request);
+    let mut body = request.into_body();
+    let reading = async {
+        let read = collect(&mut body, limit, budget).await;
+        if let Err(Unread::TooLarge) = read
+            && !waits
+        {
+            discard(&mut body).await;
+        }
+        read
+    };
+    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(Unread::Slow));
+    read.map_err(|unread| match unread {
+        Unread::TooLarge => ApiError::too_large("the body", limit, setting),
+        Unread::Slow => {
+            let seconds = BODY_TIMEOUT.as_secs();
+            let message = format!("the body did not arrive within {seconds} s; send it faster");
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
+        }
+        Unread::NoBudget => {
+            ApiError::busy(format!("request bodies hold {BODIES_BYTES_MAX} bytes already; try again"))
+        }
+        Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
     })
 }
 
-async fn collect(
-    mut body: Body,
-    limit: usize,
-    setting: &str,
-    budget: &Arc<Semaphore>,
-) -> Result<HeldBody, ApiError> {
-    let too_large = || ApiError::too_large("the body", limit, setting);
+/// Takes a body that is not wanted from a client that sends it without asking: who answers and closes while the
+/// client still sends resets the connection, and the client never sees the answer.
+pub(crate) async fn discard_body(request: Request) {
+    if !waits_for_permission(&request) {
+        // Whether it was all of it does not matter.
+        let _ = tokio::time::timeout(BODY_TIMEOUT, discard(&mut request.into_body())).await;
+    }
+}
+
+/// Whether the client sends its body only after an interim answer (RFC 9110 §10.1.1).
+fn waits_for_permission(request: &Request) -> bool {
+    request.headers().contains_key(header::EXPECT)
+}
+
+async fn discard(body: &mut Body) {
+    let mut left = DISCARDED_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(bytes) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
+}
+
+/// Why a body was not read.
+enum Unread {
+    TooLarge,
+    Slow,
+    NoBudget,
+    Broken(axum::Error),
+}
+
+async fn collect(body: &mut Body, limit: usize, budget: &Arc<Semaphore>) -> Result<HeldBody, Unread> {
     if body.size_hint().lower() > limit as u64 {
-        return Err(too_large());
+        return Err(Unread::TooLarge);
     }
     let mut held: Option<OwnedSemaphorePermit> = None;
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| ApiError::bad_request(format!("the body ended early: {error}")))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
         if first.len() + rest.len() + data.len() > limit {
-            return Err(too_large());
+            return Err(Unread::TooLarge);
         }
         // Charged as it arrives: who announces much and sends little holds little.
-        let charge = u32::try_from(data.len()).map_err(|_| too_large())?;
-        let permit = Arc::clone(budget).try_acquire_many_owned(charge).map_err(|_| {
-            ApiError::busy(format!("request bodies hold {BODIES_BYTES_MAX} bytes already; try again"))
-        })?;
+        let charge = u32::try_from(data.len()).map_err(|_| Unread::TooLarge)?;
+        let permit = Arc::clone(budget).try_acquire_many_owned(charge).map_err(|_| Unread::NoBudget)?;
         match &mut held {
             Some(held) => held.merge(permit),
             None => held = Some(permit),
@@ -160,7 +203,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
-        let body = read_body(request.into_body(), REST_BODY_BYTES_MAX, "", &door.bodies).await?;
+        let body = read_body(request, REST_BODY_BYTES_MAX, "", &door.bodies).await?;
         let parsed = serde_json::from_slice(&body.bytes);
         let wrong = |error| ApiError::bad_request(format!("the body is not the JSON wanted here: {error}"));
         parsed.map(Self).map_err(wrong)
@@ -192,8 +235,9 @@ mod tests {
     #[tokio::test]
     async fn bodies_are_bounded_one_by_one_and_together() {
         let budget = Arc::new(Semaphore::new(10));
-        let read =
-            async |size: usize, limit| read_body(Body::from(vec![b'x'; size]), limit, "", &budget).await;
+        let read = async |size: usize, limit| {
+            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", &budget).await
+        };
         let held = read(8, 100).await.unwrap();
         assert_eq!(held.bytes.len(), 8);
         assert_eq!(read(3, 100).await.unwrap_err().status, StatusCode::TOO_MANY_REQUESTS);

@@ -101,11 +101,16 @@ impl Wanted {
                 return Err(ApiError::argument(format!("orderBy is {other:?}; it must be ASC or DESC")));
             }
         };
+        let (aggregation, interval) = (aggregation(params.text("agg"))?, params.number("interval")?);
+        if aggregation != Aggregation::None && interval == Some(0) {
+            let message = "interval is 0; give its milliseconds, or leave it out to reduce the whole range to one value";
+            return Err(ApiError::argument(message));
+        }
         Ok(Self::History(HistoryRequest {
             keys,
             range,
-            aggregation: aggregation(params.text("agg"))?,
-            interval_us: interval_us(params.number("interval")?)?,
+            aggregation,
+            interval_us: interval_us(interval)?,
             limit: params.number("limit")?.unwrap_or(limits::READ_ROWS_DEFAULT),
             order,
         }))
@@ -242,6 +247,7 @@ mod tests {
             ("keys=a&startTs=1&endTs=x", "endTs is \"x\""),
             ("keys=a&startTs=1&endTs=2&agg=MEDIAN", "agg is \"MEDIAN\""),
             ("keys=a&startTs=1&endTs=2&orderBy=UP", "orderBy is \"UP\""),
+            ("keys=a&startTs=1&endTs=2&agg=AVG&interval=0", "leave it out"),
             ("keys=a&startTs=1&endTs=2&interval=-1", "interval is -1"),
             ("keys=a&startTs=1&endTs=2&intervalType=MONTH", "only MILLISECONDS"),
             ("keys=a&startTs=1&endTs=2&limit=-5", "limit is \"-5\""),

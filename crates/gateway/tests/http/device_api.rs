@@ -127,6 +127,32 @@ async fn a_body_beyond_the_bound_is_refused_whether_announced_or_not() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_much_in_vain_sees_the_answer() {
+    let server = Server::start_with(|options| options.body_bytes_max = 1_000).await;
+    server.add_device("d");
+    let payload = format!(r#"{{"a":"{}"}}"#, "x".repeat(8 * 1024 * 1024));
+    for (device, status) in [("d", 413), ("nobody", 401)] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head =
+            format!("POST /api/v1/token-{device}/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\n");
+        let announced = format!("{head}content-length: {}\r\n\r\n", payload.len());
+        stream.write_all(announced.as_bytes()).await.unwrap();
+        stream.write_all(payload.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(Reply::parse(&answer).status, status);
+        // Who asks first is told no before the body.
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let asking = format!("{head}expect: 100-continue\r\ncontent-length: {}\r\n\r\n", payload.len());
+        stream.write_all(asking.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(Reply::parse(&answer).status, status);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_chunked_body_is_put_together() {
     let server = Server::start().await;
     server.add_device("d");
