@@ -47,8 +47,8 @@ pub struct Target {
     /// Process of the target, to sample its CPU time and memory.
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Data directory of a server started by this run; must not hold data yet [default: a temporary one beside the
-    /// result]
+    /// Data directory of a server started by this run; it is kept [default: a temporary one beside the result, removed
+    /// afterwards]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }

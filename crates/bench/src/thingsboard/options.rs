@@ -70,7 +70,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
     /// Look at sockets and schedule at most every so many microseconds. One turn then serves many messages, which
-    /// halves the generator's CPU time; what a message waits for it counts as its latency [default: 200 from 10,000
+    /// saves a third of the generator's CPU time; what a message waits for it counts as its latency [default: 200 from 10,000
     /// messages a second on, otherwise 0, at once]
     #[arg(long, value_parser = clap::value_parser!(u32).range(..=10_000), conflicts_with_all = ["closed", "idle"])]
     pub tick_us: Option<u32>,
