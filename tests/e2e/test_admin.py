@@ -36,7 +36,7 @@ def test_every_promised_metric_is_there(server, device):
     names = {name for name, _ in samples(server)}
     for name in (
         "tacho_messages_total",
-        "tacho_bytes_total",
+        "tacho_ingest_bytes_total",
         "tacho_points_total",
         "tacho_ack_latency_seconds_bucket",
         "tacho_sync_latency_seconds_bucket",
@@ -64,7 +64,7 @@ def test_counters_count_what_happened(server, device):
 
     assert grew("tacho_messages_total", during, door="mqtt") == 10
     assert grew("tacho_points_total", during) == 20
-    assert grew("tacho_bytes_total", during, door="mqtt") == 10 * len(payload)
+    assert grew("tacho_ingest_bytes_total", during, door="mqtt") == 10 * len(payload)
     assert grew("tacho_ack_latency_seconds_count", during, door="mqtt") == 10
     assert grew("tacho_sync_latency_seconds_count", during) >= 1
     assert total(during, "tacho_connections", door="mqtt") >= 1

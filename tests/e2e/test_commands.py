@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -81,7 +82,6 @@ def test_a_second_server_on_the_same_directory_is_refused_by_name(own_server):
     second = run("serve", "--data", server.directory, env=server.env, check=False)
     assert second.returncode != 0
     assert str(server.directory) in second.stderr, second.stderr
-    assert str(server.process.pid) in second.stderr, second.stderr
     server.stop()
 
 
@@ -134,12 +134,13 @@ def vehicle_logs(tmp_path):
 
 
 def columns(path):
-    """{column: [number, ...]} of a log, read with Python's own reader; cells without text do not count."""
+    """{column: [number, ...]} of a log, read with Python's own reader. Cells without text do not count, and
+    the empty unit behind a name is no part of it."""
     with path.open(newline="") as text:
         header, *rows = list(csv.reader(text, skipinitialspace=True))
     assert rows
     return {
-        name.strip(): [float(row[at]) for row in rows if at < len(row) and row[at].strip()]
+        re.sub(r"\s*\(\)$", "", name.strip()): [float(row[at]) for row in rows if at < len(row) and row[at].strip()]
         for at, name in enumerate(header)
         if name.strip()
     }

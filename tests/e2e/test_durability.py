@@ -16,6 +16,8 @@ from harness.server import run
 
 START = 1_700_000_000_000
 IN_FLIGHT = 500
+# The smallest that the server takes: parts come soon.
+FLUSH_BYTES = "1048576"
 
 
 def message(n, level=4):
@@ -94,7 +96,7 @@ def test_sigterm_under_load_drains_and_keeps_what_was_acked(own_server, level):
 
 
 def test_sigkill_under_load_keeps_what_was_acked(own_server):
-    server, chance = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "1_000_000".replace("_", "")}), random.Random(1)
+    server, chance = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES}), random.Random(1)
     device = server.device()
     streams = []
     for round_ in range(3):
@@ -119,7 +121,7 @@ def test_sigint_is_a_clean_end_too(own_server):
 
 def test_a_part_is_plain_parquet(own_server):
     """Whoever copies a part can read it without us."""
-    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "200000"})
+    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device = server.device()
     count = 20_000
     for first in range(0, count, 5_000):
@@ -140,7 +142,7 @@ def test_a_part_is_plain_parquet(own_server):
 
 
 def test_what_lies_in_parts_and_in_memory_reads_as_one(own_server):
-    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": "200000"})
+    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device = server.device()
     for first in range(0, 20_000, 5_000):
         server.api.send(device.token, [{"ts": START + n, "values": {"n": n}} for n in range(first, first + 5_000)])

@@ -51,6 +51,30 @@ def test_a_message_sent_again_with_qos_2_is_one_message(server, device, level):
     assert server.api.history(device.name, "n") == [(1_700_000_000_000, 1)]
 
 
+def test_a_refused_message_of_qos_2_ends_with_its_reason(server, device):
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        kind, body = wire.send(packets.publish(b"no JSON", 9, level=5, qos=2)).receive()
+        assert (kind, body[:3]) == (PUBREC, b"\0\x09\x99")
+        # The identifier is free again: a new message under it is a new message.
+        kind, body = wire.send(packets.publish(b'{"n":1}', 9, level=5, qos=2)).receive()
+        assert (kind, body[:2], body[2:3] in (b"", b"\0")) == (PUBREC, b"\0\x09", True)
+    assert server.api.latest(device.name, "n") == 1
+
+
+def test_an_unfinished_exchange_of_one_device_hides_no_message_of_another(server):
+    """Client identifiers are not unique in the field: two devices of one firmware may use the same."""
+    one, two = server.device(), server.device()
+    for device, value in ((one, 1), (two, 2)):
+        connect = bytearray(packets.connect(device.token, client_id="firmware-default"))
+        connect[9] &= ~0x02  # no clean session
+        with Wire(server.mqtt) as wire:
+            kind, body = wire.send(bytes(connect)).receive()
+            assert (kind, body[1]) == (CONNACK, 0)
+            kind, _ = wire.send(packets.publish(b'{"n":%d}' % value, 9, qos=2)).receive()
+            assert kind == PUBREC
+        assert server.api.latest(device.name, "n") == value
+
+
 def test_a_packet_may_come_in_single_bytes(server, device):
     with Wire(server.mqtt) as wire:
         for byte in packets.connect(device.token) + packets.publish(b'{"n":1}', 1):

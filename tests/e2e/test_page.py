@@ -56,7 +56,7 @@ def test_the_demo_shows_its_fleet_live_without_a_login(demo, page):
     expect(page.locator("#fleet-body tr")).to_have_count(DEVICES)
     expect(page.locator("#stat-connections")).to_have_text(str(DEVICES))
     # 12 devices at 5 messages a second; the page shows the mean of the last seconds.
-    page.wait_for_function("Number(document.querySelector('#stat-messages').textContent) > 20")
+    page.wait_for_function("() => Number(document.querySelector('#stat-messages').textContent) > 20")
     expect(page.locator("#stat-ack-p99")).to_have_text(re.compile(r"\d"))
     expect(page.locator("#chart-reading")).to_have_text(re.compile(r"\d.* at \d\d:\d\d:\d\d"))
 

@@ -14,9 +14,10 @@ VERSIONS = pytest.mark.parametrize("version", [mqtt.MQTTv311, mqtt.MQTTv5], ids=
 class Client:
     """paho with its callbacks as queues."""
 
-    def __init__(self, server, token, version, client_id=""):
+    def __init__(self, server, token, version, client_id="", in_flight=20):
         self.connected, self.disconnected, self.published = queue.Queue(), queue.Queue(), queue.Queue()
         self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id, protocol=version, reconnect_on_failure=False)
+        self.client.max_inflight_messages_set(in_flight)
         if token is not None:
             self.client.username_pw_set(token)
         self.client.on_connect = lambda _c, _u, _f, reason, properties: self.connected.put((reason, properties))
@@ -64,8 +65,7 @@ def test_every_form_of_payload(server, device, version, qos):
 @pytest.mark.parametrize("qos", [1, 2])
 def test_many_in_flight_are_all_acknowledged_and_stored(server, device, version, qos):
     count, start = 2_000, 1_700_000_000_000
-    with Client(server, device.token, version) as client:
-        client.client.max_inflight_messages_set(200)
+    with Client(server, device.token, version, in_flight=200) as client:
         for n in range(count):
             client.client.publish(TOPIC, json.dumps({"ts": start + n, "values": {"n": n}}), qos)
         reasons = [client.published.get(timeout=WAIT_S)[1].value for _ in range(count)]
@@ -76,15 +76,15 @@ def test_many_in_flight_are_all_acknowledged_and_stored(server, device, version,
 @VERSIONS
 def test_a_wrong_token_is_not_authorised(server, version):
     # paho shows return code 5 of version 3.1.1 as reason 0x87; the byte itself is looked at in test_packets.py.
-    client = Client(server, "no-such-token", version)
-    assert client.reason.value == 0x87
+    with Client(server, "no-such-token", version) as client:
+        assert client.reason.value == 0x87
 
 
 @VERSIONS
 @pytest.mark.parametrize("token", ["", None], ids=["empty", "none"])
 def test_no_username_is_bad_credentials(server, version, token):
-    client = Client(server, token, version)
-    assert client.reason.value == 0x86
+    with Client(server, token, version) as client:
+        assert client.reason.value == 0x86
 
 
 @VERSIONS
@@ -106,27 +106,24 @@ def test_clients_of_two_devices_may_share_a_name(server, version):
     assert [server.api.latest(name, "of") for name in (one.name, two.name)] == [1, 2]
 
 
-@pytest.mark.parametrize("qos", [1, 2])
-def test_version_5_learns_why_a_payload_is_refused(server, device, qos):
+def test_version_5_learns_why_a_payload_is_refused(server, device):
+    # QoS 2 is looked at in test_packets.py: paho does not read the reason of a PUBREC.
     with Client(server, device.token, mqtt.MQTTv5) as client:
-        reason, text = client.publish("this is not JSON", qos)
+        reason, text = client.publish("this is not JSON")
         assert reason == 0x99
         assert "JSON" in text
-        assert client.publish('{"afterwards": 1}', qos)[0] == 0
+        assert client.publish('{"afterwards": 1}')[0] == 0
         assert client.disconnected.empty()
     assert server.api.latest(device.name, "afterwards") == 1
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_version_3_1_1_is_acknowledged_and_the_payload_kept(server, device, qos):
+def test_version_3_1_1_is_acknowledged_and_the_session_lives(server, device, qos):
     with Client(server, device.token, mqtt.MQTTv311) as client:
         assert client.publish("this is not JSON", qos)[0] == 0
         assert client.publish('{"afterwards": 1}', qos)[0] == 0
         assert client.disconnected.empty()
     assert server.api.latest(device.name, "afterwards") == 1
-    [letter] = server.api.dead_letters(device.name)
-    assert (letter["topic"], letter["payload"]) == (TOPIC, "this is not JSON")
-    assert "JSON" in letter["reason"]
 
 
 def test_version_5_is_told_the_bounds(server, device):

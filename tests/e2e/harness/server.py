@@ -68,6 +68,7 @@ class Server:
         self._api = None
         self._numbers = itertools.count()
         self._pool = []
+        self._readers = []
 
     def start(self) -> "Server":
         """Starts the process and waits until it is ready."""
@@ -80,10 +81,12 @@ class Server:
             text=True,
             errors="replace",
         )
-        self.lines, self.listeners, self._api = [], {}, None
+        self.lines, self.listeners, self._api = [], {}, None  # of this start, not of the one before
         seen = queue.Queue()
-        for stream in (self.process.stdout, self.process.stderr):
-            threading.Thread(target=self._read, args=(stream, seen), daemon=True).start()
+        streams = (self.process.stdout, self.process.stderr)
+        self._readers = [threading.Thread(target=self._read, args=(stream, seen)) for stream in streams]
+        for reader in self._readers:
+            reader.start()
         open_streams = 2
         while True:
             try:
@@ -105,9 +108,10 @@ class Server:
         return ["serve", "--data", str(self.directory), *(["--config", str(self.config)] if self.config else [])]
 
     def _read(self, stream, seen):
-        for line in stream:
-            self.lines.append(line.rstrip("\n"))
-            seen.put(line.rstrip("\n"))
+        with stream:
+            for line in stream:
+                self.lines.append(line.rstrip("\n"))
+                seen.put(line.rstrip("\n"))
         seen.put(None)
 
     def log(self) -> str:
@@ -165,12 +169,21 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"still running {STOP_S} s after SIGTERM:\n{self.log()}") from None
+        self._ended()
         assert code == 0, f"exit code {code} after SIGTERM:\n{self.log()}"
 
     def kill(self):
         """SIGKILL: no clean end."""
         self.process.kill()
         self.process.wait()
+        self._ended()
+
+    def _ended(self):
+        """After the process: its last lines, and nothing of it left open."""
+        for reader in self._readers:
+            reader.join()
+        if self._api:
+            self._api.session.close()
 
     def __enter__(self):
         return self if self.alive() else self.start()
