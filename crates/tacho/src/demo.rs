@@ -9,8 +9,9 @@ use clap::Args;
 use hub::registry::BulkDevices;
 
 use crate::cli::PlaceArgs;
-use crate::cli::output::say;
+use crate::cli::output::tell;
 use crate::config::Config;
+use crate::limits::DEMO_OTHER_FILES;
 use crate::serve::DoorArgs;
 use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
@@ -18,8 +19,6 @@ use crate::{fleet, logging};
 
 /// What the demo's devices are called.
 const PREFIX: &str = "vehicle-";
-/// Files of a demo that are no connection of the fleet: the server's own, readers, the page.
-const OTHER_FILES: u64 = 300;
 
 /// Runs a server with a simulated fleet, to look at
 ///
@@ -91,12 +90,12 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 /// Both ends of every connection are in this process.
 fn check_open_files(devices: u32) -> anyhow::Result<()> {
     let cap = OpenFiles::raise().cap;
-    let possible = cap.saturating_sub(OTHER_FILES) / 2;
+    let possible = cap.saturating_sub(DEMO_OTHER_FILES) / 2;
     ensure!(
         u64::from(devices) <= possible,
         "{devices} vehicles need {} open files, but this process is capped at {cap} (RLIMIT_NOFILE, hard): use at most \
          --devices {possible} or raise the cap (ulimit -Hn)",
-        u64::from(devices) * 2 + OTHER_FILES
+        u64::from(devices) * 2 + DEMO_OTHER_FILES
     );
     Ok(())
 }
@@ -113,17 +112,18 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
     let period = Duration::from_secs_f64(1.0 / args.rate);
     let plan = Plan { address: server.mqtt_address(), vehicles, period };
     let simulator = Simulator::start(plan).context("cannot start the fleet")?;
-    let told = server.announce().and_then(|()| describe(args, config, server));
-    let waited = told.and_then(|()| server.wait_for_signal());
+    server.announce();
+    describe(args, config, server);
+    let waited = server.wait_for_signal();
     let summary = simulator.stop();
     tracing::info!(?summary, "the fleet has stopped");
     waited
 }
 
-fn describe(args: &DemoArgs, config: &Config, server: &Server) -> anyhow::Result<()> {
+fn describe(args: &DemoArgs, config: &Config, server: &Server) {
     let (url, mqtt, data) =
         (format!("http://{}", server.http_address()), server.mqtt_address(), config.data.display());
-    say(format_args!(
+    tell(format_args!(
         "
 {} vehicles send {} reports a second. Look at them:
 
@@ -140,20 +140,17 @@ Ctrl-C ends the demo{}.",
         mqtt.ip(),
         mqtt.port(),
         if args.data.is_none() { " and removes its data" } else { "" },
-    ))?;
-    if args.open { open_page(&url) } else { Ok(()) }
+    ));
+    if args.open {
+        open_page(&url);
+    }
 }
 
-fn open_page(url: &str) -> anyhow::Result<()> {
+fn open_page(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let started = Command::new(opener)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match started {
-        Ok(_) => Ok(()),
-        Err(error) => say(format_args!("cannot open a browser ({opener}: {error}); open {url} yourself")),
+    let mut command = Command::new(opener);
+    let started = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if let Err(error) = started {
+        tell(format_args!("cannot open a browser ({opener}: {error}); open {url} yourself"));
     }
 }

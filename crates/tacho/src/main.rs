@@ -9,6 +9,7 @@ mod demo;
 mod device;
 mod fleet;
 mod import;
+mod limits;
 mod logging;
 mod serve;
 mod server;

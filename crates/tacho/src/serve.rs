@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     args.doors.apply(&mut config);
     logging::start(&config)?;
     let mut server = Server::start(&config)?;
-    server.announce()?;
+    server.announce();
     server.wait_for_signal()?;
     server.stop()
 }

@@ -19,6 +19,13 @@ pub(crate) fn say(line: impl Display) -> anyhow::Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
+/// Prints a line for whoever watches a server. A server goes on when nobody does.
+pub(crate) fn tell(line: impl Display) {
+    if let Err(error) = say(line) {
+        tracing::warn!(error = %error.root_cause(), "nobody reads standard output");
+    }
+}
+
 /// Prints an error with its causes and returns the exit code for it.
 pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
@@ -27,7 +34,12 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     }
     // Nobody is left to tell when standard error is gone too.
     drop(writeln!(io::stderr(), "{}", text(error)));
-    ExitCode::from(if error.downcast_ref::<ConfigError>().is_some() { USAGE } else { FAILED })
+    ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
+}
+
+/// Whether the command line or the configuration is to blame.
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.is::<ConfigError>() || matches!(error.downcast_ref(), Some(bench::Error::Options(_)))
 }
 
 /// The error on the first line, its causes below. A cause that the line above already tells is left out.

@@ -4,12 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Longest time of one request.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest answer that is read: a page of a hundred thousand devices or points.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Longest part of an answer that an error quotes.
-const QUOTE_CHARS: usize = 300;
+use crate::limits::{ANSWER_BYTES_MAX, QUOTE_CHARS, REQUEST_TIMEOUT};
 
 /// A client of one server.
 #[derive(Debug, Clone)]
@@ -60,7 +55,8 @@ pub(crate) enum ApiError {
 impl Api {
     /// A client of the server at `base`, such as `http://127.0.0.1:8080`. Nothing is sent yet.
     pub(crate) fn new(base: &str) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
+        let config =
+            ureq::Agent::config_builder().timeout_global(Some(REQUEST_TIMEOUT)).http_status_as_error(false);
         Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').into(), bearer: None }
     }
 

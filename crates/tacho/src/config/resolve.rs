@@ -8,6 +8,7 @@ use model::limits::{self, IngestLimits};
 
 use super::ConfigError;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawStore};
+use crate::limits::MQTT_WORKERS_MAX;
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -89,11 +90,11 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
     within("mqtt.packet_bytes_max", packet, 128, limits::BATCH_TEXT_BYTES_MAX)?;
     within("mqtt.connect_timeout_s", raw.connect_timeout_s as usize, 1, 3_600)?;
     within("mqtt.receive_maximum", raw.receive_maximum.into(), 1, u16::MAX.into())?;
-    within("mqtt.workers", raw.workers, 0, WORKERS_MAX)?;
+    within("mqtt.workers", raw.workers, 0, MQTT_WORKERS_MAX)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(MqttConfig {
         listen: address("mqtt.listen", &raw.listen)?,
-        workers: if raw.workers == 0 { cores.min(WORKERS_MAX) } else { raw.workers },
+        workers: if raw.workers == 0 { cores.min(MQTT_WORKERS_MAX) } else { raw.workers },
         packet_bytes_max: packet,
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
@@ -101,9 +102,6 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
         connections_max: (raw.connections_max > 0).then_some(raw.connections_max),
     })
 }
-
-/// More threads than this only wait for each other.
-const WORKERS_MAX: usize = 256;
 
 fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
     within("http.body_bytes_max", raw.body_bytes_max, 1_024, limits::BATCH_TEXT_BYTES_MAX)?;

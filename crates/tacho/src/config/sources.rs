@@ -41,12 +41,15 @@ impl Sources {
             Some(path) => read_file(&path)?,
             None => Table::try_from(RawConfig::default()).expect("BUG: the defaults are plain TOML"),
         };
-        for variable in variables {
-            put(&mut table, variable.section, &variable.key, variable.value);
+        for Variable { section, key, value } in &variables {
+            put(&mut table, section.clone(), key, value.clone());
         }
         let mut raw: RawConfig = table.try_into().expect("BUG: every value was checked where it was read");
         if let Some(data) = &self.data {
             raw.data.clone_from(data);
+        } else if self.config.is_none() {
+            // A data directory's own file does not lead to another one.
+            raw.data = self.searched(&variables);
         }
         Ok(raw)
     }
@@ -56,15 +59,19 @@ impl Sources {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
         }
+        let path = self.searched(variables).join(FILE_NAME);
+        Ok(path.exists().then_some(path))
+    }
+
+    /// The data directory as far as it is known without a file.
+    fn searched(&self, variables: &[Variable]) -> PathBuf {
         let from_variable =
             variables.iter().find(|variable| variable.section.is_none() && variable.key == "data");
-        let data = match (&self.data, from_variable.and_then(|variable| variable.value.as_str())) {
+        match (&self.data, from_variable.and_then(|variable| variable.value.as_str())) {
             (Some(data), _) => data.clone(),
             (None, Some(data)) => data.into(),
             (None, None) => RawConfig::default().data,
-        };
-        let path = data.join(FILE_NAME);
-        Ok(path.exists().then_some(path))
+        }
     }
 
     /// Our variables with their values in the types of the settings.

@@ -52,6 +52,15 @@ fn the_data_directory_of_a_variable_is_searched_for_the_file() {
 }
 
 #[test]
+fn a_data_directorys_own_file_does_not_lead_to_another_one() {
+    let (directory, _) = with_file("data = '/elsewhere'\n");
+    let sources = with_variables(&[("TACHO_DATA", directory.path().to_str().unwrap())]);
+    assert_eq!(sources.load().unwrap().data, directory.path());
+    let named = Sources { config: Some(directory.path().join("tacho.toml")), ..Sources::default() };
+    assert_eq!(named.load().unwrap().data, Path::new("/elsewhere"));
+}
+
+#[test]
 fn an_unknown_key_is_named_with_its_line_and_the_nearest_known_one() {
     let (directory, sources) = with_file("# first\n[mqtt]\n\nlisten_ = 'x'\n");
     let file = directory.path().join("tacho.toml");

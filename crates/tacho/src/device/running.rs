@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
 use crate::client::{Api, escaped};
-
-const PAGE_DEVICES: usize = 1_000;
+use crate::limits::PAGE_DEVICES;
 
 /// A logged-in client.
 #[derive(Debug)]

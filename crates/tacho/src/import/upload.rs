@@ -11,18 +11,7 @@ use serde::Serialize;
 use super::plan::Plan;
 use super::rows::{Row, Rows};
 use crate::client::{Api, ApiError, escaped};
-
-/// Rows of one request.
-const ROWS_PER_REQUEST: usize = 500;
-/// Bytes of one request, well under what a server takes by default.
-const REQUEST_BYTES: usize = 512 * 1024;
-/// How often a request is repeated when the server is busy or does not answer. Repeating is safe: rows are known by
-/// their times.
-const ATTEMPTS_MAX: u32 = 20;
-/// Pause before a repetition when the server names none.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause that a server may ask for.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_BYTES, IMPORT_PAUSE, IMPORT_PAUSE_MAX, IMPORT_ROWS};
 
 /// What was sent and acknowledged.
 #[derive(Debug)]
@@ -121,7 +110,7 @@ impl Upload<'_> {
         self.sent.first_ms = self.sent.first_ms.min(ts);
         self.sent.last_ms = self.sent.last_ms.max(ts);
         let text = serde_json::to_string(&Timed { ts, values }).expect("BUG: numbers and text are JSON");
-        if self.rows_in_body as usize >= ROWS_PER_REQUEST || self.body.len() + text.len() > REQUEST_BYTES {
+        if self.rows_in_body as usize >= IMPORT_ROWS || self.body.len() + text.len() > IMPORT_BYTES {
             self.flush()?;
         }
         self.body.push(if self.body.is_empty() { '[' } else { ',' });
@@ -144,13 +133,14 @@ impl Upload<'_> {
         Ok(())
     }
 
+    /// Sends the body until it is acknowledged. Repeating is safe: rows are known by their times.
     fn post(&mut self) -> Result<(), ApiError> {
         for attempt in 1.. {
             let error = match self.api.post_text(&self.path, &self.body) {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
-            let Some(pause) = pause_after(&error).filter(|_| attempt < ATTEMPTS_MAX) else {
+            let Some(pause) = pause_after(&error).filter(|_| attempt < IMPORT_ATTEMPTS_MAX) else {
                 return Err(error);
             };
             self.bar.set_message(format!("waiting: {error}"));
@@ -166,9 +156,9 @@ impl Upload<'_> {
 fn pause_after(error: &ApiError) -> Option<Duration> {
     match error {
         ApiError::Status { status: 429 | 503, retry_after, .. } => {
-            Some(retry_after.unwrap_or(PAUSE).min(PAUSE_MAX))
+            Some(retry_after.unwrap_or(IMPORT_PAUSE).min(IMPORT_PAUSE_MAX))
         }
-        ApiError::Transport { .. } => Some(PAUSE),
+        ApiError::Transport { .. } => Some(IMPORT_PAUSE),
         ApiError::Status { .. } | ApiError::Answer { .. } => None,
     }
 }
@@ -194,8 +184,8 @@ mod tests {
     #[test]
     fn a_busy_server_is_waited_for_and_a_refusal_is_final() {
         assert_eq!(pause_after(&status(429, Some(2))), Some(Duration::from_secs(2)));
-        assert_eq!(pause_after(&status(503, None)), Some(PAUSE));
-        assert_eq!(pause_after(&status(503, Some(86_400))), Some(PAUSE_MAX));
+        assert_eq!(pause_after(&status(503, None)), Some(IMPORT_PAUSE));
+        assert_eq!(pause_after(&status(503, Some(86_400))), Some(IMPORT_PAUSE_MAX));
         assert_eq!(pause_after(&status(400, Some(1))), None);
         assert_eq!(pause_after(&status(401, None)), None);
     }

@@ -6,9 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use anyhow::anyhow;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that the kernel completes before we accept them. A fleet that reconnects at once is larger than the
-/// default of 128; the kernel lowers this to `net.core.somaxconn`.
-const BACKLOG: i32 = 4_096;
+use crate::limits::BACKLOG;
 
 /// Listens on an address. `door` and `flag` name it for people.
 pub(super) fn bind(door: &str, flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -21,9 +21,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::cli::output::say;
+use crate::cli::output::tell;
 use crate::client::RuntimeFile;
 use crate::config::{Config, MqttConfig};
+use crate::limits::HTTP_WORKERS;
 
 pub(crate) use open_files::OpenFiles;
 use signals::Signals;
@@ -31,8 +32,6 @@ pub(crate) use store::lock;
 
 /// The registry's file in a data directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
-/// Threads of the HTTP door. Devices speak MQTT; HTTP serves readers and must not take their cores.
-const HTTP_WORKERS: usize = 2;
 
 /// A running server.
 #[derive(Debug)]
@@ -112,10 +111,10 @@ impl Server {
     }
 
     /// Prints where the doors listen, and that they do.
-    pub(crate) fn announce(&self) -> anyhow::Result<()> {
-        say(format_args!("listening mqtt {}", self.mqtt_address()))?;
-        say(format_args!("listening http {}", self.http_address()))?;
-        say("ready")
+    pub(crate) fn announce(&self) {
+        tell(format_args!("listening mqtt {}", self.mqtt_address()));
+        tell(format_args!("listening http {}", self.http_address()));
+        tell("ready");
     }
 
     /// Waits for SIGTERM or SIGINT. A second one ends the process at once.
@@ -205,12 +204,12 @@ fn open_registry(data: &Path) -> anyhow::Result<Registry> {
     let (registry, first_start) = Registry::open(&data.join(REGISTRY_FILE))?;
     if let Some(first) = first_start {
         let path = first.keep(&registry, data)?;
-        say(format_args!(
+        tell(format_args!(
             "administrator {}  password {}  (kept in {})",
             first.login,
             first.password,
             path.display()
-        ))?;
+        ));
     }
     Ok(registry)
 }

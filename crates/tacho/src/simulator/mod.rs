@@ -17,16 +17,11 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 
 use crate::fleet::Vehicle;
+use crate::limits::{
+    FLEET_CONNECT_INTERVAL, FLEET_CONNECTS, FLEET_DRAIN_MAX, FLEET_EVENTS_PER_TURN, FLEET_SLEEP_MAX,
+};
 use session::Session;
 
-/// Readiness events taken per turn of the loop.
-const EVENTS_PER_TURN: usize = 1_024;
-/// New connections per turn of the loop, so that a large fleet does not overrun the accept backlog.
-const CONNECTS_PER_TURN: usize = 64;
-/// Longest sleep of the loop; bounds how late a stop or a retry is noticed.
-const SLEEP_MAX: Duration = Duration::from_millis(100);
-/// How long a stopping fleet waits for its last acks.
-const DRAIN_MAX: Duration = Duration::from_secs(2);
 const WAKER: Token = Token(usize::MAX);
 
 /// A fleet to simulate.
@@ -99,6 +94,8 @@ struct Runner {
     /// Time and vehicle of the next report: vehicles take turns within a period.
     next_at: Instant,
     next_vehicle: usize,
+    /// When to look next for vehicles that want to connect.
+    connect_at: Instant,
     summary: Summary,
 }
 
@@ -109,15 +106,24 @@ impl Runner {
         };
         let fleet = plan.vehicles.into_iter().enumerate().map(session).collect();
         let next_at = Instant::now() + plan.period.min(Duration::from_secs(1));
-        Self { poll, stop, fleet, period: plan.period, next_at, next_vehicle: 0, summary: Summary::default() }
+        Self {
+            poll,
+            stop,
+            fleet,
+            period: plan.period,
+            next_at,
+            next_vehicle: 0,
+            connect_at: Instant::now(),
+            summary: Summary::default(),
+        }
     }
 
     fn run(&mut self) -> Summary {
-        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        let mut events = Events::with_capacity(FLEET_EVENTS_PER_TURN);
         while !self.stop.load(Ordering::Acquire) {
             self.connect();
             self.report();
-            let sleep = self.next_at.saturating_duration_since(Instant::now()).min(SLEEP_MAX);
+            let sleep = self.next_at.saturating_duration_since(Instant::now()).min(FLEET_SLEEP_MAX);
             self.turn(&mut events, sleep);
         }
         self.drain(&mut events);
@@ -142,8 +148,12 @@ impl Runner {
 
     fn connect(&mut self) {
         let now = Instant::now();
+        if now < self.connect_at {
+            return;
+        }
+        self.connect_at = now + FLEET_CONNECT_INTERVAL;
         let waiting = self.fleet.iter_mut().filter(|(_, session)| session.wants_to_connect(now));
-        for (_, session) in waiting.take(CONNECTS_PER_TURN) {
+        for (_, session) in waiting.take(FLEET_CONNECTS) {
             session.connect(self.poll.registry(), &mut self.summary);
         }
     }
@@ -166,7 +176,7 @@ impl Runner {
     }
 
     fn drain(&mut self, events: &mut Events) {
-        let end = Instant::now() + DRAIN_MAX;
+        let end = Instant::now() + FLEET_DRAIN_MAX;
         while Instant::now() < end && self.fleet.iter().any(|(_, session)| session.waits_for_acks()) {
             self.turn(events, Duration::from_millis(20));
         }

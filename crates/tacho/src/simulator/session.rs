@@ -12,17 +12,11 @@ use wire::mqtt::{self, Connect, Disconnect, Packet, Properties, ProtocolVersion,
 
 use super::{Credentials, Summary};
 use crate::fleet::Report;
+use crate::limits::{
+    FLEET_PACKET_BYTES_MAX, FLEET_READ_BYTES, FLEET_RETRY_FIRST, FLEET_RETRY_MAX, FLEET_UNACKED_MAX,
+};
 
 const TOPIC: &str = "v1/devices/me/telemetry";
-/// Reports that may wait for their ack, on the way or in the vehicle while it is not connected.
-const UNACKED_MAX: usize = 16;
-/// Largest packet a server may send us; acks with a reason string are the largest.
-const PACKET_BYTES_MAX: usize = 64 * 1024;
-/// Bytes read from the socket at once.
-const READ_BYTES: usize = 4 * 1024;
-/// Pause before the first reconnect and the longest one; it doubles in between.
-const RETRY_FIRST: Duration = Duration::from_millis(500);
-const RETRY_MAX: Duration = Duration::from_secs(10);
 /// First reason code that is a failure [MQTT5 2.4].
 const FAILURE: u8 = 0x80;
 
@@ -92,7 +86,7 @@ impl Session {
         let version = if index.is_multiple_of(2) { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
         let link = Link::Down { retry_at: Instant::now() };
         let token = Token(index);
-        let (retry, unacked) = (RETRY_FIRST, VecDeque::new());
+        let (retry, unacked) = (FLEET_RETRY_FIRST, VecDeque::new());
         Self { token, address, credentials, version, keep_alive_s, link, retry, unacked, last_packet_id: 0 }
     }
 
@@ -128,7 +122,7 @@ impl Session {
 
     /// Sends a report, or keeps it until the vehicle is connected.
     pub(super) fn report(&mut self, report: &Report, registry: &Registry, summary: &mut Summary) {
-        if self.unacked.len() >= UNACKED_MAX {
+        if self.unacked.len() >= FLEET_UNACKED_MAX {
             summary.skipped += 1;
             return;
         }
@@ -176,7 +170,7 @@ impl Session {
     }
 
     fn read(&mut self, summary: &mut Summary) -> Result<(), Lost> {
-        let mut bytes = [0; READ_BYTES];
+        let mut bytes = [0; FLEET_READ_BYTES];
         loop {
             let Link::Up(connection) = &mut self.link else { return Ok(()) };
             match connection.stream.read(&mut bytes) {
@@ -193,7 +187,7 @@ impl Session {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
         let input = std::mem::take(&mut connection.input);
         let mut taken = 0;
-        while let Some(decoded) = mqtt::decode(&input[taken..], Some(self.version), PACKET_BYTES_MAX)? {
+        while let Some(decoded) = mqtt::decode(&input[taken..], Some(self.version), FLEET_PACKET_BYTES_MAX)? {
             taken += decoded.consumed;
             self.take_packet(&decoded.packet, summary)?;
         }
@@ -211,7 +205,7 @@ impl Session {
                 if let Link::Up(connection) = &mut self.link {
                     connection.accepted = true;
                 }
-                self.retry = RETRY_FIRST;
+                self.retry = FLEET_RETRY_FIRST;
                 self.publish_from(0)
             }
             Packet::PubAck(ack) => {
@@ -238,7 +232,7 @@ impl Session {
         self.hang_up(registry);
         summary.lost += 1;
         self.link = Link::Down { retry_at: Instant::now() + self.retry };
-        self.retry = (self.retry * 2).min(RETRY_MAX);
+        self.retry = (self.retry * 2).min(FLEET_RETRY_MAX);
     }
 
     fn hang_up(&mut self, registry: &Registry) {

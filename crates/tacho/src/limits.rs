@@ -1,0 +1,56 @@
+//! Every bound of this crate, with the reason for its value.
+
+use std::time::Duration;
+
+/// Threads of the HTTP door. Devices speak MQTT; HTTP serves readers and must not take the devices' cores.
+pub(crate) const HTTP_WORKERS: usize = 2;
+/// Most threads of the MQTT door; more of them only wait for each other.
+pub(crate) const MQTT_WORKERS_MAX: usize = 256;
+/// Connections that the kernel completes before we accept them. A fleet that reconnects at once is larger than the
+/// usual 128; the kernel lowers this to `net.core.somaxconn`.
+pub(crate) const BACKLOG: i32 = 4_096;
+
+/// Longest time of one HTTP request of a command.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest HTTP answer that a command reads: a page of a hundred thousand devices or points.
+pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Longest part of an answer that an error quotes.
+pub(crate) const QUOTE_CHARS: usize = 300;
+/// Devices per page when a running server is asked for all.
+pub(crate) const PAGE_DEVICES: usize = 1_000;
+
+/// Rows of one request of an import.
+pub(crate) const IMPORT_ROWS: usize = 500;
+/// Bytes of one request of an import, well under what a server takes by default.
+pub(crate) const IMPORT_BYTES: usize = 512 * 1024;
+/// How often a request of an import is sent when the server is busy or does not answer.
+pub(crate) const IMPORT_ATTEMPTS_MAX: u32 = 20;
+/// Pause before a request is repeated when the server names none.
+pub(crate) const IMPORT_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause that a server may ask for.
+pub(crate) const IMPORT_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Files of a demo that are no connection of the fleet: the server's own, readers, the page.
+pub(crate) const DEMO_OTHER_FILES: u64 = 300;
+/// Readiness events that the simulated fleet takes per turn of its loop.
+pub(crate) const FLEET_EVENTS_PER_TURN: usize = 1_024;
+/// New connections of the fleet per [`FLEET_CONNECT_INTERVAL`], so that it does not overrun the accept backlog.
+pub(crate) const FLEET_CONNECTS: usize = 64;
+/// How often the fleet looks for vehicles that want to connect.
+pub(crate) const FLEET_CONNECT_INTERVAL: Duration = Duration::from_millis(20);
+/// Longest sleep of the fleet's loop; bounds how late a retry is noticed.
+pub(crate) const FLEET_SLEEP_MAX: Duration = Duration::from_millis(100);
+/// How long a stopping fleet waits for its last acks.
+pub(crate) const FLEET_DRAIN_MAX: Duration = Duration::from_secs(2);
+/// Reports of a vehicle that may wait for their ack, on the way or in the vehicle while it is not connected.
+pub(crate) const FLEET_UNACKED_MAX: usize = 16;
+/// Largest packet a server may send a vehicle; acks with a reason string are the largest.
+pub(crate) const FLEET_PACKET_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that a vehicle reads from its socket at once.
+pub(crate) const FLEET_READ_BYTES: usize = 4 * 1024;
+/// Pause before a vehicle's first reconnect; it doubles with each.
+pub(crate) const FLEET_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// Longest pause before a reconnect.
+pub(crate) const FLEET_RETRY_MAX: Duration = Duration::from_secs(10);
+
+const _: () = assert!(IMPORT_ROWS <= model::limits::BATCH_ROWS_MAX, "a request of an import is one batch");
