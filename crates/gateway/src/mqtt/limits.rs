@@ -8,6 +8,11 @@ pub(crate) const TURN_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) const UNSENT_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of unsent acks at which a peer that keeps not reading is closed.
 pub(crate) const UNSENT_BYTES_CLOSE: usize = 4 * UNSENT_BYTES_MAX;
+/// Turns of the event loop begin at least this far apart while messages come faster than that, so that one turn
+/// serves several of them: waking up costs more than a small message does. A lone message never waits.
+pub(crate) const TURN_PACE_US: u64 = 200;
+/// A turn that took this many messages is large enough; the next one begins at once.
+pub(crate) const TURN_MESSAGES_ENOUGH: u64 = 64;
 /// Events taken from the kernel at once.
 pub(crate) const EVENTS_PER_POLL: usize = 1_024;
 /// Connections accepted but not yet taken over by a worker.

@@ -106,6 +106,10 @@ pub(super) struct Worker {
     stalled: bool,
     ticked_at_s: u32,
     registry_generation: u64,
+    turn_began: Instant,
+    last_turn_began: Instant,
+    /// Messages that the last turn took.
+    turn_messages: u64,
 }
 
 impl Worker {
@@ -124,14 +128,19 @@ impl Worker {
             queues: AckQueues::default(),
             stalled: false,
             ticked_at_s: 0,
+            turn_began: Instant::now(),
+            last_turn_began: Instant::now(),
+            turn_messages: 0,
         }
     }
 
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(limits::EVENTS_PER_POLL);
         while !self.door.is_stopping() {
+            self.pace();
             let timeout = if self.can_read_now() { Duration::ZERO } else { Duration::from_secs(1) };
             self.wait(&mut events, timeout);
+            self.last_turn_began = std::mem::replace(&mut self.turn_began, Instant::now());
             self.open_letters();
             self.read_ready();
             self.append_turn();
@@ -140,6 +149,21 @@ impl Worker {
             self.tick();
         }
         self.drain(&mut events);
+    }
+
+    /// Lets messages gather when the last turn found few and came soon after the one before: on a machine where a
+    /// wake-up costs as much as several messages this is what a message costs at medium rates.
+    fn pace(&mut self) {
+        let messages = std::mem::take(&mut self.turn_messages);
+        if messages == 0 || messages >= limits::TURN_MESSAGES_ENOUGH {
+            return;
+        }
+        let pace = Duration::from_micros(limits::TURN_PACE_US);
+        let busy = self.turn_began.elapsed();
+        let since_last = self.turn_began - self.last_turn_began;
+        if since_last < 2 * pace && busy < pace {
+            std::thread::sleep(pace - busy);
+        }
     }
 
     fn can_read_now(&self) -> bool {
@@ -297,6 +321,7 @@ impl Worker {
         let acks = self.queues.new_list();
         let turn = &mut self.turn[class as usize];
         let metrics = self.door.hub.metrics().door(hub::Door::Mqtt);
+        self.turn_messages += turn.messages;
         metrics.messages.inc_by(std::mem::take(&mut turn.messages));
         metrics.bytes.inc_by(std::mem::take(&mut turn.bytes));
         turn.batch.clear();
