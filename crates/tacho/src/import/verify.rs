@@ -37,11 +37,13 @@ pub(super) fn verify(api: &Api, device_id: &str, sent: &Sent) -> anyhow::Result<
 
 fn count_of(api: &Api, device_id: &str, key: &str, sent: &Sent) -> anyhow::Result<u64> {
     let path = format!(
-        "/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?keys={}&startTs={}&endTs={}&agg=COUNT\
+        "/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?keys={}&startTs={}&endTs={}&agg=COUNT&interval={}\
          &useStrictDataTypes=true",
         escaped(key),
         sent.first_ms,
         sent.last_ms + 1,
+        // One interval for the whole range.
+        sent.last_ms + 1 - sent.first_ms,
     );
     let answer = api.get(&path)?;
     let mut total = 0;
