@@ -10,6 +10,9 @@ use crate::limits::BACKLOG;
 
 /// Listens on an address. `door` and `flag` name it for people.
 pub(super) fn bind(door: &str, flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        tracing::warn!(door, %address, "reachable from other machines, without TLS: tokens and passwords can be read on the way");
+    }
     try_bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
             "the {door} address {address} is taken by another process; stop it, or choose another port with \
