@@ -1,5 +1,6 @@
 """An ack means durable, through every kind of end."""
 
+import base64
 import json
 import random
 import signal
@@ -119,43 +120,79 @@ def test_sigint_is_a_clean_end_too(own_server):
     assert server.process.wait(timeout=60) == 0
 
 
+def fill(server, device, count, fields=lambda n: {"n": n}):
+    """Rows until the server has made its first part of them, and all `count` of them."""
+    for first in range(0, count, 10_000):
+        server.api.send(device.token, [{"ts": START + n, "values": fields(n)} for n in range(first, first + 10_000)])
+    wait.until(lambda: parts(server), "a part")
+
+
+def parts(server):
+    """The finished parts of a server's store."""
+    return sorted(server.directory.rglob("*.parquet"))
+
+
+def rows_of(server, column):
+    """The rows of all parts that have the column, read with pyarrow."""
+    tables = [parquet.read_table(part) for part in parts(server)]
+    return [row for table in tables if column in table.column_names for row in table.to_pylist()]
+
+
 def test_a_part_is_plain_parquet(own_server):
     """Whoever copies a part can read it without us."""
     server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device = server.device()
-    count = 20_000
-    for first in range(0, count, 5_000):
-        rows = [{"ts": START + n, "values": {"n": n, "speed": n / 2, "on": n % 2 == 0, "name": f"row {n}"}} for n in range(first, first + 5_000)]
-        server.api.send(device.token, rows)
-    parts = wait.until(lambda: sorted(server.directory.rglob("*.parquet")), "a part")
+    fill(server, device, 50_000, lambda n: {"n": n, "speed": n / 2, "on": n % 2 == 0, "name": f"row {n}"})
     server.stop()
-    seen = {}
-    for part in sorted(server.directory.rglob("*.parquet")):
-        table = parquet.read_table(part)
-        if "n" not in table.column_names:
-            continue
-        time_column = next(name for name in table.column_names if name.endswith("ts") or "time" in name)
-        for row in table.select([time_column, "n", "speed", "on", "name"]).to_pylist():
-            seen[row["n"]] = (row["speed"], row["on"], row["name"])
-    assert parts and seen
-    assert all(value == (n / 2, n % 2 == 0, f"row {n}") for n, value in seen.items())
+    found = rows_of(server, "speed")
+    assert len(found) > 1_000
+    for row in found:
+        n = row["n"]
+        assert (row["speed"], row["on"], row["name"]) == (n / 2, n % 2 == 0, f"row {n}")
+        assert row["device"] == device.name
+    assert len({row["n"] for row in found}) == len(found)
 
 
 def test_what_lies_in_parts_and_in_memory_reads_as_one(own_server):
     server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
-    device = server.device()
-    for first in range(0, 20_000, 5_000):
-        server.api.send(device.token, [{"ts": START + n, "values": {"n": n}} for n in range(first, first + 5_000)])
-    wait.until(lambda: list(server.directory.rglob("*.parquet")), "a part")
+    device, count = server.device(), 100_000
+    fill(server, device, count)
     # Later writes of rows that already lie in a part: last write wins, whatever holds the first.
     server.api.send(device.token, [{"ts": START + n, "values": {"n": -n}} for n in range(10)])
-    expected = [(START + n, -n if n < 10 else n) for n in range(20_000)]
+    expected = [(START + n, -n if n < 10 else n) for n in range(count)]
     assert server.api.history(device.name, "n") == expected
     server.stop()
     server.start()
     assert server.api.history(device.name, "n") == expected
-    assert server.api.latest(device.name, "n") == 19_999
+    assert server.api.latest(device.name, "n") == count - 1
     server.stop()
+
+
+def test_what_is_refused_is_kept_to_the_byte(own_server):
+    server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
+    device = server.device()
+    refused = [b"no JSON", b"\xff\x00\xfe", b'{"a":NaN}', b'{"":1}', b'{"ts":1700000000,"values":{"a":1}}']
+    for level in (4, 5):
+        with Wire(server.mqtt).session(device.token, level) as wire:
+            for number, payload in enumerate(refused, 1):
+                kind, body = wire.send(packets.publish(payload, number, level=level)).receive()
+                assert kind == PUBACK
+                assert level == 4 or body[2] == 0x99
+    for payload in refused:
+        reply = server.api.session.post(f"{server.url}/api/v1/{device.token}/telemetry", data=payload, timeout=60)
+        assert reply.status_code == 400
+    fill(server, device, 100_000)
+    server.stop()
+    letters = [row for row in rows_of(server, "reason") if row["reason"]]
+    assert sorted(payload_of(row) for row in letters) == sorted(3 * refused)
+    assert {row["door"] for row in letters} == {"mqtt", "http"}
+    assert {row["device"] for row in letters} == {device.name}
+    assert {row["topic"] for row in letters if row["door"] == "mqtt"} == {packets.TELEMETRY.decode()}
+
+
+def payload_of(row):
+    """What was sent, from a row of the dead-letter table."""
+    return row["payload"].encode() if row["payload"] is not None else base64.b64decode(row["payload_base64"])
 
 
 def test_the_ledger_proves_it_with_kills(tmp_path):
