@@ -196,5 +196,11 @@ def payload_of(row):
 
 
 def test_the_ledger_proves_it_with_kills(tmp_path):
-    done = run("bench", "ledger", "--kills", "3", "--seed", "1", env={"TMPDIR": str(tmp_path)})
-    assert "3" in done.stdout + done.stderr
+    done = run("bench", "ledger", "--kills", "3", "--seed", "1", "--out", tmp_path / "run", "--quiet")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert len(result["kills"]) == 3, done.stdout
+    for kill in result["kills"]:
+        check = kill["check"]
+        assert kill["acked"] > 0
+        assert check["lost"] == 0, done.stdout
+        assert check["acked"] <= check["stored"] <= check["acked"] + check["maybe"], done.stdout
