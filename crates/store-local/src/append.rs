@@ -42,7 +42,7 @@ impl Core {
         Ok(sequence)
     }
 
-    pub(crate) fn check_room(&self, state: &State, bytes: usize) -> Result<(), StoreError> {
+    pub(crate) fn check_room(&self, state: &mut State, bytes: usize) -> Result<(), StoreError> {
         let pending = state.pending.bytes();
         let pending_max = self.options.log_pending_bytes_max;
         if pending + bytes > pending_max {
@@ -54,6 +54,9 @@ impl Core {
         // A batch larger than the limit enters an empty memtable; otherwise it could never be taken.
         if memory > 0 && memory + bytes > memory_max {
             let reason = format!("{memory} memtable bytes wait for a flush, the limit is {memory_max}");
+            if state.flusher.asked == state.flusher.done {
+                self.ask_flush(state);
+            }
             return Err(StoreError::Busy { reason });
         }
         Ok(())
@@ -84,9 +87,15 @@ impl Core {
     fn request_flush_if_large(&self, state: &mut State) {
         let idle = state.flusher.asked == state.flusher.done;
         if idle && state.memory.active >= self.options.memtable_flush_bytes {
-            state.flusher.asked += 1;
-            self.flush_work.notify_all();
+            self.ask_flush(state);
         }
+    }
+
+    /// Has the memtable flushed; returns what [`Flusher::done`](crate::core::Flusher) will have reached then.
+    pub(crate) fn ask_flush(&self, state: &mut State) -> u64 {
+        state.flusher.asked += 1;
+        self.flush_work.notify_all();
+        state.flusher.asked
     }
 }
 

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey};
 use store::StoreError;
 
-pub(crate) use series::SeriesIndex;
+pub(crate) use series::{SeriesIndex, tags};
 
 use crate::codec::Malformed;
 use crate::entry::Entry;

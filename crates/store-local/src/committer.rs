@@ -188,7 +188,7 @@ fn write(
                 core.set_full(FULL_LOG, None);
                 return Ok(true);
             }
-            Err(error) if is_full(&error) && !is_sync(&error) => {
+            Err(error) if is_full(&error) && !error.is_sync() => {
                 core.set_full(FULL_LOG, Some(&error));
                 let mut state = core.state.lock();
                 if state.stop != Stop::Running {
@@ -203,10 +203,6 @@ fn write(
     }
 }
 
-fn is_sync(error: &StoreError) -> bool {
-    matches!(error, StoreError::Io { verb: "sync", .. })
-}
-
 fn finish(core: &Core, buffer: &mut Vec<u8>) {
     buffer.truncate(FRAME_HEADER_BYTES);
     // One huge batch must not keep its memory for good.
@@ -215,6 +211,9 @@ fn finish(core: &Core, buffer: &mut Vec<u8>) {
     state.pending.in_flight = 0;
     if state.flusher.waiting {
         core.flush_work.notify_all();
+    }
+    if state.flusher.asked == state.flusher.done && core.segments.bytes() >= core.options.log_flush_bytes {
+        core.ask_flush(&mut state);
     }
     drop(state);
     core.tell_watchers();

@@ -1,6 +1,5 @@
 //! What the callers and the store's threads share: one lock over the write side, atomics for progress.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +13,7 @@ use crate::latest::Latest;
 use crate::log::frame::FRAME_HEADER_BYTES;
 use crate::log::writer::Segments;
 use crate::options::Options;
+use crate::part::PartCache;
 use crate::version::Version;
 
 /// Everything of an open store but its threads.
@@ -27,6 +27,7 @@ pub(crate) struct Core {
     /// The flusher sleeps here, and whoever waits for it.
     pub(crate) flush_work: Condvar,
     pub(crate) segments: Segments,
+    pub(crate) part_cache: PartCache,
     marks: Marks,
     watchers: RwLock<Vec<Arc<dyn ProgressWatcher>>>,
 }
@@ -181,27 +182,32 @@ pub(crate) struct Committer {
 /// The flusher as seen from outside.
 #[derive(Default)]
 pub(crate) struct Flusher {
-    /// Flushes asked for, begun and completed, counted.
+    /// Flushes asked for and completed, counted.
     pub(crate) asked: u64,
-    pub(crate) begun: u64,
     pub(crate) done: u64,
-    /// The flusher or somebody else sleeps on `flush_work`.
+    /// The flusher waits for rows to become durable.
     pub(crate) waiting: bool,
 }
 
 impl State {
     /// Refuses writes to a store that is closed, sealed or waiting for disk space.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        self.check_open()?;
+        match self.full.iter().flatten().next() {
+            Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what a closed or sealed store cannot do any more.
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
         if self.stop != Stop::Running {
             return Err(StoreError::Closed);
         }
         if let Some(cause) = &self.sealed {
             return Err(StoreError::Sealed { cause: cause.to_string() });
         }
-        match self.full.iter().flatten().next() {
-            Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Freezes a table's open chunk and begins a new one.
@@ -276,6 +282,7 @@ impl Core {
             commit_work: Condvar::new(),
             flush_work: Condvar::new(),
             segments,
+            part_cache: PartCache::default(),
             marks: Marks::default(),
             watchers: RwLock::default(),
         };
@@ -337,10 +344,6 @@ impl Core {
         if changed {
             self.tell_watchers();
         }
-    }
-
-    pub(crate) fn io(&self, verb: &'static str, path: PathBuf) -> impl FnOnce(std::io::Error) -> StoreError {
-        move |error| StoreError::io(verb, path, error)
     }
 }
 

@@ -12,13 +12,18 @@ mod committer;
 mod core;
 pub mod disk;
 mod entry;
+mod flusher;
 mod latest;
 mod log;
+mod manifest;
 mod open;
 mod options;
+mod part;
 mod read;
+mod record;
 mod report;
 mod row;
+mod series_file;
 mod store;
 mod version;
 

@@ -9,13 +9,18 @@ use crate::catalog::Catalog;
 use crate::chunk::NO_ROW;
 use crate::codec::Reader;
 use crate::core::{Committer, Core, Doing, Flusher, LatestUse, MemoryUse, Pending, State, Stop, freeze};
-use crate::disk::{Disk, DiskLock, Layout, LockError};
+use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::Entry;
-use crate::log::recover::{Covered, Replay, recover};
+use crate::flusher::FlushFiles;
+use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
+use crate::manifest::Manifest;
 use crate::options::Options;
+use crate::part::Part;
+use crate::part::rows::CHUNKS_MAX;
 use crate::report::RecoveryReport;
 use crate::row::read_field;
+use crate::series_file::SeriesFile;
 use crate::version::Version;
 
 /// A store whose threads have not been started.
@@ -24,25 +29,34 @@ pub(crate) struct Opened {
     pub(crate) report: RecoveryReport,
     pub(crate) lock: Box<dyn DiskLock>,
     pub(crate) next_segment: u64,
+    pub(crate) flush_files: FlushFiles,
 }
 
 /// Reads everything a directory holds.
-pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, options: Options) -> Result<Opened, StoreError> {
+pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Result<Opened, StoreError> {
+    options.chunk_rows = options.chunk_rows.clamp(1, CHUNKS_MAX);
     let layout = Layout::new(dir);
     let lock = take_directory(disk.as_ref(), &layout)?;
     let mut report = RecoveryReport::default();
     let mut state = empty_state();
+    let flush_files = open_files(disk.as_ref(), &layout, &mut state)?;
+    state.follow_catalog(false);
     let spare_bytes = if options.preallocate { options.segment_bytes } else { u64::MAX };
     let mut replay = MemoryReplay { state: &mut state, chunk_rows: options.chunk_rows };
-    let end = recover(disk.as_ref(), &layout, spare_bytes, Covered::default(), &mut replay, &mut report)?;
+    let covered = flush_files.manifest.state.covered;
+    let end = recover(disk.as_ref(), &layout, spare_bytes, covered, &mut replay, &mut report)?;
+    check_parts(disk.as_ref(), &layout, &flush_files.manifest, &mut report)?;
     let sequence = end.next_sequence - 1;
     state.pending = Pending::new(end.next_frame, end.next_sequence);
     report.clean_shutdown |= end.live.is_empty();
+    // What was damaged must not be met again by every later recovery.
+    state.flusher.asked = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
+    report.parts = flush_files.manifest.parts.len() as u64;
     report.series = state.catalog.series.len() as u64;
     let next_segment = end.next_segment;
     let segments = Segments::new(end.live, end.spare);
     let core = Core::new(disk, layout, options, state, segments, sequence);
-    Ok(Opened { core, report, lock, next_segment })
+    Ok(Opened { core, report, lock, next_segment, flush_files })
 }
 
 fn take_directory(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskLock>, StoreError> {
@@ -56,6 +70,73 @@ fn take_directory(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskLock>,
     // The two directories must not vanish with the first files in them.
     disk.sync_dir(&layout.root).map_err(|error| StoreError::io("sync", &layout.root, error))?;
     Ok(lock)
+}
+
+/// Opens manifest and series file, or makes them in a fresh directory, and shows their parts and definitions.
+fn open_files(disk: &dyn Disk, layout: &Layout, state: &mut State) -> Result<FlushFiles, StoreError> {
+    let (manifest, series) = match Manifest::open(disk, layout)? {
+        Some(manifest) => {
+            manifest.define(&mut state.catalog)?;
+            let series = SeriesFile::open(disk, layout, manifest.state.series_bytes, &mut state.catalog)?;
+            (manifest, series)
+        }
+        None => {
+            let parts = list(disk, &layout.parts)?;
+            if let Some(part) = parts.iter().find(|name| name.ends_with(".parquet")) {
+                // The manifest is older than any part; without it the parts must not be taken for orphans.
+                let reason = format!("the file is missing, but there are parts such as {part}");
+                return Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason });
+            }
+            let series = SeriesFile::create(disk, layout)?;
+            (Manifest::create(disk, layout, series.bytes)?, series)
+        }
+    };
+    let parts = manifest.parts.values();
+    let parts = parts.map(|info| Part { info: info.clone(), path: layout.part(info.id) });
+    state.version = Arc::new(state.version.with(parts));
+    Ok(FlushFiles { next_part: 1 + largest_part(disk, layout, &manifest)?, manifest, series })
+}
+
+/// The largest number of any part file, so that no number is used twice.
+fn largest_part(disk: &dyn Disk, layout: &Layout, manifest: &Manifest) -> Result<u64, StoreError> {
+    let files = list(disk, &layout.parts)?;
+    let files = files.iter().filter_map(|name| numbered(name, ".parquet"));
+    Ok(files.chain(manifest.parts.keys().copied()).max().unwrap_or(0))
+}
+
+/// Removes what no edit names, and reports what is named but not there.
+fn check_parts(
+    disk: &dyn Disk,
+    layout: &Layout,
+    manifest: &Manifest,
+    report: &mut RecoveryReport,
+) -> Result<(), StoreError> {
+    let names = list(disk, &layout.parts)?;
+    for name in &names {
+        let known = numbered(name, ".parquet").is_some_and(|id| manifest.parts.contains_key(&id));
+        let ours = numbered(name, ".parquet").is_some() || numbered(name, ".parquet.tmp").is_some();
+        if ours && !known {
+            let path = layout.parts.join(name);
+            disk.remove(&path).map_err(|error| StoreError::io("remove", &path, error))?;
+            report.orphans.push(path);
+        }
+    }
+    for (id, info) in &manifest.parts {
+        let path = layout.part(*id);
+        let len = disk.open(&path, OpenMode::Read).and_then(|file| file.len());
+        match len {
+            Ok(len) if len == info.bytes => {}
+            Ok(len) => {
+                report.damage(&path, len.min(info.bytes), &format!("{len} bytes instead of {}", info.bytes))
+            }
+            Err(error) => report.damage(&path, 0, &format!("cannot be opened: {error}")),
+        }
+    }
+    Ok(())
+}
+
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, StoreError> {
+    disk.list(dir).map_err(|error| StoreError::io("list", dir, error))
 }
 
 fn empty_state() -> State {

@@ -16,6 +16,7 @@ use crate::committer;
 use crate::core::{Core, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
+use crate::flusher;
 use crate::open::{Opened, open};
 use crate::options::Options;
 use crate::report::RecoveryReport;
@@ -42,7 +43,7 @@ impl LocalStore {
         dir: &Path,
         options: Options,
     ) -> Result<(Self, RecoveryReport), StoreError> {
-        let Opened { core, report, lock, next_segment } = open(disk, dir, options)?;
+        let Opened { core, report, lock, next_segment, flush_files } = open(disk, dir, options)?;
         let core = Arc::new(core);
         let mut threads = Vec::new();
         let mut start = |name: &str, run: Box<dyn FnOnce(&Core) + Send>| {
@@ -53,6 +54,7 @@ impl LocalStore {
                 .map_err(|error| StoreError::io("start a thread for", dir, error))
         };
         start("store-log", Box::new(move |core| committer::run(core, next_segment)))?;
+        start("store-flush", Box::new(move |core| flusher::run(core, flush_files)))?;
         if core.options.preallocate {
             start(
                 "store-spare",
@@ -63,6 +65,23 @@ impl LocalStore {
             )?;
         }
         Ok((Self { core, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) }, report))
+    }
+
+    /// Turns everything in memory into parts and waits until that is done.
+    ///
+    /// The store does this by itself when memtable or log have grown; callers need it before they copy the parts.
+    ///
+    /// # Errors
+    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        let mut state = self.core.state.lock();
+        state.check_open()?;
+        let asked = self.core.ask_flush(&mut state);
+        while state.flusher.done < asked {
+            state.check_open()?;
+            self.core.flush_work.wait(&mut state);
+        }
+        Ok(())
     }
 
     fn stop(&self, how: Stop) {
@@ -137,6 +156,7 @@ impl Store for LocalStore {
     fn status(&self) -> StoreStatus {
         let log_bytes = self.core.segments.bytes();
         let state = self.core.state.lock();
+        let (parts, part_bytes) = state.version.size();
         StoreStatus {
             sealed: state.sealed.as_ref().map(ToString::to_string),
             busy: state.full.iter().flatten().next().cloned(),
@@ -146,8 +166,8 @@ impl Store for LocalStore {
             log_pending_bytes: state.pending.bytes() as u64,
             log_bytes,
             memtable_bytes: (state.memory.active + state.memory.flushing) as u64,
-            parts: 0,
-            part_bytes: 0,
+            parts,
+            part_bytes,
         }
     }
 

@@ -1,20 +1,36 @@
-//! The store keeps the contract that every backend keeps.
+//! The store keeps the contract that every backend keeps, whatever its sizes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use store::{Store, conformance};
 use store_local::{LocalStore, Options, RealDisk};
 
-#[test]
-fn the_embedded_store_conforms() {
+use crate::support::tiny;
+
+fn conforms(options: &Options) {
     let root = tempfile::tempdir().unwrap();
-    let count = std::sync::atomic::AtomicUsize::new(0);
+    let count = AtomicUsize::new(0);
     conformance::run(&|| {
-        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let dir = root.path().join(number.to_string());
-        let options = Options { preallocate: false, ..Options::default() };
-        let (store, report) = LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap();
+        let dir = root.path().join(count.fetch_add(1, Ordering::Relaxed).to_string());
+        let (store, report) = LocalStore::open(Arc::new(RealDisk), &dir, options.clone()).unwrap();
         assert!(report.clean_shutdown && report.damages.is_empty());
         Arc::new(store) as Arc<dyn Store>
     });
+}
+
+#[test]
+fn with_its_own_sizes() {
+    conforms(&Options { preallocate: false, ..Options::default() });
+}
+
+#[test]
+fn with_tiny_sizes_that_flush_all_the_time() {
+    conforms(&tiny());
+    conforms(&Options { preallocate: true, ..tiny() });
+}
+
+#[test]
+fn without_room_for_latest_values() {
+    conforms(&Options { latest_series_max: 1, ..tiny() });
 }

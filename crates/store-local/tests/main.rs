@@ -1,4 +1,6 @@
 //! The embedded store from outside.
 
 mod contract;
+mod parts;
 mod reopen;
+mod support;

@@ -87,6 +87,11 @@ impl StoreError {
         Self::Io { verb, path: path.into(), source: std::sync::Arc::new(source) }
     }
 
+    /// Whether a sync failed. Then nothing is known about what was written before it, and no retry can tell.
+    pub fn is_sync(&self) -> bool {
+        matches!(self, Self::Io { verb: "sync", .. })
+    }
+
     /// Whose turn it is. No wildcard arm: a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {

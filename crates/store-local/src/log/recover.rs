@@ -18,7 +18,7 @@ use crate::entry::Entry;
 use crate::report::{RecoveryReport, TornTail};
 
 /// What the manifest says about the log.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
     /// Frames with smaller numbers are of no more use.
     pub(crate) frame: u64,

@@ -60,6 +60,11 @@ impl Segments {
         self.inner.lock().live.iter().map(|segment| segment.bytes).sum()
     }
 
+    /// Number of the newest segment.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.inner.lock().live.last().map(|segment| segment.number)
+    }
+
     /// Ends [`make_spares`](Self::make_spares).
     pub(crate) fn stop(&self) {
         self.inner.lock().stop = true;

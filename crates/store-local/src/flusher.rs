@@ -1,0 +1,304 @@
+//! The flusher: the one thread that turns the memtable into parts and so lets the log be recycled.
+//!
+//! The order is that of the invariants in manifest.rs and part.rs: part files, their names, series file, manifest
+//! edit, mark; then memory and log segments are given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
+use store::{Sequence, StoreError};
+
+use crate::catalog::Catalog;
+use crate::chunk::Chunk;
+use crate::codec::Malformed;
+use crate::core::{Core, FULL_FLUSH, State, Stop, is_full};
+use crate::disk::OpenMode;
+use crate::log::recover::Covered;
+use crate::manifest::{Edit, Manifest, PartInfo};
+use crate::part::Part;
+use crate::part::rows::{Partition, partitions, sort_partition};
+use crate::part::write::{PartField, PartLayout, PartSchema, Surroundings, TagVisitor, write_part};
+use crate::series_file::{SeriesFile, encode_series};
+
+/// What the flusher alone writes to.
+pub(crate) struct FlushFiles {
+    pub(crate) manifest: Manifest,
+    pub(crate) series: SeriesFile,
+    pub(crate) next_part: u64,
+}
+
+/// The memtable at one moment.
+struct Generation {
+    tables: Vec<(u32, Vec<Arc<Chunk>>)>,
+    /// The last row that is in `tables`.
+    sequence: Sequence,
+    /// Frames with smaller numbers hold nothing that this flush does not make durable.
+    frame: u64,
+    definitions: Vec<u8>,
+    series_payloads: Vec<Vec<u8>>,
+    series_count: u32,
+    asked: u64,
+}
+
+/// Why a flush did not end.
+enum Abort {
+    Failed(StoreError),
+    /// The store ends; recovery will do it.
+    Stopped,
+}
+
+impl From<StoreError> for Abort {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Runs until the store is closed, sealed or dropped.
+pub(crate) fn run(core: &Core, mut files: FlushFiles) {
+    while let Some(generation) = next_generation(core, &files) {
+        match flush(core, &mut files, generation) {
+            Ok(()) => core.tell_watchers(),
+            Err(Abort::Stopped) => return,
+            Err(Abort::Failed(error)) => return core.seal(error),
+        }
+    }
+}
+
+/// Waits until a flush is asked for and takes the memtable.
+fn next_generation(core: &Core, files: &FlushFiles) -> Option<Generation> {
+    let mut guard = core.state.lock();
+    loop {
+        if guard.stop != Stop::Running || guard.sealed.is_some() {
+            return None;
+        }
+        if guard.flusher.asked > guard.flusher.done {
+            break;
+        }
+        core.flush_work.wait(&mut guard);
+    }
+    let state = &mut *guard;
+    for table in 0..state.tables.len() as u32 {
+        state.freeze(table);
+        let memory = &mut state.tables[table as usize];
+        memory.flushing = std::mem::take(&mut memory.frozen);
+    }
+    state.memory.flushing = std::mem::take(&mut state.memory.active);
+    let tables = state.tables.iter().enumerate().filter(|(_, memory)| !memory.flushing.is_empty());
+    let generation = Generation {
+        tables: tables.map(|(table, memory)| (table as u32, memory.flushing.clone())).collect(),
+        sequence: core.progress().appended,
+        frame: state.pending.frame,
+        definitions: state.catalog.unsaved().to_vec(),
+        series_payloads: encode_series(&state.catalog, files.series.count),
+        series_count: state.catalog.series.len() as u32,
+        asked: state.flusher.asked,
+    };
+    // Parts must not be ahead of the log: ask for a sync while they are being written.
+    state.committer.sync_wanted = true;
+    core.commit_work.notify_all();
+    Some(generation)
+}
+
+fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<(), Abort> {
+    let begun_us = core.options.clock.now_us();
+    let mut added = Vec::new();
+    for (table, chunks) in &generation.tables {
+        for range in partitions(chunks, core.options.flush_parts_per_table_max) {
+            let partition = sort_partition(chunks, range);
+            if !partition.keys.is_empty() {
+                let id = files.next_part;
+                files.next_part += 1;
+                added.push(retry(core, || make_part(core, id, *table, chunks, &partition))?);
+            }
+        }
+    }
+    if !added.is_empty() {
+        let parts = &core.layout.parts;
+        core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
+    }
+    wait_until_durable(core, generation.sequence)?;
+    let series_bytes = retry(core, || Ok(files.series.append(&generation.series_payloads)?))?;
+    let segment = core.segments.newest().unwrap_or(files.manifest.state.covered.segment);
+    let edit = Edit {
+        covered: Covered { frame: generation.frame, sequence: generation.sequence, segment },
+        series_bytes,
+        definitions: generation.definitions.clone(),
+        added: added.clone(),
+        dropped: Vec::new(),
+    };
+    retry(core, || Ok(files.manifest.append(edit.clone())?))?;
+    files.series.bytes = series_bytes;
+    files.series.count = generation.series_count;
+    publish(core, &generation, &added);
+    if files.manifest.is_marked() {
+        core.segments.recycle(core.disk.as_ref(), &core.layout, generation.frame)?;
+    }
+    let rewrite_bytes = core.options.manifest_rewrite_bytes;
+    retry(core, || Ok(files.manifest.rewrite_if_large(core.disk.as_ref(), &core.layout, rewrite_bytes)?))?;
+    if let Some(observer) = &core.options.observer {
+        let spent = core.options.clock.now_us().saturating_sub(begun_us);
+        let rows = added.iter().map(|part| part.rows).sum();
+        let bytes = added.iter().map(|part| part.bytes).sum();
+        observer.flushed(Duration::from_micros(spent), added.len() as u64, rows, bytes);
+    }
+    Ok(())
+}
+
+/// Repeats a step that meets a full disk until there is space.
+fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T, Abort> {
+    loop {
+        match step() {
+            Err(Abort::Failed(error)) if is_full(&error) && !error.is_sync() => {
+                core.set_full(FULL_FLUSH, Some(&error));
+                let mut state = core.state.lock();
+                if !state.is_open() {
+                    return Err(Abort::Stopped);
+                }
+                core.flush_work.wait_for(&mut state, Duration::from_micros(core.options.full_retry_us));
+            }
+            done => {
+                core.set_full(FULL_FLUSH, None);
+                return done;
+            }
+        }
+    }
+}
+
+fn make_part(
+    core: &Core,
+    id: u64,
+    table: u32,
+    chunks: &[Arc<Chunk>],
+    partition: &Partition,
+) -> Result<PartInfo, Abort> {
+    let (new, path) = (core.layout.part_new(id), core.layout.part(id));
+    let failed = |verb| {
+        let path = path.clone();
+        move |error| StoreError::io(verb, path, error)
+    };
+    let schema = part_schema(core, table, chunks, partition);
+    let layout =
+        PartLayout { row_group_rows: core.options.row_group_rows, page_rows: core.options.page_rows };
+    let file = core.disk.open(&new, OpenMode::Create).map_err(failed("create"))?;
+    let surroundings = Live(core);
+    let written = write_part(file, id, &schema, layout, chunks, partition, &surroundings);
+    let info = match written {
+        Ok(info) => info,
+        Err(error) => {
+            let error = io_error(error);
+            // Gives the space back; if even that fails, the next open removes the file.
+            let _ = core.disk.remove(&new);
+            return Err(if surroundings.go_on() { failed("write")(error).into() } else { Abort::Stopped });
+        }
+    };
+    core.disk.rename(&new, &path).map_err(failed("rename"))?;
+    Ok(info)
+}
+
+/// The I/O error inside a Parquet error, so that a full disk is recognised.
+fn io_error(error: parquet::errors::ParquetError) -> std::io::Error {
+    use parquet::errors::ParquetError;
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(error) => *error,
+            Err(inner) => std::io::Error::other(inner),
+        },
+        other => std::io::Error::other(other),
+    }
+}
+
+/// The columns that have values in a part-to-be.
+fn part_schema(core: &Core, table: u32, chunks: &[Arc<Chunk>], partition: &Partition) -> PartSchema {
+    let mut seen: Vec<u8> = Vec::new();
+    for key in &partition.keys {
+        for (key, value) in chunks[key.chunk()].fields(key.row()) {
+            let key = key as usize;
+            if seen.len() <= key {
+                seen.resize(key + 1, 0);
+            }
+            seen[key] |= 1 << value.field_type().code();
+        }
+    }
+    let state = core.state.lock();
+    let table_definition = &state.catalog.tables[table as usize];
+    let mut fields = Vec::new();
+    for (number, types) in seen.iter().enumerate() {
+        let key = &table_definition.keys[number.min(table_definition.keys.len() - 1)];
+        for field_type in model::FieldType::ALL {
+            if types & 1 << field_type.code() != 0 {
+                let physical = key.column(field_type).expect("BUG: a row's columns are defined").clone();
+                fields.push(PartField {
+                    key: number as u32,
+                    key_name: key.name.clone(),
+                    field_type,
+                    physical,
+                });
+            }
+        }
+    }
+    PartSchema {
+        table,
+        table_name: table_definition.name.clone(),
+        tags: table_definition.tags.iter().map(|tag| tag.physical.clone()).collect(),
+        tag_names: table_definition.tags.iter().map(|tag| tag.name.clone()).collect(),
+        fields,
+    }
+}
+
+/// The live store; tags are copied a thousand series for each time the lock is taken.
+struct Live<'a>(&'a Core);
+
+impl Surroundings for Live<'_> {
+    fn go_on(&self) -> bool {
+        self.0.state.lock().is_open()
+    }
+
+    fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
+        for series in series.chunks(1024) {
+            let encoded: Vec<Vec<u8>> = {
+                let state = self.0.state.lock();
+                series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
+            };
+            for tags in encoded {
+                for tag in crate::catalog::tags(&tags) {
+                    let tag = tag
+                        .unwrap_or_else(|Malformed(reason)| unreachable!("BUG: a known series has {reason}"));
+                    visit(Some(tag));
+                }
+                visit(None);
+            }
+        }
+    }
+}
+
+/// Waits until the log holds all rows of the generation (manifest.rs, invariant 1).
+fn wait_until_durable(core: &Core, sequence: Sequence) -> Result<(), Abort> {
+    let mut state = core.state.lock();
+    while core.progress().durable < sequence {
+        if state.sealed.is_some() || state.stop == Stop::Now || state.committer.ended {
+            return Err(Abort::Stopped);
+        }
+        state.flusher.waiting = true;
+        core.flush_work.wait(&mut state);
+    }
+    state.flusher.waiting = false;
+    Ok(())
+}
+
+/// Shows readers the parts instead of the chunks.
+fn publish(core: &Core, generation: &Generation, added: &[PartInfo]) {
+    let parts =
+        added.iter().map(|info| Part { info: Arc::new(info.clone()), path: core.layout.part(info.id) });
+    let mut guard: MutexGuard<'_, State> = core.state.lock();
+    let state = &mut *guard;
+    state.version = Arc::new(state.version.with(parts));
+    for memory in &mut state.tables {
+        memory.flushing.clear();
+    }
+    state.memory.flushing = 0;
+    let catalog: &mut Catalog = &mut state.catalog;
+    catalog.saved(generation.definitions.len());
+    state.flusher.done = generation.asked;
+    core.flush_work.notify_all();
+}

@@ -1,0 +1,301 @@
+//! The manifest: which parts there are, all definitions but series, and from where the log counts.
+//! docs/format/manifest.md.
+//!
+//! Invariants:
+//! 1. An edit is written only when all it names is durable: parts under their final names, series file, log rows.
+//! 2. An edit takes effect as a whole: it is one record under one checksum.
+//! 3. What an edit makes superfluous (log segments, dropped parts) is given up only after the edit is synced and a
+//!    mark stands behind it, so that damage to the edit is never mistaken for an unfinished write.
+//! 4. The parts of one table hold disjoint ranges of sequences. So at one (series, ts) every field of the part with
+//!    the later range is newer. Compaction merges neighbours in that order only.
+//! 5. A rewrite replaces the file by rename, synced before and after.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use store::StoreError;
+
+use crate::catalog::Catalog;
+use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
+use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
+use crate::entry::Entry;
+use crate::log::recover::Covered;
+use crate::record::{FileKind, file_header, put_record, read_records};
+
+const EDIT: u32 = 1;
+const MARK: u32 = 2;
+
+/// What the manifest keeps of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PartInfo {
+    pub(crate) id: u64,
+    pub(crate) table: u32,
+    /// Partition: the days whose rows the part may hold, in microseconds, half-open.
+    pub(crate) partition: (i64, i64),
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// Smallest and largest.
+    pub(crate) series: (u32, u32),
+    pub(crate) ts: (i64, i64),
+    pub(crate) sequence: (u64, u64),
+    /// Checksum of each block of the file.
+    pub(crate) block_crcs: Vec<u32>,
+}
+
+/// One change of the store's durable state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub(crate) covered: Covered,
+    pub(crate) series_bytes: u64,
+    /// Encoded table, column and tag entries.
+    pub(crate) definitions: Vec<u8>,
+    pub(crate) added: Vec<PartInfo>,
+    pub(crate) dropped: Vec<u64>,
+}
+
+/// The open manifest and the state that its edits add up to.
+pub(crate) struct Manifest {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    bytes: u64,
+    rewritten_bytes: u64,
+    marked: bool,
+    pub(crate) state: Edit,
+    pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
+}
+
+impl Manifest {
+    /// Makes the manifest of an empty store.
+    pub(crate) fn create(disk: &dyn Disk, layout: &Layout, series_bytes: u64) -> Result<Self, StoreError> {
+        let state = Edit { series_bytes, ..Edit::default() };
+        Self::replace(disk, layout, state, BTreeMap::new())
+    }
+
+    /// Reads the manifest; `None` if there is none.
+    pub(crate) fn open(disk: &dyn Disk, layout: &Layout) -> Result<Option<Self>, StoreError> {
+        let path = layout.manifest();
+        let failed = |error| StoreError::io("open", layout.manifest(), error);
+        let file = match disk.open(&path, OpenMode::Write) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let content = read_all(file.as_ref()).map_err(failed)?;
+        let records = read_records(&path, FileKind::Manifest, &content)?;
+        let mut manifest = Self {
+            file,
+            path: path.clone(),
+            bytes: records.end,
+            rewritten_bytes: 0,
+            marked: true,
+            state: Edit::default(),
+            parts: BTreeMap::new(),
+        };
+        for (offset, kind, payload) in records.records {
+            if kind == MARK {
+                continue;
+            }
+            let edit = Edit::read(payload).map_err(|malformed| StoreError::Corrupt {
+                path: path.clone(),
+                offset,
+                reason: malformed.0.to_owned(),
+            })?;
+            manifest.apply(edit);
+        }
+        if content.len() as u64 > records.end {
+            let file = &manifest.file;
+            file.set_len(records.end).and_then(|()| file.sync_data()).map_err(failed)?;
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Applies all definitions to an empty catalog.
+    pub(crate) fn define(&self, catalog: &mut Catalog) -> Result<(), StoreError> {
+        let mut reader = Reader::new(&self.state.definitions);
+        while !reader.is_empty() {
+            let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
+            applied.map_err(|malformed| StoreError::Corrupt {
+                path: self.path.clone(),
+                offset: 0,
+                reason: malformed.0.to_owned(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes an edit durable. May be repeated after a full disk.
+    pub(crate) fn append(&mut self, edit: Edit) -> Result<(), StoreError> {
+        let mut record = Vec::new();
+        put_record(&mut record, EDIT, &edit.encode());
+        self.write(&record)?;
+        let mut mark = Vec::new();
+        put_record(&mut mark, MARK, &[]);
+        self.bytes += record.len() as u64;
+        self.apply(edit);
+        self.marked = false;
+        match self.write(&mark) {
+            Ok(()) => {
+                self.bytes += mark.len() as u64;
+                self.marked = true;
+            }
+            // The next edit proves this one as well as a mark does.
+            Err(error) if crate::core::is_full(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Whether what the last edit made superfluous may be given up (invariant 3).
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Rewrites a manifest that has grown much since the last time.
+    pub(crate) fn rewrite_if_large(
+        &mut self,
+        disk: &dyn Disk,
+        layout: &Layout,
+        bytes_max: u64,
+    ) -> Result<(), StoreError> {
+        if self.bytes <= bytes_max.max(2 * self.rewritten_bytes) {
+            return Ok(());
+        }
+        let (state, parts) = (self.state.clone(), self.parts.clone());
+        *self = Self::replace(disk, layout, state, parts)?;
+        Ok(())
+    }
+
+    /// Writes the whole state as one edit into a new file that takes the old one's place.
+    fn replace(
+        disk: &dyn Disk,
+        layout: &Layout,
+        state: Edit,
+        parts: BTreeMap<u64, Arc<PartInfo>>,
+    ) -> Result<Self, StoreError> {
+        let path = layout.manifest();
+        let whole = Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() };
+        let mut bytes = file_header(FileKind::Manifest).to_vec();
+        put_record(&mut bytes, EDIT, &whole.encode());
+        put_record(&mut bytes, MARK, &[]);
+        let write = || {
+            let file = disk.open(&layout.manifest_new(), OpenMode::Create)?;
+            file.write_at(&bytes, 0)?;
+            file.sync_data()?; // before the name: a crash must find the old file or the whole new one
+            disk.rename(&layout.manifest_new(), &path)?;
+            disk.sync_dir(&layout.root)?;
+            Ok(file)
+        };
+        let file = write().map_err(|error| StoreError::io("rewrite", &path, error))?;
+        let bytes = bytes.len() as u64;
+        Ok(Self { file, path, bytes, rewritten_bytes: bytes, marked: true, state, parts })
+    }
+
+    fn write(&self, record: &[u8]) -> Result<(), StoreError> {
+        let failed = |verb| move |error| StoreError::io(verb, self.path.clone(), error);
+        self.file.write_at(record, self.bytes).map_err(failed("write"))?;
+        self.file.sync_data().map_err(failed("sync"))
+    }
+
+    fn apply(&mut self, edit: Edit) {
+        self.state.covered = edit.covered;
+        self.state.series_bytes = edit.series_bytes;
+        self.state.definitions.extend_from_slice(&edit.definitions);
+        edit.dropped.iter().for_each(|id| {
+            self.parts.remove(id);
+        });
+        self.parts.extend(edit.added.into_iter().map(|part| (part.id, Arc::new(part))));
+    }
+}
+
+impl Edit {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for number in [self.covered.frame, self.covered.sequence, self.covered.segment, self.series_bytes] {
+            put_varint(&mut out, number);
+        }
+        put_varint(&mut out, self.definitions.len() as u64);
+        out.extend_from_slice(&self.definitions);
+        put_varint(&mut out, self.added.len() as u64);
+        self.added.iter().for_each(|part| part.put(&mut out));
+        put_varint(&mut out, self.dropped.len() as u64);
+        self.dropped.iter().for_each(|id| put_varint(&mut out, *id));
+        out
+    }
+
+    fn read(payload: &[u8]) -> Result<Self, Malformed> {
+        let reader = &mut Reader::new(payload);
+        let covered =
+            Covered { frame: reader.varint()?, sequence: reader.varint()?, segment: reader.varint()? };
+        let series_bytes = reader.varint()?;
+        let definitions = reader.blob()?.to_vec();
+        let added = (0..reader.varint()?).map(|_| PartInfo::read(reader)).collect::<Result<_, _>>()?;
+        let dropped = (0..reader.varint()?).map(|_| reader.varint()).collect::<Result<_, _>>()?;
+        if !reader.is_empty() {
+            return Err(Malformed("bytes after the edit"));
+        }
+        Ok(Self { covered, series_bytes, definitions, added, dropped })
+    }
+}
+
+impl PartInfo {
+    fn put(&self, out: &mut Vec<u8>) {
+        for number in [self.id, self.table.into()] {
+            put_varint(out, number);
+        }
+        for time in [self.partition.0, self.partition.1, self.ts.0, self.ts.1] {
+            put_zigzag(out, time);
+        }
+        let series = (u64::from(self.series.0), u64::from(self.series.1));
+        let numbers = [self.rows, self.bytes, series.0, series.1, self.sequence.0, self.sequence.1];
+        numbers.into_iter().for_each(|number| put_varint(out, number));
+        put_varint(out, self.block_crcs.len() as u64);
+        self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (id, table) = (reader.varint()?, reader.index()?);
+        let partition = (reader.zigzag()?, reader.zigzag()?);
+        let ts = (reader.zigzag()?, reader.zigzag()?);
+        let (rows, bytes) = (reader.varint()?, reader.varint()?);
+        let series = (reader.index()?, reader.index()?);
+        let sequence = (reader.varint()?, reader.varint()?);
+        let blocks = reader.varint()?;
+        if blocks > reader.remaining() as u64 / 4 {
+            return Err(Malformed("more block checksums than bytes"));
+        }
+        let block_crcs = (0..blocks).map(|_| reader.u32()).collect::<Result<_, _>>()?;
+        Ok(Self { id, table, partition, rows, bytes, series, ts, sequence, block_crcs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_comes_back() {
+        let part = PartInfo {
+            id: 7,
+            table: 300,
+            partition: (-86_400_000_000, 0),
+            rows: 1,
+            bytes: 70_000,
+            series: (1, u32::MAX - 1),
+            ts: (i64::MIN, -1),
+            sequence: (5, u64::MAX),
+            block_crcs: vec![1, u32::MAX],
+        };
+        let edit = Edit {
+            covered: Covered { frame: 9, sequence: 88, segment: 2 },
+            series_bytes: 16,
+            definitions: vec![1, 2, 3],
+            added: vec![part],
+            dropped: vec![3, 4],
+        };
+        assert_eq!(Edit::read(&edit.encode()), Ok(edit.clone()));
+        let mut longer = edit.encode();
+        longer.push(0);
+        assert!(Edit::read(&longer).is_err());
+    }
+}

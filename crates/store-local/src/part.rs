@@ -1,0 +1,65 @@
+//! Parts: immutable Parquet files of one table, sorted by (series, ts). docs/format/part.md.
+//!
+//! Invariants:
+//! 1. A part is written under a temporary name, synced and renamed before a manifest edit names it; a part without an
+//!    edit is an orphan and is removed when the store opens.
+//! 2. Each (series, ts) appears once in a part; rows are sorted by (series, ts).
+//! 3. Every byte that is read from a part was checked against the block checksums in the manifest before it is used.
+
+pub(crate) mod blocks;
+pub(crate) mod column;
+pub(crate) mod read;
+pub(crate) mod rows;
+pub(crate) mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use store::StoreError;
+
+use crate::disk::{Disk, OpenMode};
+use crate::manifest::PartInfo;
+use blocks::BlockFile;
+use read::PartReader;
+
+/// A part that the manifest names.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) info: Arc<PartInfo>,
+    pub(crate) path: PathBuf,
+}
+
+/// Opened parts, the most recently used last.
+#[derive(Default)]
+pub(crate) struct PartCache {
+    readers: Mutex<Vec<(u64, Arc<PartReader>)>>,
+}
+
+impl PartCache {
+    /// The reader of a part.
+    pub(crate) fn reader(&self, disk: &dyn Disk, part: &Part) -> Result<Arc<PartReader>, StoreError> {
+        if let Some(reader) = self.touch(part.info.id) {
+            return Ok(reader);
+        }
+        let file = disk
+            .open(&part.path, OpenMode::Read)
+            .map_err(|error| StoreError::io("open", &part.path, error))?;
+        let reader = Arc::new(PartReader::open(BlockFile::new(file, part.path.clone(), part.info.clone()))?);
+        let mut readers = self.readers.lock();
+        if readers.len() >= model::limits::PART_READERS_MAX {
+            readers.remove(0);
+        }
+        readers.push((part.info.id, reader.clone()));
+        Ok(reader)
+    }
+
+    fn touch(&self, id: u64) -> Option<Arc<PartReader>> {
+        let mut readers = self.readers.lock();
+        let index = readers.iter().rposition(|(open, _)| *open == id)?;
+        let entry = readers.remove(index);
+        let reader = entry.1.clone();
+        readers.push(entry);
+        Some(reader)
+    }
+}
