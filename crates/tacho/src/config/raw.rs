@@ -29,7 +29,7 @@ pub(crate) struct RawConfig {
 pub(crate) struct RawMqtt {
     /// Address and port.
     pub listen: String,
-    /// Threads; 0 for one per core.
+    /// Threads; 0 for one for every two cores.
     pub workers: usize,
     /// Largest packet in bytes.
     pub packet_bytes_max: usize,

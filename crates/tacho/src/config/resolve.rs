@@ -94,7 +94,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(MqttConfig {
         listen: address("mqtt.listen", &raw.listen)?,
-        workers: if raw.workers == 0 { cores.min(MQTT_WORKERS_MAX) } else { raw.workers },
+        workers: if raw.workers == 0 { (cores / 2).clamp(1, MQTT_WORKERS_MAX) } else { raw.workers },
         packet_bytes_max: packet,
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
