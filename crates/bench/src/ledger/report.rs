@@ -57,7 +57,8 @@ pub struct Report {
     pub options: serde_json::Value,
     /// The machine.
     pub machine: Machine,
-    /// The data directory.
+    /// The data directory; for the terminal, not for a published result.
+    #[serde(skip)]
     pub data: PathBuf,
     /// The kills in order.
     pub kills: Vec<Kill>,
