@@ -105,8 +105,10 @@ impl Manifest {
         }
         if content.len() as u64 > records.end {
             let file = &manifest.file;
-            file.set_len(records.end).and_then(|()| file.sync_data()).map_err(failed)?;
+            file.set_len(records.end).map_err(failed)?;
         }
+        // An edit that a killed process wrote may not be synced; what it makes superfluous is about to be removed.
+        manifest.file.sync_data().map_err(failed)?;
         Ok(Some(manifest))
     }
 

@@ -1,6 +1,8 @@
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 //! The embedded store from outside.
 
 mod contract;
+mod crash;
 mod parts;
 mod reopen;
 mod support;

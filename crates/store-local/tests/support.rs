@@ -1,6 +1,17 @@
 //! What several tests need.
 
-use store_local::Options;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{SeriesId, Value};
+use store::conformance::{RowFound, batch_of, collect, scan_all};
+use store::{Durability, Sequence, Store, StoreError};
+use store_local::{LocalStore, Options, RecoveryReport};
+use testkit::FaultyDisk;
+
+/// The data directory on a faulty disk.
+pub(crate) const DIR: &str = "/data";
 
 /// Sizes so small that a handful of rows meets every boundary.
 pub(crate) fn tiny() -> Options {
@@ -21,4 +32,58 @@ pub(crate) fn tiny() -> Options {
         full_retry_us: 1_000,
         ..Options::default()
     }
+}
+
+/// Tiny sizes, but flushes only when the test says so.
+pub(crate) fn tiny_manual() -> Options {
+    Options { memtable_flush_bytes: usize::MAX, memtable_bytes_max: usize::MAX, ..tiny() }
+}
+
+pub(crate) fn open(disk: &FaultyDisk, options: Options) -> Result<(LocalStore, RecoveryReport), StoreError> {
+    LocalStore::open(Arc::new(disk.clone()), Path::new(DIR), options)
+}
+
+/// Waits until a class holds for a sequence; `false` when the store is sealed before.
+pub(crate) fn reached(store: &LocalStore, class: Durability, sequence: Sequence) -> bool {
+    eventually(|| {
+        let progress = store.progress();
+        if progress.reached(class) >= sequence { Some(true) } else { progress.sealed.then_some(false) }
+    })
+}
+
+/// Asks until there is an answer.
+pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match ask() {
+            Some(answer) => return answer,
+            None => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// Appends one row with one number.
+pub(crate) fn put(
+    store: &LocalStore,
+    series: SeriesId,
+    ts: i64,
+    n: i64,
+    class: Durability,
+) -> Result<Sequence, StoreError> {
+    store.append(&batch_of(series, &[(ts, &[("n", Value::I64(n))])]), class)
+}
+
+/// Appends one row and waits until it is kept; `None` when the store refuses or fails.
+pub(crate) fn keep(store: &LocalStore, series: SeriesId, ts: i64, n: i64) -> Option<Sequence> {
+    let ticket = put(store, series, ts, n, Durability::Fsync).ok()?;
+    reached(store, Durability::Fsync, ticket).then_some(ticket)
+}
+
+/// All rows of the key `n`.
+pub(crate) fn numbers(store: &LocalStore, series: SeriesId) -> Result<Vec<(i64, i64)>, StoreError> {
+    let rows: Vec<RowFound> = collect(store, &scan_all(series, &["n"]))?;
+    let number = |(ts, values): RowFound| match values.as_slice() {
+        [Some(Value::I64(n))] => (ts, *n),
+        other => panic!("not a number at {ts}: {other:?}"),
+    };
+    Ok(rows.into_iter().map(number).collect())
 }

@@ -90,6 +90,11 @@ impl FaultyDisk {
         self.state.lock().faults.power_is_off = true;
     }
 
+    /// Ends all faults and keeps the disk as it is: the process died, and what it did not sync is still not synced.
+    pub fn heal(&self) {
+        self.state.lock().faults = Faults::default();
+    }
+
     /// Makes the operation with this number fail without effect.
     pub fn fail_at(&self, operation: u64, kind: ErrorKind) {
         self.state.lock().faults.fail_at = Some((operation, kind));

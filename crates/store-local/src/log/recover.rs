@@ -95,6 +95,7 @@ pub(crate) fn recover(
         }
     }
     walk.finish();
+    disk.sync_dir(&layout.log).map_err(failed("sync", &layout.log))?;
     end.next_segment = newest + 1;
     end.next_frame = walk.expected_frame;
     end.next_sequence = walk.expected_sequence;

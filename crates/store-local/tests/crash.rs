@@ -1,0 +1,198 @@
+//! The power goes off at every single operation of a workload that meets everything a store does to its disk.
+
+use std::collections::BTreeMap;
+
+use model::{SeriesKey, Value};
+use store::conformance::batch_of;
+use store::{Durability, Store};
+use store_local::Options;
+use testkit::{FaultyDisk, Survivors};
+
+use crate::support::{DIR, keep, numbers, open, put, reached, tiny_manual};
+
+/// What was written: by (device, ts) the numbers in the order in which they were sent, and how many of them are acked.
+#[derive(Debug, Default, Clone)]
+struct Ledger {
+    sent: BTreeMap<(&'static str, i64), Vec<i64>>,
+    acked: BTreeMap<(&'static str, i64), usize>,
+    next: i64,
+}
+
+const DEVICES: [&str; 3] = ["a", "b", "c"];
+
+impl Ledger {
+    fn send(&mut self, device: &'static str, ts: i64) -> i64 {
+        self.next += 1;
+        self.sent.entry((device, ts)).or_default().push(self.next);
+        self.next
+    }
+
+    /// Everything sent so far is acknowledged.
+    fn ack_all(&mut self) {
+        self.acked = self.sent.iter().map(|(row, numbers)| (*row, numbers.len())).collect();
+    }
+
+    /// What an opened store serves, it promises to keep.
+    fn ack_found(&mut self, store: &store_local::LocalStore) -> Option<()> {
+        for device in DEVICES {
+            let Some(series) = store.find_series(&SeriesKey::device("t", device).unwrap()) else { continue };
+            for (ts, number) in numbers(store, series).ok()? {
+                let place = self.sent[&(device, ts)].iter().position(|sent| *sent == number).unwrap();
+                self.acked.insert((device, ts), place + 1);
+            }
+        }
+        Some(())
+    }
+
+    /// Every acked row is there exactly once, no row was invented, and no write was undone by an older one.
+    fn check(&self, store: &store_local::LocalStore, when: &str) {
+        for device in DEVICES {
+            let key = SeriesKey::device("t", device).unwrap();
+            let found = match store.find_series(&key) {
+                Some(series) => numbers(store, series).unwrap(),
+                None => Vec::new(),
+            };
+            let mut times = found.iter().map(|(ts, _)| *ts).collect::<Vec<_>>();
+            times.dedup();
+            assert_eq!(times.len(), found.len(), "{when}: a row twice");
+            let found: BTreeMap<i64, i64> = found.into_iter().collect();
+            for ((_, ts), acked) in self.acked.iter().filter(|((of, _), _)| *of == device) {
+                let number =
+                    found.get(ts).unwrap_or_else(|| panic!("{when}: acked row {device} {ts} is lost"));
+                let place = self.sent[&(device, *ts)].iter().position(|sent| sent == number);
+                assert!(
+                    place.is_some_and(|place| place + 1 >= *acked),
+                    "{when}: {device} {ts} went back to {number}"
+                );
+            }
+            for (ts, number) in &found {
+                let sent = self.sent.get(&(device, *ts)).is_some_and(|sent| sent.contains(number));
+                assert!(sent, "{when}: {device} {ts} {number} was never sent");
+            }
+        }
+    }
+}
+
+/// Runs until the power is off; what happened stands in the ledger.
+fn workload(disk: &FaultyDisk, options: &Options, ledger: &mut Ledger) -> Option<()> {
+    for round in 0..3_i64 {
+        let (store, _) = open(disk, options.clone()).ok()?;
+        ledger.ack_found(&store)?;
+        for step in 0..10 {
+            for device in &DEVICES[..1 + (round as usize).min(2)] {
+                let series = store.series(&SeriesKey::device("t", device).unwrap()).ok()?;
+                let day = 86_400_000_000 * (step % 2);
+                let n = ledger.send(device, day + round * 10 + step);
+                let class = Durability::ALL[(n % 3) as usize];
+                put(&store, series, day + round * 10 + step, n, class).ok()?;
+            }
+            let series = store.series(&SeriesKey::device("t", "a").unwrap()).ok()?;
+            let n = ledger.send("a", step);
+            // A new column comes in the same batch as its first value, in the middle of everything.
+            let column = format!("column {round} {step}");
+            let fields = [("n", Value::I64(n)), (column.as_str(), Value::Bool(true))];
+            let ticket = store.append(&batch_of(series, &[(step, &fields)]), Durability::Fsync).ok()?;
+            if !reached(&store, Durability::Fsync, ticket) {
+                return None;
+            }
+            ledger.ack_all();
+            if step % 4 == 3 {
+                // The flush meets a row that the log has not written yet.
+                let n = ledger.send("a", 100 + step);
+                put(&store, series, 100 + step, n, Durability::Memory).ok()?;
+                store.flush().ok()?;
+                ledger.ack_all();
+            }
+        }
+        // Written but not synced when the process ends: the next one must sync what it serves.
+        let series = store.series(&SeriesKey::device("t", "a").unwrap()).ok()?;
+        let n = ledger.send("a", 200 + round);
+        let ticket = put(&store, series, 200 + round, n, Durability::Os).ok()?;
+        reached(&store, Durability::Os, ticket);
+        if round == 1 {
+            store.close().ok()?;
+        }
+    }
+    Some(())
+}
+
+fn cut_everywhere(options: &Options) {
+    let disk = FaultyDisk::new();
+    workload(&disk, options, &mut Ledger::default()).unwrap();
+    let operations = disk.operations();
+    assert!(operations > 100, "{operations}");
+    for operation in 0..operations {
+        let disk = FaultyDisk::new();
+        let mut ledger = Ledger::default();
+        disk.cut_power_at(operation);
+        let _ = workload(&disk, options, &mut ledger);
+        let random = [Survivors::Random(operation), Survivors::Random(operation + 1_000_000)];
+        for survivors in [Survivors::Synced, Survivors::All].into_iter().chain(random) {
+            let when = format!("cut at {operation} of {operations}, {survivors:?}");
+            recover_and_go_on(&disk.reboot(survivors), options, ledger.clone(), &when);
+        }
+    }
+}
+
+/// The process is killed at every operation, and soon after the next one has started the power goes off.
+#[test]
+fn what_a_killed_process_left_is_kept_once_it_was_served() {
+    let options = Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() };
+    let disk = FaultyDisk::new();
+    workload(&disk, &options, &mut Ledger::default()).unwrap();
+    for operation in 0..disk.operations() {
+        let disk = FaultyDisk::new();
+        let mut ledger = Ledger::default();
+        disk.cut_power_at(operation);
+        let _ = workload(&disk, &options, &mut ledger);
+        disk.heal();
+        let (store, report) = open(&disk, options.clone()).unwrap();
+        assert!(report.damages.is_empty(), "killed at {operation}: {report:?}");
+        ledger.ack_found(&store).unwrap();
+        let disk = disk.reboot(Survivors::Synced);
+        drop(store);
+        recover_and_go_on(
+            &disk,
+            &options,
+            ledger,
+            &format!("killed at {operation}, then the power went off"),
+        );
+    }
+}
+
+fn recover_and_go_on(disk: &FaultyDisk, options: &Options, mut ledger: Ledger, when: &str) {
+    let (store, report) = open(disk, options.clone()).unwrap_or_else(|error| panic!("{when}: {error}"));
+    assert!(report.damages.is_empty(), "{when}: {report:?}");
+    ledger.check(&store, when);
+    for device in DEVICES {
+        let series = store.series(&SeriesKey::device("t", device).unwrap()).unwrap();
+        let n = ledger.send(device, 7);
+        keep(&store, series, 7, n).unwrap();
+    }
+    ledger.ack_all_of(7);
+    ledger.check(&store, when);
+    store.flush().unwrap();
+    drop(store);
+    let (store, report) = open(disk, options.clone()).unwrap();
+    assert!(report.damages.is_empty() && report.torn_tail.is_none(), "{when}: {report:?}");
+    ledger.check(&store, &format!("{when}, reopened"));
+    let leftovers = disk.paths().into_iter().filter(|path| path.to_string_lossy().contains("tmp"));
+    assert_eq!(leftovers.count(), 0, "{when}: {:?} in {DIR}", disk.paths());
+}
+
+impl Ledger {
+    fn ack_all_of(&mut self, ts: i64) {
+        let rows = self.sent.iter().filter(|((_, of), _)| *of == ts);
+        self.acked.extend(rows.map(|(row, numbers)| (*row, numbers.len())));
+    }
+}
+
+#[test]
+fn a_power_cut_at_any_operation_loses_no_acked_row_and_invents_none() {
+    cut_everywhere(&tiny_manual());
+}
+
+#[test]
+fn and_neither_with_segments_that_are_recycled() {
+    cut_everywhere(&Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() });
+}
