@@ -65,7 +65,7 @@ impl Drop for Counted {
 }
 
 /// Serves `listener` until `shutdown` ends. Then accepts nothing more, lets requests in flight finish, closes
-/// WebSockets with code 1001, and returns after at most [`DRAIN_TIMEOUT`] (and a moment to drop what is left).
+/// WebSockets with code 1001, and returns after at most `DRAIN_TIMEOUT` (and a moment to drop what is left).
 pub async fn serve(
     hub: Arc<Hub>,
     listener: TcpListener,
