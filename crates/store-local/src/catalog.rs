@@ -4,6 +4,7 @@
 //! physical name under which it stands in parts: the key itself for the first type seen, `key:type` otherwise or if
 //! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
 
+mod gaps;
 mod series;
 
 use std::collections::{HashMap, HashSet};

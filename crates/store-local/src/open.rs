@@ -41,10 +41,9 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     let mut state = empty_state();
     let flush_files = open_files(disk.as_ref(), &layout, &mut state)?;
     state.follow_catalog(false);
-    let spare_bytes = if options.preallocate { options.segment_bytes } else { u64::MAX };
     let mut replay = MemoryReplay { state: &mut state, chunk_rows: options.chunk_rows };
     let covered = flush_files.manifest.state.covered;
-    let end = recover(disk.as_ref(), &layout, spare_bytes, covered, &mut replay, &mut report)?;
+    let end = recover(disk.as_ref(), &layout, options.segment_bytes, covered, &mut replay, &mut report)?;
     check_parts(disk.as_ref(), &layout, &flush_files.manifest, &mut report)?;
     let sequence = end.next_sequence - 1;
     state.pending = Pending::new(end.next_frame, end.next_sequence);
@@ -169,9 +168,13 @@ struct MemoryReplay<'a> {
 impl Replay for MemoryReplay<'_> {
     fn replay(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str> {
         let Entry::Row { series, ts, body } = entry else {
-            self.state.catalog.apply_unsaved(entry).map_err(|malformed| malformed.0)?;
+            let catalog = &mut self.state.catalog;
+            let applied = catalog.apply_unsaved(entry).map(drop);
+            // Only after damage: the frame with the definitions before this one is gone.
+            let applied = applied
+                .or_else(|_| catalog.fill_gaps(entry).and_then(|()| catalog.apply_unsaved(entry).map(drop)));
             self.state.follow_catalog(false);
-            return Ok(());
+            return applied.map_err(|malformed| malformed.0);
         };
         self.check(series, body)?;
         let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;

@@ -3,6 +3,8 @@
 
 mod contract;
 mod crash;
+mod damage;
+mod faults;
 mod parts;
 mod reopen;
 mod support;

@@ -138,12 +138,12 @@ pub(crate) fn frame_at(bytes: &[u8], offset: usize, segment: u64) -> Option<Fram
     })
 }
 
-/// Whether the bytes at `offset` look like the beginning of frame `number` that was not completely written, and not
-/// like zeros or a frame from the file's earlier use.
-pub(crate) fn is_torn(bytes: &[u8], offset: usize, number: u64) -> bool {
+/// Whether the bytes at `offset` look like the beginning of frame `number` that was not completely written. A file
+/// of full size may have zeros there, or frames from an earlier use, whose numbers are smaller.
+pub(crate) fn is_torn(bytes: &[u8], offset: usize, number: u64, full_size: bool) -> bool {
     let rest = bytes.get(offset..).unwrap_or_default();
-    match rest.len() >= 24 {
-        true => rest[..4] == FRAME_MAGIC && u64_at(rest, 16) == number,
+    match full_size && rest.len() >= 24 {
+        true => u64_at(rest, 16) == number && rest[..24].iter().any(|byte| *byte != 0),
         false => rest.iter().any(|byte| *byte != 0),
     }
 }
@@ -176,8 +176,8 @@ mod tests {
         let found = frame_at(&bytes, 0, 5).unwrap();
         assert_eq!((found.header, found.payload, found.end), (HEADER, &b"payload"[..], 56));
         assert_eq!(frame_at(&bytes, 0, 6), None);
-        assert!(is_torn(&bytes, 0, 9));
-        assert!(!is_torn(&bytes, 0, 8));
+        assert!(is_torn(&bytes, 0, 9, true) && is_torn(&bytes, 0, 9, false));
+        assert!(!is_torn(&bytes, 0, 8, true) && !is_torn(&[0; 64], 0, 0, true));
     }
 
     #[test]

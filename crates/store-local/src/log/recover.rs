@@ -48,7 +48,7 @@ pub(crate) trait Replay {
 pub(crate) fn recover(
     disk: &dyn Disk,
     layout: &Layout,
-    spare_bytes: u64,
+    segment_bytes: u64,
     covered: Covered,
     replay: &mut dyn Replay,
     report: &mut RecoveryReport,
@@ -62,6 +62,7 @@ pub(crate) fn recover(
         expected_frame: covered.frame,
         expected_sequence: covered.sequence + 1,
         covered,
+        segment_bytes,
         bad: None,
         hole: false,
         replay,
@@ -71,7 +72,7 @@ pub(crate) fn recover(
     let mut newest = covered.segment;
     for name in &names {
         let Some(number) = numbered(name, ".log") else {
-            end.spare |= name == "spare" && has_size(disk, &layout.spare(), spare_bytes);
+            end.spare |= name == "spare" && has_size(disk, &layout.spare(), segment_bytes);
             if name == "spare.tmp" {
                 disk.remove(&layout.spare_new()).map_err(failed("remove", &layout.spare_new()))?;
             }
@@ -116,6 +117,7 @@ struct Bad {
 
 struct Walk<'a> {
     covered: Covered,
+    segment_bytes: u64,
     expected_frame: u64,
     expected_sequence: Sequence,
     bad: Option<Bad>,
@@ -157,17 +159,17 @@ impl Walk<'_> {
             );
         }
         self.report.segments += 1;
-        let allocated = bytes.len() as u64;
-        Ok(last_frame.map(|last_frame| Segment {
-            number,
-            last_frame,
-            bytes: end as u64,
-            allocated: allocated > end as u64,
-        }))
+        let allocated = self.full_size(bytes);
+        let bytes = end as u64;
+        Ok(last_frame.map(|last_frame| Segment { number, last_frame, bytes, allocated }))
+    }
+
+    fn full_size(&self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 >= self.segment_bytes
     }
 
     fn note_bad(&mut self, path: &Path, bytes: &[u8], offset: usize) {
-        let torn = is_torn(bytes, offset, self.expected_frame);
+        let torn = is_torn(bytes, offset, self.expected_frame, self.full_size(bytes));
         // Of several bad places in a row the first is where the damage began; zeros at a segment's end are no place.
         if self.bad.as_ref().is_none_or(|bad| !bad.torn && torn) {
             let (offset, bytes) = (offset as u64, (bytes.len() - offset) as u64);

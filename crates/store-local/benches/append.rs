@@ -1,0 +1,138 @@
+//! Append throughput with fsync: `cargo bench -p store-local [-- SECONDS [DIR]]`.
+//!
+//! One thread appends batches as fast as the store takes them and waits a little when it answers busy. The CPU time
+//! printed is what the store costs for each row: encode, memtable, latest values, log, flush; the time that filling the
+//! batches took is subtracted.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
+use store::{Durability, Store, StoreError};
+use store_local::{LocalStore, Observer, Options, RealDisk};
+
+const SERIES: u64 = 20_000;
+
+#[derive(Default)]
+struct Syncs {
+    count: AtomicU64,
+    micros: AtomicU64,
+    flushes: AtomicU64,
+    flush_micros: AtomicU64,
+    part_bytes: AtomicU64,
+}
+
+impl Observer for Syncs {
+    fn synced(&self, duration: Duration, _bytes: u64, _rows: u64) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    fn flushed(&self, duration: Duration, _parts: u64, _rows: u64, bytes: u64) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flush_micros.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+        self.part_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Fills a batch with rows of successive series.
+type Fill = fn(&mut Batch, &[SeriesId], u64);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let seconds = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let root = arguments.next().map_or_else(std::env::temp_dir, Into::into);
+    let cases: [(&str, usize, Fill); 4] = [
+        ("4 fields, batches of 1000 rows", 1000, vehicle),
+        ("4 fields, batches of 50 rows", 50, vehicle),
+        ("4 fields, one row at a time", 1, vehicle),
+        ("1 f64, batches of 1000 rows", 1000, single),
+    ];
+    for (name, rows, fill) in cases {
+        run(name, rows, fill, Duration::from_secs(seconds), &root);
+    }
+}
+
+fn vehicle(batch: &mut Batch, series: &[SeriesId], row: u64) {
+    let mut builder = batch.builder();
+    let wobble = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 1e5;
+    builder.field("speed", ValueRef::F64(50.0 + wobble));
+    builder.field("rpm", ValueRef::I64(1_500 + (row % 700) as i64));
+    builder.field("fuel", ValueRef::F64((row % 1000) as f64 / 10.0));
+    builder.field("ignition", ValueRef::Bool(row % 17 != 0));
+    builder.row(series[(row % SERIES) as usize], at(row));
+    builder.finish();
+}
+
+fn single(batch: &mut Batch, series: &[SeriesId], row: u64) {
+    let mut builder = batch.builder();
+    builder.field("value", ValueRef::F64((row % 1000) as f64 / 7.0));
+    builder.row(series[(row % SERIES) as usize], at(row));
+    builder.finish();
+}
+
+fn at(row: u64) -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000 + (row / SERIES) as i64 * 1_000_000)
+}
+
+fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Path) {
+    let dir = tempfile::tempdir_in(root).unwrap();
+    let syncs = Arc::new(Syncs::default());
+    let options = Options { observer: Some(syncs.clone()), ..Options::default() };
+    let (store, _) = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap();
+    let key = |number: u64| SeriesKey::device("telemetry", &format!("dev-{number}")).unwrap();
+    let series: Vec<SeriesId> = (0..SERIES).map(|number| store.series(&key(number)).unwrap()).collect();
+
+    let (begun, cpu) = (Instant::now(), cpu_seconds());
+    let (mut appended, mut points, mut busy, mut last) = (0_u64, 0_u64, 0_u64, 0);
+    let (mut batch, mut filling) = (Batch::new(), Duration::ZERO);
+    loop {
+        let fill_begun = Instant::now();
+        batch.clear();
+        (0..rows as u64).for_each(|row| fill(&mut batch, &series, appended + row));
+        filling += fill_begun.elapsed();
+        loop {
+            match store.append(&batch, Durability::Fsync) {
+                Ok(ticket) => break last = ticket,
+                Err(StoreError::Busy { .. }) => {
+                    busy += 1;
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        appended += batch.len() as u64;
+        points += batch.points() as u64;
+        if appended % 1000 == 0 && begun.elapsed() >= time {
+            break;
+        }
+    }
+    while store.progress().durable < last {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let (spent, cpu) = (begun.elapsed().as_secs_f64(), cpu_seconds() - cpu - filling.as_secs_f64());
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    println!(
+        "{name}: {:.0} rows/s, {:.0} points/s, {:.2} us CPU/row, {} busy, {} syncs of {:.0} us, {} flushes of {:.0} ms, {} MB parts",
+        appended as f64 / spent,
+        points as f64 / spent,
+        cpu * 1e6 / appended as f64,
+        busy,
+        load(&syncs.count),
+        load(&syncs.micros) as f64 / load(&syncs.count).max(1) as f64,
+        load(&syncs.flushes),
+        load(&syncs.flush_micros) as f64 / 1e3 / load(&syncs.flushes).max(1) as f64,
+        load(&syncs.part_bytes) / 1_000_000,
+    );
+    store.close().unwrap();
+}
+
+/// CPU time of this process, user and system.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}

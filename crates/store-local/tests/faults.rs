@@ -1,0 +1,254 @@
+//! A disk that fails: what is acked stays, what is refused is refused with its reason, and nothing hangs.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::{SeriesId, SeriesKey, Value};
+use store::conformance::batch_of;
+use store::{Blame, Durability, Progress, ProgressWatcher, Store, StoreError, conformance};
+use store_local::{Clock, LocalStore, Options, RealDisk};
+use testkit::{FaultyDisk, Survivors};
+
+use crate::support::{eventually, keep, numbers, open, put, reached, tiny, tiny_manual};
+
+fn device(store: &LocalStore, name: &str) -> SeriesId {
+    store.series(&SeriesKey::device("t", name).unwrap()).unwrap()
+}
+
+fn wait_sealed(store: &LocalStore) -> String {
+    eventually(|| store.status().sealed)
+}
+
+#[test]
+fn a_failed_sync_seals_and_reads_go_on() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "d");
+    let kept = keep(&store, series, 1, 1).unwrap();
+    disk.fail_syncs(true);
+    let ticket = put(&store, series, 2, 2, Durability::Fsync).unwrap();
+    assert!(!reached(&store, Durability::Fsync, ticket));
+    assert!(wait_sealed(&store).contains("cannot sync"), "{:?}", store.status());
+
+    // A sync that succeeds later says nothing about what the failed one lost, so nothing is tried again.
+    disk.fail_syncs(false);
+    let refused = put(&store, series, 3, 3, Durability::Memory).unwrap_err();
+    assert!(matches!(&refused, StoreError::Sealed { cause } if cause.contains("cannot sync")), "{refused}");
+    assert_eq!(refused.blame(), Blame::Operator);
+    assert!(matches!(store.flush(), Err(StoreError::Sealed { .. })));
+    assert!(matches!(store.close(), Err(StoreError::Sealed { .. })));
+    assert_eq!(store.progress().durable, kept);
+    assert_eq!(numbers(&store, series).unwrap(), [(1, 1), (2, 2)]);
+    assert_eq!(store.latest(series, None).unwrap()[0].value, Value::I64(2));
+
+    let disk = disk.reboot(Survivors::Synced);
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    assert_eq!(numbers(&store, device(&store, "d")).unwrap(), [(1, 1)]);
+}
+
+/// Any single operation fails: the store says so or goes on, and no acked row is lost.
+#[test]
+fn an_error_at_any_operation_loses_no_acked_row() {
+    let options = Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() };
+    let work = |disk: &FaultyDisk, acked: &mut Vec<(i64, i64)>| -> Result<(), StoreError> {
+        for _ in 0..2 {
+            let (store, report) = open(disk, options.clone())?;
+            assert!(report.damages.is_empty(), "{report:?}");
+            let series = store.series(&SeriesKey::device("t", "d").unwrap())?;
+            for _ in 0..8 {
+                let n = acked.len() as i64;
+                let ticket = put(&store, series, n, n, Durability::Fsync)?;
+                if reached(&store, Durability::Fsync, ticket) {
+                    acked.push((n, n));
+                }
+                if n % 3 == 0 {
+                    store.flush()?;
+                }
+            }
+            store.close()?;
+        }
+        Ok(())
+    };
+    let disk = FaultyDisk::new();
+    work(&disk, &mut Vec::new()).unwrap();
+    for operation in 0..disk.operations() {
+        let disk = FaultyDisk::new();
+        let mut acked = Vec::new();
+        disk.fail_at(operation, ErrorKind::Other);
+        let _ = work(&disk, &mut acked);
+        for survivors in [Survivors::Synced, Survivors::Random(operation)] {
+            let disk = disk.reboot(survivors);
+            let (store, report) = open(&disk, options.clone()).unwrap();
+            assert!(report.damages.is_empty(), "failed at {operation}: {report:?}");
+            let found = numbers(&store, device(&store, "d")).unwrap();
+            assert_eq!(found[..acked.len()], acked, "failed at {operation}, {survivors:?}");
+            assert!(found.len() <= acked.len() + 1, "failed at {operation}: only one row was in flight");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Calls(AtomicU64);
+
+impl ProgressWatcher for Calls {
+    fn progress(&self, _progress: Progress) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_full_disk_is_backpressure_until_space_returns() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "d");
+    keep(&store, series, 0, 0).unwrap();
+    disk.set_capacity(Some(disk.used_bytes() + 100));
+
+    // Taken while nobody knew that the disk is full; the store keeps it and goes on trying.
+    let mut taken = 0;
+    let busy = loop {
+        match put(&store, series, taken + 1, taken + 1, Durability::Fsync) {
+            Ok(_) => taken += 1,
+            Err(busy) => break busy,
+        }
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    };
+    assert_eq!(busy.blame(), Blame::Busy);
+    assert!(busy.to_string().contains("disk is full"), "{busy}");
+    assert!(store.status().busy.is_some() && store.status().sealed.is_none());
+    assert_eq!(numbers(&store, series).unwrap().len() as i64, taken + 1);
+
+    let calls = Arc::new(Calls::default());
+    store.watch(calls.clone());
+    disk.set_capacity(None);
+    let last = store.progress().appended;
+    assert!(reached(&store, Durability::Fsync, last));
+    eventually(|| store.status().busy.is_none().then_some(()));
+    assert!(calls.0.load(Ordering::Relaxed) > 0, "whoever waits for room is told");
+    keep(&store, series, 1_000, 1_000).unwrap();
+    let disk = disk.reboot(Survivors::Synced);
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    assert_eq!(numbers(&store, device(&store, "d")).unwrap().len() as i64, taken + 2);
+}
+
+#[test]
+fn a_flush_waits_for_space_and_then_completes() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "d");
+    for n in 0..20 {
+        keep(&store, series, n, n).unwrap();
+    }
+    disk.set_capacity(Some(disk.used_bytes() + 200));
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| store.flush());
+        let reason = eventually(|| store.status().busy);
+        assert!(reason.contains("disk is full"), "{reason}");
+        assert_eq!(numbers(&store, series).unwrap().len(), 20);
+        disk.set_capacity(None);
+        flush.join().unwrap().unwrap();
+    });
+    assert_eq!((store.status().parts, store.status().memtable_bytes), (1, 0));
+    assert_eq!(store.status().busy, None);
+    assert_eq!(numbers(&store, series).unwrap().len(), 20);
+}
+
+#[test]
+fn closing_on_a_full_disk_says_what_was_not_kept() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "d");
+    let kept = keep(&store, series, 0, 0).unwrap();
+    disk.set_capacity(Some(disk.used_bytes()));
+    put(&store, series, 1, 1, Durability::Fsync).unwrap();
+    let refused = store.close().unwrap_err();
+    assert!(matches!(&refused, StoreError::Sealed { cause } if cause.contains("cannot write")), "{refused}");
+    assert_eq!(store.progress().durable, kept);
+}
+
+#[test]
+fn a_read_only_directory_is_refused_with_its_path() {
+    let disk = FaultyDisk::new();
+    disk.set_read_only(true);
+    let refused = open(&disk, tiny()).err().unwrap();
+    assert!(matches!(&refused, StoreError::Io { path, .. } if path.starts_with("/data")), "{refused}");
+    disk.set_read_only(false);
+    drop(open(&disk, tiny()).unwrap());
+    disk.set_read_only(true);
+    let refused = open(&disk, tiny()).err().unwrap();
+    assert!(refused.to_string().contains("/data/LOCK"), "{refused}");
+}
+
+#[test]
+fn a_disk_that_becomes_read_only_seals() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "d");
+    keep(&store, series, 0, 0).unwrap();
+    disk.set_read_only(true);
+    assert_eq!(keep(&store, series, 1, 1), None);
+    assert!(wait_sealed(&store).contains("read-only"));
+}
+
+/// A clock that goes backwards, jumps ahead and stands still.
+struct Drunk(AtomicU64);
+
+impl Clock for Drunk {
+    fn now_us(&self) -> u64 {
+        let step = self.0.fetch_add(1, Ordering::Relaxed);
+        [1_000_000, 5, 5, u64::MAX, 0, 700][step as usize % 6]
+    }
+}
+
+#[test]
+fn a_clock_going_backwards_delays_nothing_for_good() {
+    let root = tempfile::tempdir().unwrap();
+    let number = AtomicU64::new(0);
+    conformance::run(&|| {
+        let clock = Arc::new(Drunk(AtomicU64::new(0)));
+        let options = Options { clock, commit_interval_us: 500, ..tiny() };
+        let dir = root.path().join(number.fetch_add(1, Ordering::Relaxed).to_string());
+        Arc::new(LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap().0) as Arc<dyn Store>
+    });
+}
+
+#[test]
+fn bounds_refuse_whole_batches_and_name_themselves() {
+    let disk = FaultyDisk::new();
+    let options = Options {
+        log_pending_bytes_max: 4_000,
+        memtable_bytes_max: 20_000,
+        memtable_flush_bytes: usize::MAX,
+        columns_per_table_max: 5,
+        tables_max: 2,
+        ..tiny()
+    };
+    let (store, _) = open(&disk, options).unwrap();
+    let series = device(&store, "d");
+    let text = Value::String("x".repeat(5_000));
+    let large = store.append(&batch_of(series, &[(1, &[("n", text)])]), Durability::Fsync).unwrap_err();
+    assert!(matches!(&large, StoreError::OverLimit { limit: 4_000, .. }), "{large}");
+
+    let columns = ["a", "b", "c", "d", "e", "f"].map(|key| (key, Value::I64(1)));
+    let wide = store.append(&batch_of(series, &[(1, &columns)]), Durability::Fsync).unwrap_err();
+    assert_eq!(wide.to_string(), "columns of a table is 7, the limit is 5");
+    assert_eq!(store.progress().appended, 0);
+
+    for table in ["t2", "t3"] {
+        let made = store.series(&SeriesKey::new(table, &[]).unwrap());
+        assert_eq!(made.is_ok(), table == "t2", "{made:?}");
+    }
+
+    // Nothing is lost when the memtable is full: the flush that makes room is started by whoever was refused.
+    let mut busy = 0;
+    for n in 0..2_000 {
+        while let Err(refused) = put(&store, series, n, n, Durability::Memory) {
+            assert_eq!(refused.blame(), Blame::Busy, "{refused}");
+            busy += 1;
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+    assert!(busy > 0 && store.status().parts > 0, "{busy} {:?}", store.status());
+    assert_eq!(numbers(&store, series).unwrap().len(), 2_000);
+}
