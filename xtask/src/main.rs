@@ -31,7 +31,7 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
     let mut findings = edges::check(&repository.read("ARCHITECTURE.md")?, &repository.packages()?);
     let files = repository.files()?;
     for file in files.iter().filter(|file| docs::is_checked(file)) {
-        let missing = |path: &str| !repository.has(path);
+        let missing = |path: &str| !repository.has(&files, path);
         findings.extend(docs::check(file, &repository.read(file)?, &repository.top_level(&files), missing));
     }
     for file in files.iter().filter(|file| sources::is_checked(file)) {

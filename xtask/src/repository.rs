@@ -74,9 +74,10 @@ impl Repository {
         files.iter().filter_map(|file| file.split_once('/')).map(|(first, _)| first.to_owned()).collect()
     }
 
-    /// Whether a path exists, or is one that the build makes (git ignores it).
-    pub(crate) fn has(&self, path: &str) -> bool {
-        self.root.join(path).exists() || self.run(&["git", "check-ignore", "-q", path]).is_ok()
+    /// Whether a clean clone has the path, or its build makes it (git ignores it). An empty directory on this disk does
+    /// not count: git does not keep it.
+    pub(crate) fn has(&self, files: &[String], path: &str) -> bool {
+        is_listed(files, path) || self.run(&["git", "check-ignore", "-q", path]).is_ok()
     }
 
     /// A file that must be text.
@@ -110,5 +111,27 @@ impl Repository {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         Err(Problem::Failed { command: shown, output: String::from_utf8_lossy(&output.stderr).into_owned() })
+    }
+}
+
+/// Whether a path is one of the files or a directory above one.
+fn is_listed(files: &[String], path: &str) -> bool {
+    let below = |file: &String| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    files.iter().any(|file| file == path || below(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_exists_by_the_files_below_it() {
+        let files = ["docs/format/log.md".to_owned(), "README.md".to_owned()];
+        for path in ["README.md", "docs", "docs/format", "docs/format/log.md"] {
+            assert!(is_listed(&files, path), "{path}");
+        }
+        for path in ["docs/for", "docs/adr", "READ", "docs/format/log.md/x"] {
+            assert!(!is_listed(&files, path), "{path}");
+        }
     }
 }
