@@ -5,6 +5,7 @@ mod contract;
 mod crash;
 mod damage;
 mod faults;
+mod model;
 mod parts;
 mod reopen;
 mod support;

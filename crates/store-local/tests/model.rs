@@ -1,0 +1,260 @@
+//! Random work, crashes and power cuts against the reference store.
+//!
+//! Until a power cut both stores must agree exactly. After it, what was durable must be there; of what came later each
+//! value may be any that was sent since, and then the reference is set to what the store kept.
+
+use std::collections::BTreeMap;
+
+use model::{Batch, SeriesKey, TimeRange, Timestamp, Value};
+use proptest::prelude::*;
+use store::conformance::{collect, scan_all};
+use store::{Durability, MemoryStore, Order, Scan, Store};
+use store_local::{LocalStore, Options};
+use testkit::{FaultyDisk, Survivors};
+
+use crate::support::{eventually, open, reached, tiny};
+
+const DEVICES: u8 = 3;
+const KEYS: [&str; 4] = ["a", "b", "a:string", "ts"];
+
+#[derive(Debug, Clone)]
+struct RowAction {
+    device: u8,
+    ts: i64,
+    fields: Vec<(u8, Value)>,
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Append(Vec<RowAction>, Durability),
+    /// Appends with class fsync and waits.
+    Keep(Vec<RowAction>),
+    Flush,
+    Close,
+    Kill,
+    PowerCut(Option<u64>),
+    Read(Order, i64, i64, usize),
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => any::<i8>().prop_map(|n| Value::I64(n.into())),
+        2 => any::<i16>().prop_map(|n| Value::F64(f64::from(n) / 8.0)),
+        1 => any::<bool>().prop_map(Value::Bool),
+        2 => "[a-zé]{0,20}".prop_map(Value::String),
+        1 => (0..9).prop_map(|n| Value::Json(format!("[{n}]"))),
+    ]
+}
+
+fn rows() -> impl Strategy<Value = Vec<RowAction>> {
+    // Few times, some of them far apart, so that rows meet each other and partitions differ.
+    let ts = prop_oneof![4 => 0..20_i64, 1 => (-3..3_i64).prop_map(|day| day * 86_400_000_000 - 1)];
+    let field = (0..KEYS.len() as u8, value());
+    let row = (0..DEVICES, ts, prop::collection::vec(field, 0..4));
+    prop::collection::vec(row.prop_map(|(device, ts, fields)| RowAction { device, ts, fields }), 1..12)
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let class = prop::sample::select(Durability::ALL.to_vec());
+    let order = prop::sample::select(vec![Order::Ascending, Order::Descending]);
+    prop_oneof![
+        10 => (rows(), class).prop_map(|(rows, class)| Action::Append(rows, class)),
+        4 => rows().prop_map(Action::Keep),
+        2 => Just(Action::Flush),
+        1 => Just(Action::Close),
+        1 => Just(Action::Kill),
+        2 => prop::option::of(any::<u64>()).prop_map(Action::PowerCut),
+        3 => (order, -5..20_i64, 0..25_i64, 0..9_usize).prop_map(|(o, from, to, limit)| Action::Read(o, from, to, limit)),
+    ]
+}
+
+struct World {
+    disk: FaultyDisk,
+    store: Option<LocalStore>,
+    /// All that was appended.
+    reference: MemoryStore,
+    /// All that is known to be durable.
+    certain: MemoryStore,
+    /// What was appended since.
+    uncertain: Vec<RowAction>,
+    options: Options,
+}
+
+/// Values by (ts, key).
+type Content = BTreeMap<(i64, &'static str), Value>;
+
+fn key(device: u8) -> SeriesKey {
+    SeriesKey::device("t", &format!("d{device}")).unwrap()
+}
+
+fn batch(store: &dyn Store, rows: &[RowAction]) -> Batch {
+    let mut batch = Batch::new();
+    for row in rows {
+        let series = store.series(&key(row.device)).unwrap();
+        let mut builder = batch.builder();
+        row.fields.iter().for_each(|(key, value)| builder.field(KEYS[*key as usize], value.as_ref()));
+        builder.row(series, Timestamp::from_micros(row.ts));
+        builder.finish();
+    }
+    batch
+}
+
+fn content(store: &dyn Store, device: u8) -> Content {
+    let mut content = Content::new();
+    if let Some(series) = store.find_series(&key(device)) {
+        for (ts, values) in collect(store, &scan_all(series, &KEYS)).unwrap() {
+            let values = KEYS.into_iter().zip(values);
+            content.extend(values.filter_map(|(key, value)| Some(((ts, key), value?))));
+        }
+    }
+    content
+}
+
+impl World {
+    fn new(options: Options) -> Self {
+        let disk = FaultyDisk::new();
+        let store = Some(open(&disk, options.clone()).unwrap().0);
+        let (reference, certain) = (MemoryStore::new(), MemoryStore::new());
+        Self { disk, store, reference, certain, uncertain: Vec::new(), options }
+    }
+
+    fn store(&self) -> &LocalStore {
+        self.store.as_ref().unwrap()
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Append(rows, class) => drop(self.append(rows, *class)),
+            Action::Keep(rows) => {
+                let ticket = self.append(rows, Durability::Fsync);
+                assert!(reached(self.store(), Durability::Fsync, ticket));
+                self.all_is_certain();
+            }
+            Action::Flush => {
+                self.store().flush().unwrap();
+                self.all_is_certain();
+            }
+            Action::Close => {
+                self.store().close().unwrap();
+                self.all_is_certain();
+                self.reopen();
+            }
+            Action::Kill => self.end(Survivors::All),
+            Action::PowerCut(None) => self.end(Survivors::Synced),
+            Action::PowerCut(Some(seed)) => self.end(Survivors::Random(*seed)),
+            Action::Read(order, from, to, limit) => self.read(*order, (*from, *to), *limit),
+        }
+    }
+
+    fn append(&mut self, rows: &[RowAction], class: Durability) -> u64 {
+        self.reference.append(&batch(&self.reference, rows), Durability::Memory).unwrap();
+        self.uncertain.extend_from_slice(rows);
+        let batch = batch(self.store(), rows);
+        eventually(|| self.store().append(&batch, class).ok())
+    }
+
+    fn all_is_certain(&mut self) {
+        let rows = std::mem::take(&mut self.uncertain);
+        self.certain.append(&batch(&self.certain, &rows), Durability::Memory).unwrap();
+    }
+
+    fn reopen(&mut self) {
+        self.store = None;
+        let (store, report) = open(&self.disk, self.options.clone()).unwrap();
+        assert!(report.damages.is_empty(), "{report:?}");
+        self.store = Some(store);
+        self.compare();
+    }
+
+    /// Ends the process, perhaps with the machine, and takes what is left as the new truth.
+    fn end(&mut self, survivors: Survivors) {
+        let disk = self.disk.reboot(survivors);
+        self.store = None;
+        self.disk = disk;
+        let (store, report) = open(&self.disk, self.options.clone()).unwrap();
+        assert!(report.damages.is_empty(), "{report:?}");
+        let kept: Vec<RowAction> = (0..DEVICES).flat_map(|device| self.check_kept(&store, device)).collect();
+        self.store = Some(store);
+        (self.reference, self.certain) = (MemoryStore::new(), MemoryStore::new());
+        self.uncertain.clear();
+        for store in [&self.reference, &self.certain] {
+            store.append(&batch(store, &kept), Durability::Memory).unwrap();
+        }
+        self.compare();
+    }
+
+    /// Each value must be the one that was durable or one that was written later.
+    fn check_kept(&self, store: &LocalStore, device: u8) -> Vec<RowAction> {
+        let found = content(store, device);
+        let before = content(&self.certain, device);
+        let mut possible: BTreeMap<(i64, &str), Vec<Option<Value>>> = BTreeMap::new();
+        for cell in found.keys().chain(before.keys()) {
+            possible.insert(*cell, vec![before.get(cell).cloned()]);
+        }
+        for row in self.uncertain.iter().filter(|row| row.device == device) {
+            let last: BTreeMap<_, _> = row.fields.iter().cloned().collect();
+            for (field, value) in last {
+                let cell = (row.ts, KEYS[field as usize]);
+                possible.entry(cell).or_insert_with(|| vec![None]).push(Some(value));
+            }
+        }
+        for (cell, any) in possible {
+            let value = found.get(&cell).cloned();
+            assert!(any.contains(&value), "device {device} {cell:?} holds {value:?}, not one of {any:?}");
+        }
+        let field = |name: &str| KEYS.iter().position(|of| *of == name).unwrap() as u8;
+        let row = |((ts, name), value): ((i64, &str), Value)| RowAction {
+            device,
+            ts,
+            fields: vec![(field(name), value)],
+        };
+        found.into_iter().map(row).collect()
+    }
+
+    fn compare(&self) {
+        for device in 0..DEVICES {
+            assert_eq!(content(self.store(), device), content(&self.reference, device), "device {device}");
+            let latest = |store: &dyn Store| {
+                let series = store.find_series(&key(device));
+                series.map(|series| store.latest(series, None).unwrap()).unwrap_or_default()
+            };
+            assert_eq!(latest(self.store()), latest(&self.reference), "latest of device {device}");
+        }
+    }
+
+    fn read(&self, order: Order, (from, to): (i64, i64), limit: usize) {
+        let at = Timestamp::from_micros;
+        for device in 0..DEVICES {
+            let rows = |store: &dyn Store| {
+                let series = store.find_series(&key(device))?;
+                let range = TimeRange::new(at(from), at(to));
+                let scan = Scan { order, range, limit, ..scan_all(series, &KEYS[..2]) };
+                Some(collect(store, &scan).unwrap()).filter(|rows| !rows.is_empty())
+            };
+            assert_eq!(rows(self.store()), rows(&self.reference), "device {device}");
+        }
+    }
+}
+
+fn run(options: Options, actions: &[Action]) {
+    let mut world = World::new(options);
+    for action in actions {
+        world.act(action);
+    }
+    world.compare();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_store_agrees_with_the_reference(actions in prop::collection::vec(action(), 1..60)) {
+        run(tiny(), &actions);
+    }
+
+    #[test]
+    fn also_with_recycled_segments_and_no_room_for_latest_values(actions in prop::collection::vec(action(), 1..60)) {
+        let options = Options { preallocate: true, segment_bytes: 1024, latest_series_max: 1, ..tiny() };
+        run(options, &actions);
+    }
+}
