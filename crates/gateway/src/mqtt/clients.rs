@@ -11,10 +11,11 @@ use super::limits;
 /// Packet identifiers of QoS 2 messages that were taken and not yet released [MQTT-4.3.3-10].
 pub(crate) type ReceivedIds = Arc<Mutex<HashSet<u16>>>;
 
-/// A client identifier within its tenant.
+/// A client identifier of a device. Devices are told apart by their tokens, and their makers give many of them the same
+/// identifier: shared, it would let one device hide another's messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey {
-    pub(crate) tenant: u128,
+    pub(crate) device: u128,
     pub(crate) client_id: Box<str>,
 }
 
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     fn key(id: &str) -> ClientKey {
-        ClientKey { tenant: 1, client_id: id.into() }
+        ClientKey { device: 1, client_id: id.into() }
     }
 
     fn place(slot: u32) -> Place {
@@ -131,8 +132,8 @@ mod tests {
         // The first one's late farewell must not remove the second.
         clients.leave(&key("a"), place(1), 0, 0);
         assert_eq!(clients.enter(key("a"), place(3), true, 0).taken_over, Some(place(2)));
-        let other_tenant = ClientKey { tenant: 2, ..key("a") };
-        assert_eq!(clients.enter(other_tenant, place(4), true, 0).taken_over, None);
+        let other_device = ClientKey { device: 2, ..key("a") };
+        assert_eq!(clients.enter(other_device, place(4), true, 0).taken_over, None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     let device = authenticate(connect, context)?;
     let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
-    let client = clients::ClientKey { tenant: device.tenant.as_u128(), client_id: client_id.into() };
+    let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
     let entered = context.clients.enter(client.clone(), context.place, connect.clean_start, context.now_s);
     *context.taken_over = entered.taken_over;
     let keep_alive_s = granted_keep_alive_s(connect, context);
