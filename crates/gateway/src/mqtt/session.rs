@@ -245,6 +245,9 @@ pub(crate) fn write_ack(ack: &PendingAck, version: ProtocolVersion, out: &mut Ve
 /// Writes the farewell of a server to a peer that understands it [MQTT5 3.14].
 pub(crate) fn write_disconnect(reason: ReasonCode, cause: &str, out: &mut Vec<u8>) {
     let properties = reason_string(cause);
+    // What is wrong with a forbidden second CONNECT may have a code that only CONNACK knows.
+    let belongs = reason.belongs_to(wire::mqtt::PacketType::Disconnect);
+    let reason = if belongs { reason } else { ReasonCode::PROTOCOL_ERROR };
     let packet = Packet::Disconnect(Disconnect { reason, properties: properties.as_properties() });
     encode(&packet, ProtocolVersion::V5, out).expect("BUG: a bounded reason string always has an encoding");
 }

@@ -123,6 +123,8 @@ fn malformed_packets_close_with_their_reason() {
         (b"\x30\xff\xff\xff\x7f", ReasonCode::PACKET_TOO_LARGE),
         (b"\x40\x02\x00\x01", ReasonCode::PROTOCOL_ERROR),
         (b"\x20\x02\x00\x00", ReasonCode::MALFORMED_PACKET),
+        // A second CONNECT, of a version that does not exist: the code for that is not one of DISCONNECT's.
+        (b"\x10\x0c\x00\x04MQTT\x09\x02\x00\x00\x00\x00", ReasonCode::PROTOCOL_ERROR),
     ] {
         let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
         client.send_bytes(bytes);
