@@ -6,12 +6,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
-use store::{Durability, Store, StoreError};
+use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
+use store::{Durability, Order, Scan, ScannedRow, Store, StoreError};
 use store_local::{LocalStore, Observer, Options, RealDisk};
 
 const SERIES: u64 = 20_000;
@@ -45,14 +46,15 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let seconds = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(5);
     let root = arguments.next().map_or_else(std::env::temp_dir, Into::into);
-    let cases: [(&str, usize, Fill); 4] = [
-        ("4 fields, batches of 1000 rows", 1000, vehicle),
-        ("4 fields, batches of 50 rows", 50, vehicle),
-        ("4 fields, one row at a time", 1, vehicle),
-        ("1 f64, batches of 1000 rows", 1000, single),
+    let cases: [(&str, usize, Option<u64>, Fill); 5] = [
+        ("4 fields, batches of 1000 rows", 1000, None, vehicle),
+        ("4 fields, batches of 50 rows", 50, None, vehicle),
+        ("4 fields, one row at a time", 1, None, vehicle),
+        ("4 fields, batches of 50 rows, 200,000 rows/s", 50, Some(200_000), vehicle),
+        ("1 f64, batches of 1000 rows", 1000, None, single),
     ];
-    for (name, rows, fill) in cases {
-        run(name, rows, fill, Duration::from_secs(seconds), &root);
+    for (name, rows, rate, fill) in cases {
+        run(name, rows, rate, fill, Duration::from_secs(seconds), &root);
     }
 }
 
@@ -62,7 +64,7 @@ fn vehicle(batch: &mut Batch, series: &[SeriesId], row: u64) {
     builder.field("speed", ValueRef::F64(50.0 + wobble));
     builder.field("rpm", ValueRef::I64(1_500 + (row % 700) as i64));
     builder.field("fuel", ValueRef::F64((row % 1000) as f64 / 10.0));
-    builder.field("ignition", ValueRef::Bool(row % 17 != 0));
+    builder.field("ignition", ValueRef::Bool(!row.is_multiple_of(17)));
     builder.row(series[(row % SERIES) as usize], at(row));
     builder.finish();
 }
@@ -78,7 +80,7 @@ fn at(row: u64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + (row / SERIES) as i64 * 1_000_000)
 }
 
-fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Path) {
+fn run(name: &str, rows: usize, rate: Option<u64>, fill: Fill, time: Duration, root: &std::path::Path) {
     let dir = tempfile::tempdir_in(root).unwrap();
     let syncs = Arc::new(Syncs::default());
     let options = Options { observer: Some(syncs.clone()), ..Options::default() };
@@ -87,7 +89,7 @@ fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Pa
     let series: Vec<SeriesId> = (0..SERIES).map(|number| store.series(&key(number)).unwrap()).collect();
 
     let (begun, cpu) = (Instant::now(), cpu_seconds());
-    let (mut appended, mut points, mut busy, mut last) = (0_u64, 0_u64, 0_u64, 0);
+    let (mut appended, mut points, mut busy) = (0_u64, 0_u64, 0_u64);
     let (mut batch, mut filling) = (Batch::new(), Duration::ZERO);
     loop {
         let fill_begun = Instant::now();
@@ -96,7 +98,7 @@ fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Pa
         filling += fill_begun.elapsed();
         loop {
             match store.append(&batch, Durability::Fsync) {
-                Ok(ticket) => break last = ticket,
+                Ok(_) => break,
                 Err(StoreError::Busy { .. }) => {
                     busy += 1;
                     std::thread::sleep(Duration::from_micros(200));
@@ -105,11 +107,16 @@ fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Pa
             }
         }
         appended += batch.len() as u64;
+        if let Some(rate) = rate {
+            let due = Duration::from_micros(appended * 1_000_000 / rate);
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
         points += batch.points() as u64;
         if appended % 1000 == 0 && begun.elapsed() >= time {
             break;
         }
     }
+    let last = store.progress().appended;
     while store.progress().durable < last {
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -127,7 +134,31 @@ fn run(name: &str, rows: usize, fill: Fill, time: Duration, root: &std::path::Pa
         load(&syncs.flush_micros) as f64 / 1e3 / load(&syncs.flushes).max(1) as f64,
         load(&syncs.part_bytes) / 1_000_000,
     );
+    store.flush().unwrap();
+    read(&store, &series);
     store.close().unwrap();
+}
+
+/// Reads single series back from parts.
+fn read(store: &LocalStore, series: &[SeriesId]) {
+    for (what, limit) in [("newest 100 rows", 100), ("all rows", usize::MAX)] {
+        let (begun, mut rows) = (Instant::now(), 0_u64);
+        for id in series.iter().step_by(200) {
+            let keys = ["speed", "rpm", "value"].map(str::to_owned).to_vec();
+            let scan = Scan { series: *id, keys, range: TimeRange::ALL, order: Order::Descending, limit };
+            let count = &mut |_: ScannedRow<'_>| {
+                rows += 1;
+                ControlFlow::Continue(())
+            };
+            store.scan(&scan, count).unwrap();
+        }
+        let micros = begun.elapsed().as_micros() as f64 / 100.0;
+        println!(
+            "    {what} of a series out of {} parts: {micros:.0} us for {} rows",
+            store.status().parts,
+            rows / 100
+        );
+    }
 }
 
 /// CPU time of this process, user and system.

@@ -13,6 +13,8 @@ mod core;
 pub mod disk;
 mod entry;
 mod flusher;
+#[cfg(test)]
+mod format_docs;
 mod latest;
 mod log;
 mod manifest;

@@ -211,7 +211,7 @@ impl Manifest {
 }
 
 impl Edit {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.covered.frame, self.covered.sequence, self.covered.segment, self.series_bytes] {
             put_varint(&mut out, number);
@@ -225,7 +225,7 @@ impl Edit {
         out
     }
 
-    fn read(payload: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(payload);
         let covered =
             Covered { frame: reader.varint()?, sequence: reader.varint()?, segment: reader.varint()? };

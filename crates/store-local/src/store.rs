@@ -44,27 +44,25 @@ impl LocalStore {
         options: Options,
     ) -> Result<(Self, RecoveryReport), StoreError> {
         let Opened { core, report, lock, next_segment, flush_files } = open(disk, dir, options)?;
-        let core = Arc::new(core);
-        let mut threads = Vec::new();
-        let mut start = |name: &str, run: Box<dyn FnOnce(&Core) + Send>| {
-            let core = core.clone();
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&core));
-            thread
-                .map(|thread| threads.push(thread))
-                .map_err(|error| StoreError::io("start a thread for", dir, error))
-        };
-        start("store-log", Box::new(move |core| committer::run(core, next_segment)))?;
-        start("store-flush", Box::new(move |core| flusher::run(core, flush_files)))?;
-        if core.options.preallocate {
-            start(
-                "store-spare",
-                Box::new(|core| {
-                    let bytes = core.options.segment_bytes;
-                    core.segments.make_spares(core.disk.as_ref(), &core.layout, bytes);
-                }),
-            )?;
+        let preallocate = core.options.preallocate;
+        let store = Self { core: Arc::new(core), threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
+        store.start("store-log", move |core| committer::run(core, next_segment))?;
+        store.start("store-flush", move |core| flusher::run(core, flush_files))?;
+        if preallocate {
+            store.start("store-spare", |core| {
+                core.segments.make_spares(core.disk.as_ref(), &core.layout, core.options.segment_bytes);
+            })?;
         }
-        Ok((Self { core, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) }, report))
+        Ok((store, report))
+    }
+
+    fn start(&self, name: &str, run: impl FnOnce(&Core) + Send + 'static) -> Result<(), StoreError> {
+        let core = self.core.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&core));
+        let thread =
+            thread.map_err(|error| StoreError::io("start a thread for", &self.core.layout.root, error))?;
+        self.threads.lock().push(thread);
+        Ok(())
     }
 
     /// Turns everything in memory into parts and waits until that is done.

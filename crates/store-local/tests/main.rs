@@ -5,6 +5,7 @@ mod contract;
 mod crash;
 mod damage;
 mod faults;
+mod fixtures;
 mod model;
 mod parts;
 mod reopen;

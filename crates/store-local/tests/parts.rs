@@ -93,3 +93,55 @@ fn a_flush_gives_back_the_log() {
     assert_eq!(collect(&store, &scan_all(series, &["a", "b"])).unwrap().len(), 2000);
     assert!(manifest < 40 * store.status().parts + 4096, "the manifest was rewritten: {manifest} bytes");
 }
+
+/// Pages, row groups and dictionaries of the real sizes: many pages for one series, many series in one page.
+#[test]
+fn one_series_is_found_among_many_pages() {
+    const SERIES: i64 = 300;
+    const ROUNDS: i64 = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { preallocate: false, row_group_rows: 50_000, ..Options::default() };
+    let (store, _) = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap();
+    let ids: Vec<SeriesId> = (0..SERIES)
+        .map(|number| store.series(&SeriesKey::device("t", &format!("d{number}")).unwrap()).unwrap())
+        .collect();
+    let value = |series: i64, round: i64| match (series + round) % 3 {
+        0 => Value::String(format!("text {series} {round}")),
+        1 => Value::I64(series * round),
+        _ => Value::F64(round as f64 / 4.0),
+    };
+    // Series 7 has as many rows as all others together.
+    let times = |series: i64| if series == 7 { 0..ROUNDS * 100 } else { 0..ROUNDS };
+    for series in 0..SERIES {
+        for start in times(series).step_by(1_000) {
+            let mut batch = model::Batch::new();
+            let mut builder = batch.builder();
+            for round in start..times(series).end.min(start + 1_000) {
+                builder.field("v", value(series, round).as_ref());
+                builder.row(ids[series as usize], Timestamp::from_micros(round * 1_000));
+            }
+            builder.finish();
+            store.append(&batch, Durability::Memory).unwrap();
+        }
+    }
+    store.flush().unwrap();
+    for series in [0, 6, 7, 8, SERIES - 1] {
+        for (order, from, to, limit) in [
+            (Order::Ascending, 0, i64::MAX, usize::MAX),
+            (Order::Descending, 99_500, 400_500, 250),
+            (Order::Ascending, 300_000, 310_000, 99),
+        ] {
+            let range = TimeRange::new(Timestamp::from_micros(from), Timestamp::from_micros(to));
+            let scan = Scan { range, order, limit, ..scan_all(ids[series as usize], &["v"]) };
+            let mut expected: Vec<_> = times(series)
+                .filter(|round| range.contains(Timestamp::from_micros(round * 1_000)))
+                .map(|round| (round * 1_000, vec![Some(value(series, round))]))
+                .collect();
+            if order == Order::Descending {
+                expected.reverse();
+            }
+            expected.truncate(limit);
+            assert_eq!(collect(&store, &scan).unwrap(), expected, "{series} {order:?}");
+        }
+    }
+}

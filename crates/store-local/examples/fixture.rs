@@ -1,0 +1,45 @@
+//! Writes the data directory that `tests/fixtures.rs` opens: `cargo run -p store-local --example fixture -- DIR`.
+//!
+//! Run it when a format gets a new version, into a new directory next to the old ones, which stay and stay tested.
+
+#![allow(clippy::unwrap_used, reason = "a developer's tool may panic")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use store::{Durability, Store};
+use store_local::{LocalStore, Options, RealDisk};
+
+fn main() {
+    let dir: PathBuf = std::env::args().nth(1).expect("name the directory to write").into();
+    let options = Options { preallocate: false, ..Options::default() };
+    let (store, _) = LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap();
+    fill(&store, 0..3);
+    store.flush().unwrap();
+    fill(&store, 2..5);
+    store.close().unwrap();
+    drop(store);
+    std::fs::remove_file(dir.join("LOCK")).unwrap();
+}
+
+/// Two series, every type, a sibling column, a key that looks like the time, days apart.
+fn fill(store: &LocalStore, rounds: std::ops::Range<i64>) {
+    let van =
+        store.series(&SeriesKey::new("telemetry", &[("device", "van1"), ("site", "köln")]).unwrap()).unwrap();
+    let bus = store.series(&SeriesKey::device("telemetry", "bus").unwrap()).unwrap();
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    for round in rounds {
+        builder.field("speed", ValueRef::F64(50.0 + round as f64 / 2.0));
+        builder.field("rpm", ValueRef::I64(1_500 - round));
+        builder.field("ok", ValueRef::Bool(round % 2 == 0));
+        builder.field("ts", ValueRef::String("not the time"));
+        builder.row(van, Timestamp::from_micros(1_700_000_000_000_000 + round * 40_000_000_000));
+        builder.field("speed", ValueRef::String("fast"));
+        builder.field("place", ValueRef::Json(r#"{"lat":50.9,"lon":6.9}"#));
+        builder.row(bus, Timestamp::from_micros(round));
+    }
+    builder.finish();
+    store.append(&batch, Durability::Memory).unwrap();
+}
