@@ -1,4 +1,4 @@
-//! Append throughput with fsync: `cargo bench -p store-local [-- SECONDS [DIR]]`.
+//! Append throughput with fsync: `[CASE=text] cargo bench -p store-local [-- SECONDS [DIR]]`.
 //!
 //! One thread appends batches as fast as the store takes them and waits a little when it answers busy. The CPU time
 //! printed is what the store costs for each row: encode, memtable, latest values, log, flush; the time that filling the
@@ -21,6 +21,8 @@ const SERIES: u64 = 20_000;
 struct Syncs {
     count: AtomicU64,
     micros: AtomicU64,
+    slowest_micros: AtomicU64,
+    over_5_ms: AtomicU64,
     flushes: AtomicU64,
     flush_micros: AtomicU64,
     part_bytes: AtomicU64,
@@ -29,7 +31,10 @@ struct Syncs {
 impl Observer for Syncs {
     fn synced(&self, duration: Duration, _bytes: u64, _rows: u64) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.micros.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+        let micros = duration.as_micros() as u64;
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.slowest_micros.fetch_max(micros, Ordering::Relaxed);
+        self.over_5_ms.fetch_add(u64::from(micros > 5_000), Ordering::Relaxed);
     }
 
     fn flushed(&self, duration: Duration, _parts: u64, _rows: u64, bytes: u64) {
@@ -53,7 +58,8 @@ fn main() {
         ("4 fields, batches of 50 rows, 200,000 rows/s", 50, Some(200_000), vehicle),
         ("1 f64, batches of 1000 rows", 1000, None, single),
     ];
-    for (name, rows, rate, fill) in cases {
+    let only = std::env::var("CASE").unwrap_or_default();
+    for (name, rows, rate, fill) in cases.into_iter().filter(|case| case.0.contains(&only)) {
         run(name, rows, rate, fill, Duration::from_secs(seconds), &root);
     }
 }
@@ -123,13 +129,15 @@ fn run(name: &str, rows: usize, rate: Option<u64>, fill: Fill, time: Duration, r
     let (spent, cpu) = (begun.elapsed().as_secs_f64(), cpu_seconds() - cpu - filling.as_secs_f64());
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     println!(
-        "{name}: {:.0} rows/s, {:.0} points/s, {:.2} us CPU/row, {} busy, {} syncs of {:.0} us, {} flushes of {:.0} ms, {} MB parts",
+        "{name}: {:.0} rows/s, {:.0} points/s, {:.2} us CPU/row, {} busy, {} syncs of {:.0} us (slowest {} us, {} over 5 ms), {} flushes of {:.0} ms, {} MB parts",
         appended as f64 / spent,
         points as f64 / spent,
         cpu * 1e6 / appended as f64,
         busy,
         load(&syncs.count),
         load(&syncs.micros) as f64 / load(&syncs.count).max(1) as f64,
+        load(&syncs.slowest_micros),
+        load(&syncs.over_5_ms),
         load(&syncs.flushes),
         load(&syncs.flush_micros) as f64 / 1e3 / load(&syncs.flushes).max(1) as f64,
         load(&syncs.part_bytes) / 1_000_000,
