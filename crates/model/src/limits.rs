@@ -38,6 +38,20 @@ pub const LATEST_BYTES_MAX: usize = 512 * 1024 * 1024;
 pub const LOG_FLUSH_BYTES: u64 = 512 * 1024 * 1024;
 /// Most parts that one flush makes of one table. A device that spreads a batch over ten thousand days meets this.
 pub const FLUSH_PARTS_PER_TABLE_MAX: usize = 256;
+/// Pending log bytes at which a commit begins without keeping the interval.
+pub const LOG_COMMIT_EAGER_BYTES: usize = 1024 * 1024;
+/// A manifest larger than this, and than twice its last rewrite, is rewritten.
+pub const MANIFEST_REWRITE_BYTES: u64 = 4 * 1024 * 1024;
+/// Rows of a row group in a part: what a flush holds as columns at once.
+pub const PART_ROW_GROUP_ROWS: usize = 128 * 1024;
+/// Rows of a data page in a part: what a read of one series decodes at least.
+pub const PART_PAGE_ROWS: usize = 8 * 1024;
+/// Rows of a part that a read of one series holds in memory at once.
+pub const PART_WINDOW_ROWS: usize = 8 * 1024;
+/// Rows of one series that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
+pub const READ_COPY_ROWS_MAX: usize = 4_096;
+/// Bytes of fields after which a chunk is frozen, however few rows it has.
+pub const CHUNK_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Part files whose footers are kept open between reads.
 pub const PART_READERS_MAX: usize = 128;
 /// Most series of one store; the memtable numbers them with 32 bits.

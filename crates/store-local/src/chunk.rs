@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use model::ValueRef;
+use model::limits::{CHUNK_BODY_BYTES_MAX, LOG_PENDING_BYTES_MAX};
 
 use crate::row::{self, KeyId};
 
@@ -53,7 +54,7 @@ impl Chunk {
     /// Whether the next row should go to a new chunk.
     #[inline]
     pub(crate) fn is_full(&self, rows_max: usize) -> bool {
-        self.rows.len() >= rows_max || self.bodies.len() >= BODY_BYTES_MAX
+        self.rows.len() >= rows_max || self.bodies.len() >= CHUNK_BODY_BYTES_MAX
     }
 
     /// Where the fields of the next row are to be encoded, before [`push`](Self::push).
@@ -140,10 +141,8 @@ impl Chunk {
     }
 }
 
-/// Bytes of fields after which a chunk is full, so that a row's place fits into 32 bits with room to spare.
-const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-const _: () =
-    assert!(BODY_BYTES_MAX + model::limits::LOG_PENDING_BYTES_MAX < u32::MAX as usize, "places fit");
+// A row's place in the bytes has 32 bits.
+const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "places fit");
 
 #[cfg(test)]
 mod tests {

@@ -95,7 +95,7 @@ fn next_generation(core: &Core, files: &FlushFiles) -> Option<Generation> {
         asked: state.flusher.asked,
     };
     // Parts must not be ahead of the log: ask for a sync while they are being written.
-    state.committer.sync_wanted = true;
+    state.committer.sync_wanted = core.progress().durable < generation.sequence;
     core.commit_work.notify_all();
     Some(generation)
 }

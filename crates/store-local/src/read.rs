@@ -7,6 +7,7 @@ mod merge;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use model::limits::READ_COPY_ROWS_MAX;
 use model::{FieldType, SeriesId, ValueRef};
 use store::{Scan, ScannedRow, StoreError};
 
@@ -17,9 +18,6 @@ use crate::part::Part;
 use crate::part::read::KeyColumns;
 use crate::row::KeyId;
 use merge::Merge;
-
-/// Rows of a series in the open chunk up to which they are copied out; above it the chunk is frozen and shared.
-const COPY_ROWS_MAX: usize = 4_096;
 
 /// Rows of one series in order, at most one per ts.
 pub(crate) trait Source {
@@ -84,8 +82,8 @@ fn snapshot(state: &mut State, series: u32) -> Snapshot {
     let open = &state.tables[table as usize].open;
     let mut copy = None;
     if head_chunk == open.number && !open.is_empty() {
-        let mut rows: Vec<u32> = open.chain(head_row).take(COPY_ROWS_MAX + 1).collect();
-        if rows.len() > COPY_ROWS_MAX {
+        let mut rows: Vec<u32> = open.chain(head_row).take(READ_COPY_ROWS_MAX + 1).collect();
+        if rows.len() > READ_COPY_ROWS_MAX {
             state.freeze(table);
         } else {
             rows.reverse();

@@ -155,6 +155,24 @@ fn a_flush_waits_for_space_and_then_completes() {
 }
 
 #[test]
+fn a_frame_larger_than_a_segment_waits_in_one_file() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, Options { segment_bytes: 512, ..tiny_manual() }).unwrap();
+    let series = device(&store, "d");
+    keep(&store, series, 0, 0).unwrap();
+    disk.set_capacity(Some(disk.used_bytes() + 1_000));
+    let text = Value::String("x".repeat(3_000));
+    let ticket = store.append(&batch_of(series, &[(1, &[("s", text)])]), Durability::Fsync).unwrap();
+    eventually(|| store.status().busy);
+    let operations = disk.operations();
+    eventually(|| (disk.operations() > operations + 20).then_some(()));
+    let segments = disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(".log")).count();
+    assert!(segments <= 3, "{:?}", disk.paths());
+    disk.set_capacity(None);
+    assert!(reached(&store, Durability::Fsync, ticket));
+}
+
+#[test]
 fn closing_on_a_full_disk_says_what_was_not_kept() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();

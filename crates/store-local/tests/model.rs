@@ -245,7 +245,7 @@ fn run(options: Options, actions: &[Action]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn the_store_agrees_with_the_reference(actions in prop::collection::vec(action(), 1..60)) {

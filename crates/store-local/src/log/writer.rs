@@ -179,7 +179,9 @@ impl<'a> LogWriter<'a> {
     pub(crate) fn prepare(&mut self, frame_bytes: usize) -> Result<u64, StoreError> {
         let fits = self.active.as_ref().is_some_and(|active| {
             let better = !active.allocated && self.segments.inner.lock().spare == Spare::Ready;
-            active.offset + frame_bytes as u64 <= self.segment_bytes && !better
+            // A frame larger than a segment gets one of its own; a repeated attempt must not begin the next.
+            let empty = active.offset == SEGMENT_HEADER_BYTES as u64;
+            empty || active.offset + frame_bytes as u64 <= self.segment_bytes && !better
         });
         if !fits {
             self.sync()?; // invariant 4

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use model::limits::PART_WINDOW_ROWS as WINDOW_ROWS;
 use model::{FieldType, TimeRange, Timestamp, ValueRef};
 use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -17,9 +18,6 @@ use store::{Order, StoreError};
 use super::blocks::BlockFile;
 use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
 use crate::read::Source;
-
-/// Rows that are looked at together; what a read of one series holds in memory of one part.
-const WINDOW_ROWS: usize = 8 * 1024;
 
 /// A part whose footer was read.
 pub(crate) struct PartReader {
