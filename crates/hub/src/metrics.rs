@@ -1,7 +1,8 @@
 //! What the platform counts about itself, for Prometheus.
 //!
-//! The hot path touches only atomics and one histogram lock per acknowledged message; names and labels are resolved
-//! once, when [`Metrics`] is made.
+//! The hot path touches only atomics; names and labels are resolved once, when [`Metrics`] is made.
+
+mod histogram;
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +13,10 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use store::{Durability, StoreStatus};
+
+pub use histogram::LatencyHistogram;
 
 /// A front door, as a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +49,7 @@ pub struct DoorMetrics {
     /// Connections ever opened.
     pub connections_opened: Counter,
     /// From the end of reading a message to the ack being handed to the socket.
-    pub ack_latency: Histogram,
+    pub ack_latency: LatencyHistogram,
 }
 
 /// All metrics of the process.
@@ -62,7 +64,7 @@ pub struct Metrics {
     /// Rows appended by durability class.
     rows_by_class: [Counter; 3],
     refusals: Family<ReasonLabel, Counter>,
-    sync_latency: Histogram,
+    sync_latency: LatencyHistogram,
     synced_bytes: Counter,
     /// Values handed to live subscribers.
     pub live_values: Counter,
@@ -126,7 +128,7 @@ impl Metrics {
             rows: Counter::default(),
             rows_by_class,
             refusals,
-            sync_latency: Histogram::new(latency_buckets()),
+            sync_latency: LatencyHistogram::default(),
             synced_bytes: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
@@ -218,7 +220,7 @@ fn register_doors(registry: &mut Registry) -> (DoorMetrics, DoorMetrics) {
     let bytes = Family::<DoorLabel, Counter>::default();
     let connections = Family::<DoorLabel, Gauge>::default();
     let opened = Family::<DoorLabel, Counter>::default();
-    let latency = Family::<DoorLabel, Histogram>::new_with_constructor(|| Histogram::new(latency_buckets()));
+    let latency = Family::<DoorLabel, LatencyHistogram>::default();
     let door = |door: Door| {
         let label = DoorLabel { door: door.name() };
         DoorMetrics {
@@ -245,11 +247,6 @@ fn register_classes(registry: &mut Registry) -> [Counter; 3] {
         Durability::ALL.map(|class| rows.get_or_create_owned(&ClassLabel { durability: class.name() }));
     registry.register("rows_by_durability", "Rows appended, by what their ack promises", rows);
     counters
-}
-
-/// 20 us to about 20 s in steps of 1.4, fine enough to interpolate a p99.
-fn latency_buckets() -> impl Iterator<Item = f64> {
-    exponential_buckets(20e-6, 1.4, 42)
 }
 
 #[cfg(test)]
