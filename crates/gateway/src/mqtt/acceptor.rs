@@ -84,7 +84,7 @@ impl Acceptor {
         metrics.connections.inc();
         metrics.connections_opened.inc();
         self.next_worker = (self.next_worker + 1) % self.door.inboxes.len();
-        self.door.inboxes[self.next_worker].add(socket, peer);
+        self.door.inboxes[self.next_worker].add(socket, peer, &self.door);
     }
 
     /// Once a second is enough to be seen.

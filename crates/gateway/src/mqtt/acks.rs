@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use hub::{Durability, Progress, Sequence};
 
+use super::received::ReceivedIds;
+
 /// Which connection of a worker; `generation` tells a reused slot from its former user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionKey {
@@ -33,8 +35,34 @@ pub(crate) struct PendingAck {
     pub(crate) connection: ConnectionKey,
     pub(crate) packet_id: u16,
     pub(crate) kind: AckKind,
-    /// Why the message was refused, if it was; it is in the dead-letter table then.
-    pub(crate) refusal: Option<Box<Refusal>>,
+    pub(crate) answer: Answer,
+}
+
+/// What an ack says.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// The message is kept.
+    Yes,
+    /// The same for the first half of a QoS 2 exchange, whose identifier counts once the store has the message.
+    First(ReceivedIds),
+    /// The message is in the dead-letter table, and the peer understands why.
+    No(Box<Refusal>),
+}
+
+impl PendingAck {
+    /// The store has the message.
+    pub(crate) fn taken(&self) {
+        if let Answer::First(received) = &self.answer {
+            received.lock().take(self.packet_id);
+        }
+    }
+
+    /// The store has not: when the peer sends it again it is new.
+    pub(crate) fn withdrawn(&self) {
+        if let Answer::First(received) = &self.answer {
+            received.lock().remove(self.packet_id);
+        }
+    }
 }
 
 /// A refusal as MQTT 5 tells it.

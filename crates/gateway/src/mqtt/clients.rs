@@ -1,15 +1,13 @@
 //! Who is connected under which client identifier, over all workers: take-over and unfinished QoS 2 exchanges.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::acks::ConnectionKey;
 use super::limits;
-
-/// Packet identifiers of QoS 2 messages that were taken and not yet released [MQTT-4.3.3-10].
-pub(crate) type ReceivedIds = Arc<Mutex<HashSet<u16>>>;
+use super::received::ReceivedIds;
 
 /// A client identifier of a device. Devices are told apart by their tokens, and their makers give many of them the same
 /// identifier: shared, it would let one device hide another's messages.
@@ -29,7 +27,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 enum Client {
     Present { place: Place, received: ReceivedIds },
-    Absent { received: ReceivedIds, forget_at_s: u32 },
+    Absent { received: ReceivedIds, ids: usize, forget_at_s: u32 },
 }
 
 /// What a connecting client finds.
@@ -52,7 +50,9 @@ pub(crate) struct Clients {
 #[derive(Debug, Default)]
 struct Table {
     clients: HashMap<ClientKey, Client>,
-    absent: usize,
+    /// Identifiers that absent clients have left.
+    absent_ids: usize,
+    forgot_at_s: u32,
 }
 
 impl Clients {
@@ -63,8 +63,8 @@ impl Clients {
         let (taken_over, received) = match former {
             None => (None, None),
             Some(Client::Present { place, received }) => (Some(place), Some(received)),
-            Some(Client::Absent { received, forget_at_s }) => {
-                table.absent -= 1;
+            Some(Client::Absent { received, ids, forget_at_s }) => {
+                table.absent_ids -= ids;
                 (None, Some(received).filter(|_| now_s < forget_at_s))
             }
         };
@@ -84,36 +84,41 @@ impl Clients {
             _ => return,
         };
         let keep_s = keep_s.min(limits::ABSENT_SESSION_S);
-        if keep_s == 0 || received.lock().is_empty() {
+        let ids = received.lock().len();
+        table.forget_expired(ids, now_s);
+        if keep_s == 0 || ids == 0 || table.absent_ids + ids > limits::ABSENT_IDS_MAX {
             table.clients.remove(key);
             return;
         }
-        table.forget_expired(now_s);
-        if table.absent >= limits::ABSENT_SESSIONS_MAX {
-            table.clients.remove(key);
-            return;
-        }
-        table.absent += 1;
-        table.clients.insert(key.clone(), Client::Absent { received, forget_at_s: now_s + keep_s });
+        table.absent_ids += ids;
+        let forget_at_s = now_s.saturating_add(keep_s);
+        table.clients.insert(key.clone(), Client::Absent { received, ids, forget_at_s });
     }
 }
 
 impl Table {
-    /// Looks through the absent only when they are many.
-    fn forget_expired(&mut self, now_s: u32) {
-        if self.absent < limits::ABSENT_SESSIONS_MAX {
+    /// Looks through the absent only when they are many, and at most once a second.
+    fn forget_expired(&mut self, ids_to_come: usize, now_s: u32) {
+        if self.absent_ids + ids_to_come <= limits::ABSENT_IDS_MAX || self.forgot_at_s == now_s {
             return;
         }
+        self.forgot_at_s = now_s;
+        let absent_ids = &mut self.absent_ids;
         self.clients.retain(|_, client| match client {
-            Client::Present { .. } => true,
-            Client::Absent { forget_at_s, .. } => now_s < *forget_at_s,
+            Client::Absent { ids, forget_at_s, .. } if now_s >= *forget_at_s => {
+                *absent_ids -= *ids;
+                false
+            }
+            Client::Absent { .. } | Client::Present { .. } => true,
         });
-        self.absent = self.clients.values().filter(|client| matches!(client, Client::Absent { .. })).count();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hub::Durability;
+
+    use super::super::received::Turn;
     use super::*;
 
     fn key(id: &str) -> ClientKey {
@@ -122,6 +127,10 @@ mod tests {
 
     fn place(slot: u32) -> Place {
         Place { worker: 0, connection: ConnectionKey { slot, generation: 1 } }
+    }
+
+    fn note(received: &ReceivedIds, packet_id: u16) {
+        received.lock().submit(packet_id, Turn { worker: 0, class: Durability::Fsync });
     }
 
     #[test]
@@ -139,21 +148,42 @@ mod tests {
     #[test]
     fn unreleased_identifiers_outlive_the_connection_for_a_while() {
         let clients = Clients::default();
-        clients.enter(key("a"), place(1), false, 0).received.lock().insert(7);
+        note(&clients.enter(key("a"), place(1), false, 0).received, 7);
         clients.leave(&key("a"), place(1), 60, 100);
         let back = clients.enter(key("a"), place(2), false, 159);
-        assert!(back.session_present && back.received.lock().contains(&7));
+        assert!(back.session_present && back.received.lock().phase(7).is_some());
         clients.leave(&key("a"), place(2), 60, 200);
         let late = clients.enter(key("a"), place(3), false, 260);
-        assert!(!late.session_present && late.received.lock().is_empty());
+        assert!(!late.session_present && late.received.lock().len() == 0);
     }
 
     #[test]
     fn a_clean_start_forgets() {
         let clients = Clients::default();
-        clients.enter(key("a"), place(1), false, 0).received.lock().insert(7);
+        note(&clients.enter(key("a"), place(1), false, 0).received, 7);
         let fresh = clients.enter(key("a"), place(2), true, 0);
-        assert!(!fresh.session_present && fresh.received.lock().is_empty());
+        assert!(!fresh.session_present && fresh.received.lock().len() == 0);
         assert_eq!(fresh.taken_over, Some(place(1)));
+    }
+
+    #[test]
+    fn what_absent_clients_leave_has_a_bound_and_room_comes_back() {
+        let clients = Clients::default();
+        let leave_full = |id: &str, now_s| {
+            let entered = clients.enter(key(id), place(1), false, now_s);
+            (0..=u16::MAX).for_each(|packet_id| note(&entered.received, packet_id));
+            clients.leave(&key(id), place(1), 60, now_s);
+        };
+        let fit = limits::ABSENT_IDS_MAX / (usize::from(u16::MAX) + 1);
+        (0..=fit).for_each(|n| leave_full(&n.to_string(), 1));
+        let is_kept = |id: usize, now_s| {
+            let back = clients.enter(key(&id.to_string()), place(2), false, now_s);
+            clients.leave(&key(&id.to_string()), place(2), 60, now_s);
+            back.session_present
+        };
+        assert!(is_kept(0, 2) && is_kept(fit - 1, 2) && !is_kept(fit, 2));
+        leave_full("later", 100);
+        assert!(clients.enter(key("later"), place(3), false, 101).session_present);
+        assert_eq!(clients.table.lock().clients.len(), 1, "the others have expired");
     }
 }

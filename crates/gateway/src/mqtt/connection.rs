@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 use wire::mqtt::decode;
 
 use super::limits;
-use super::session::{Close, Context, Session};
+use super::session::{Close, Context, Halt, Session};
 
 /// A connection of a worker.
 #[derive(Debug)]
@@ -22,12 +22,29 @@ pub(crate) struct Connection {
     pub(crate) out: Vec<u8>,
     /// When the peer was heard last, in seconds since the door was opened.
     pub(crate) heard_at_s: u32,
+    /// When the connection was opened, on the same clock.
+    pub(crate) opened_at_s: u32,
+    /// Since when the peer takes nothing of what waits for it.
+    pub(crate) unsent_since_s: Option<u32>,
     /// The socket may hold unread bytes.
     pub(crate) readable: bool,
+    /// The peer has sent all it will.
+    pub(crate) peer_closed: bool,
+    /// In the worker's list of connections whose next message waits for the store; not read from until then.
+    pub(crate) held: bool,
     /// In the worker's list of connections to read from.
     pub(crate) queued: bool,
     /// In the worker's list of connections to write to.
     pub(crate) dirty: bool,
+}
+
+/// How far the packets of a connection were handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handled {
+    /// All that came whole.
+    All,
+    /// Up to a message that the store cannot take now.
+    UpToMessage,
 }
 
 /// What reading once led to.
@@ -51,7 +68,11 @@ impl Connection {
             partial: Vec::new(),
             out: Vec::new(),
             heard_at_s: now_s,
+            opened_at_s: now_s,
+            unsent_since_s: None,
             readable: false,
+            peer_closed: false,
+            held: false,
             queued: false,
             dirty: false,
         }
@@ -66,17 +87,18 @@ impl Connection {
         in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
     }
 
-    /// Whether a packet has begun and not ended.
-    pub(crate) fn has_partial(&self) -> bool {
-        !self.partial.is_empty()
+    /// Bytes that came and are not handled: the beginning of a packet, or messages that wait for the store.
+    pub(crate) fn partial_bytes(&self) -> usize {
+        self.partial.len()
     }
 
     /// Reads once into `buffer`; `bytes` tells how many came.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadOutcome)> {
         match self.socket.read(buffer) {
             Ok(0) => Ok((0, ReadOutcome::Closed)),
-            // A short read empties the socket; the next event announces new bytes (epoll(7), edge-triggered).
-            Ok(bytes) if bytes < buffer.len() => Ok((bytes, ReadOutcome::Drained)),
+            // A short read empties the socket; the next event announces new bytes (epoll(7), edge-triggered). The end
+            // was announced with the last bytes, if it came with them.
+            Ok(bytes) if bytes < buffer.len() && !self.peer_closed => Ok((bytes, ReadOutcome::Drained)),
             Ok(bytes) => Ok((bytes, ReadOutcome::More)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok((0, ReadOutcome::Drained)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok((0, ReadOutcome::More)),
@@ -84,29 +106,33 @@ impl Connection {
         }
     }
 
-    /// Hands all whole packets of `input` to the session and keeps the rest.
-    pub(crate) fn on_bytes(&mut self, input: &[u8], context: &mut Context<'_>) -> Result<(), Close> {
+    /// Hands the whole packets of `input` to the session, up to a message that cannot be taken now, and keeps the rest.
+    pub(crate) fn on_bytes(&mut self, input: &[u8], context: &mut Context<'_>) -> Result<Handled, Close> {
         if self.partial.is_empty() {
-            let consumed = consume(&mut self.session, input, context)?;
+            let (consumed, handled) = consume(&mut self.session, input, context)?;
             self.partial.extend_from_slice(&input[consumed..]);
-            return Ok(());
+            return Ok(handled);
         }
-        self.partial.extend_from_slice(input);
         let mut partial = std::mem::take(&mut self.partial);
-        let consumed = consume(&mut self.session, &partial, context)?;
-        partial.drain(..consumed);
-        if !partial.is_empty() {
+        partial.extend_from_slice(input);
+        let (consumed, handled) = consume(&mut self.session, &partial, context)?;
+        if consumed < partial.len() {
+            partial.drain(..consumed);
+            if partial.capacity() > 4_096 && partial.capacity() / 4 > partial.len() {
+                partial.shrink_to_fit();
+            }
             // An emptied buffer is given back: most connections are idle most of the time.
             self.partial = partial;
         }
-        Ok(())
+        Ok(handled)
     }
 
     /// Sends what waits. `Ok(false)` when the peer does not take it all now.
-    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+    pub(crate) fn flush(&mut self, now_s: u32) -> io::Result<bool> {
         let mut sent = 0;
         while sent < self.out.len() {
             match self.socket.write(&self.out[sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -115,8 +141,12 @@ impl Connection {
         }
         if sent < self.out.len() {
             self.out.drain(..sent);
+            if sent > 0 || self.unsent_since_s.is_none() {
+                self.unsent_since_s = Some(now_s);
+            }
             return Ok(false);
         }
+        self.unsent_since_s = None;
         self.out.clear();
         if self.out.capacity() > 4_096 {
             self.out = Vec::new();
@@ -125,15 +155,27 @@ impl Connection {
     }
 }
 
-fn consume(session: &mut Session, input: &[u8], context: &mut Context<'_>) -> Result<usize, Close> {
+fn consume(
+    session: &mut Session,
+    input: &[u8],
+    context: &mut Context<'_>,
+) -> Result<(usize, Handled), Close> {
     let mut at = 0;
     while at < input.len() {
-        let decoded = decode(&input[at..], session.version(), context.options.packet_bytes_max);
+        let version = session.version();
+        let packet_bytes_max = match version {
+            None => limits::CONNECT_BYTES_MAX.min(context.options.packet_bytes_max),
+            Some(_) => context.options.packet_bytes_max,
+        };
+        let decoded = decode(&input[at..], version, packet_bytes_max);
         let Some(decoded) = decoded.map_err(|error| refused(error, session, context))? else { break };
-        session.on_packet(decoded.packet, context)?;
-        at += decoded.consumed;
+        match session.on_packet(decoded.packet, context) {
+            Ok(()) => at += decoded.consumed,
+            Err(Halt::NotNow) => return Ok((at, Handled::UpToMessage)),
+            Err(Halt::Close(close)) => return Err(close),
+        }
     }
-    Ok(at)
+    Ok((at, Handled::All))
 }
 
 fn refused(error: wire::mqtt::DecodeError, session: &Session, context: &mut Context<'_>) -> Close {

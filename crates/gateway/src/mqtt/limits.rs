@@ -4,10 +4,28 @@
 pub(crate) const READ_BYTES_PER_TURN: usize = 64 * 1024;
 /// Payload bytes read in one turn over all connections before the batch is appended.
 pub(crate) const TURN_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of acks that may wait for a peer that does not read; above it we stop reading from that peer.
-pub(crate) const UNSENT_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of unsent acks at which a peer that keeps not reading is closed.
-pub(crate) const UNSENT_BYTES_CLOSE: usize = 4 * UNSENT_BYTES_MAX;
+/// Bytes read at once from a connection while the store takes no messages; enough for a PINGREQ or a CONNECT, and
+/// little when every connection of a worker holds as much.
+pub(crate) const READ_BYTES_WHILE_STALLED: usize = 4 * 1024;
+/// How long a worker waits at most before it asks a busy store again; the store announces room, but a wake-up that
+/// comes a moment too early must not cost a second.
+pub(crate) const STALLED_RETRY_MS: u64 = 50;
+/// Largest packet that an operator may allow. A dead letter of it (as base64) fits into a batch beside a full turn.
+pub const PACKET_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 4;
+/// Smallest such packet.
+pub const PACKET_BYTES_MIN: usize = 128;
+/// Largest CONNECT, which anybody may send: token, client identifier, and a will.
+pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of packets whose rest has not arrived, over all connections of a worker. A connection that passes it is
+/// closed.
+pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Smallest Maximum Packet Size of an MQTT 5 client that we can serve: the longest CONNACK fits.
+pub(crate) const CLIENT_PACKET_BYTES_MIN: u32 = 128;
+/// Bytes of acks that may wait for a peer that does not read. Above it we stop reading from that peer, and acks go
+/// without reason strings.
+pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// A peer that takes none of its acks for this many seconds is closed.
+pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
 /// Turns of the event loop begin at least this far apart while messages come faster than that, so that one turn
 /// serves several of them: waking up costs more than a small message does. A lone message never waits.
 pub(crate) const TURN_PACE_US: u64 = 200;
@@ -25,8 +43,10 @@ pub(crate) const PARTIAL_PACKET_TIMEOUT_S: u32 = 30;
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.
 pub(crate) const CLIENT_ID_BYTES_MAX: usize = 1_024;
-/// Sessions of absent clients whose unfinished QoS 2 exchanges are remembered.
-pub(crate) const ABSENT_SESSIONS_MAX: usize = 100_000;
+/// QoS 2 messages of one session that were taken and not released. MQTT 5 clients are bound by the receive maximum.
+pub(crate) const UNRELEASED_MAX: usize = 4_096;
+/// Identifiers of unfinished QoS 2 exchanges that are remembered for absent clients, over all of them.
+pub(crate) const ABSENT_IDS_MAX: usize = 1_000_000;
 /// How long they are remembered at most.
 pub(crate) const ABSENT_SESSION_S: u32 = 3_600;
 /// How long a stopping door waits for acks of what it has read.

@@ -11,8 +11,11 @@ mod acceptor;
 mod acks;
 mod clients;
 mod connection;
+mod inbox;
 pub mod limits;
+mod received;
 mod session;
+mod turn;
 mod worker;
 
 use std::io;
@@ -25,7 +28,7 @@ use std::time::Instant;
 use hub::Hub;
 
 use clients::Clients;
-use worker::Inbox;
+use inbox::Inbox;
 
 /// What an operator may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,23 @@ impl Default for MqttOptions {
             keep_alive_max_s: 0,
             connections_max: usize::MAX,
         }
+    }
+}
+
+impl MqttOptions {
+    fn check(&self) -> io::Result<()> {
+        let packet = self.packet_bytes_max;
+        let (least, most) = (limits::PACKET_BYTES_MIN, limits::PACKET_BYTES_MAX);
+        let fault = if !(least..=most).contains(&packet) {
+            format!("packet_bytes_max is {packet}, it must be from {least} to {most}")
+        } else if self.receive_maximum == 0 {
+            "receive_maximum is 0, it must be at least 1".into()
+        } else if self.workers > usize::from(u16::MAX) {
+            format!("workers is {}, it must be at most {}", self.workers, u16::MAX)
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, fault))
     }
 }
 
@@ -101,11 +121,15 @@ impl std::fmt::Debug for Shared {
 
 impl MqttDoor {
     /// Starts serving `listener`.
+    ///
+    /// # Errors
+    /// An option is outside of its bounds, or the system has no thread or descriptor left.
     pub fn start(hub: Arc<Hub>, listener: TcpListener, options: MqttOptions) -> io::Result<Self> {
+        options.check()?;
         let local_address = listener.local_addr()?;
         let mut seats = Vec::new();
         for _ in 0..options.workers.max(1) {
-            seats.push(worker::Seat::new()?);
+            seats.push(inbox::Seat::new()?);
         }
         let inboxes = seats.iter().map(|seat| Arc::clone(&seat.inbox)).collect();
         let door = Arc::new(Door {

@@ -5,21 +5,27 @@
 //! nothing about data (CONNACK, PINGRESP, SUBACK, PUBCOMP) are written at once.
 
 mod connect;
+mod peer;
 mod publish;
 
 use std::sync::Arc;
 
 use hub::Hub;
 use hub::registry::Device;
-use model::{Batch, SeriesId, Timestamp};
+use model::{SeriesId, Timestamp};
 use wire::mqtt::{
-    Ack, Disconnect, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
-    ReasonCode, SubAck, UnsubAck, encode,
+    Ack, Disconnect, Packet, Properties, PropertiesBuilder, PropertyId, ProtocolVersion, ReasonCode, SubAck,
+    UnsubAck, encode,
 };
 
 use super::MqttOptions;
-use super::acks::{AckKind, PendingAck, Refusal};
-use super::clients::{ClientKey, Clients, Place, ReceivedIds};
+use super::clients::{ClientKey, Clients, Place};
+use super::received::ReceivedIds;
+use super::turn::TurnBatch;
+use peer::reason_string;
+
+pub(crate) use peer::Peer;
+pub(crate) use publish::TELEMETRY_TOPIC;
 
 /// What a session may use while it handles a packet.
 pub(crate) struct Context<'a> {
@@ -32,21 +38,14 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
+    /// Whether messages are taken; while the store has no room they are not.
+    pub(crate) takes_messages: bool,
     /// Bytes to send at once.
     pub(crate) out: &'a mut Vec<u8>,
     /// Rows and acks by durability class.
     pub(crate) turn: &'a mut [TurnBatch; 3],
     /// A connection that has to go because this one took its client identifier over.
     pub(crate) taken_over: &'a mut Option<Place>,
-}
-
-/// Rows and acks of one turn of the event loop that ask for the same durability.
-#[derive(Debug, Default)]
-pub(crate) struct TurnBatch {
-    pub(crate) batch: Batch,
-    pub(crate) acks: Vec<PendingAck>,
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
 }
 
 /// Why a session ends.
@@ -71,6 +70,21 @@ impl Close {
     }
 }
 
+/// Why a packet was not handled.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// The session ends.
+    Close(Close),
+    /// Not now: the same packet is to be handled again when the store has room. Nothing was changed.
+    NotNow,
+}
+
+impl From<Close> for Halt {
+    fn from(close: Close) -> Self {
+        Self::Close(close)
+    }
+}
+
 /// The state of one connection.
 #[derive(Debug, Default)]
 pub(crate) enum Session {
@@ -84,7 +98,7 @@ pub(crate) enum Session {
 /// A session whose device is known.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    pub(crate) version: ProtocolVersion,
+    pub(crate) peer: Peer,
     pub(crate) device: Arc<Device>,
     client: ClientKey,
     place: Place,
@@ -96,7 +110,7 @@ pub(crate) struct Connected {
     pub(crate) in_flight: u32,
     received: ReceivedIds,
     keep_received_s: u32,
-    aliases: Vec<Option<Box<str>>>,
+    aliases: Vec<Option<Arc<str>>>,
     will: Option<Box<StoredWill>>,
 }
 
@@ -111,19 +125,20 @@ impl Session {
     pub(crate) fn version(&self) -> Option<ProtocolVersion> {
         match self {
             Self::New => None,
-            Self::Connected(connected) => Some(connected.version),
+            Self::Connected(connected) => Some(connected.peer.version),
         }
     }
 
     /// Handles one packet of the peer.
-    pub(crate) fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+    pub(crate) fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Halt> {
         match (&mut *self, packet) {
             (Self::New, Packet::Connect(connect)) => {
                 *self = Self::Connected(Box::new(Connected::accept(&connect, context)?));
                 Ok(())
             }
-            (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]")),
-            (Self::Connected(connected), packet) => connected.on_packet(packet, context),
+            (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
+            (Self::Connected(connected), Packet::Publish(publish)) => connected.on_publish(&publish, context),
+            (Self::Connected(connected), packet) => Ok(connected.on_packet(packet, context)?),
         }
     }
 
@@ -138,9 +153,8 @@ impl Session {
 impl Connected {
     fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
         match packet {
-            Packet::Publish(publish) => self.on_publish(&publish, context),
             Packet::PubRel(release) => self.on_release(release, context),
-            Packet::PingReq => self.send(&Packet::PingResp, context),
+            Packet::PingReq => self.send(Packet::PingResp, context),
             Packet::Subscribe(subscribe) => self.on_subscribe(subscribe, context),
             Packet::Unsubscribe(unsubscribe) => {
                 let codes = vec![ReasonCode::NO_SUBSCRIPTION_EXISTED.0; unsubscribe.filters().count()];
@@ -149,7 +163,7 @@ impl Connected {
                     properties: Properties::NONE,
                     codes: &codes,
                 };
-                self.send(&Packet::UnsubAck(ack), context)
+                self.send(Packet::UnsubAck(ack), context)
             }
             Packet::Disconnect(disconnect) => self.on_disconnect(disconnect),
             Packet::Connect(_) => Err(protocol_error("a second CONNECT [MQTT-3.1.0-2]")),
@@ -158,6 +172,7 @@ impl Connected {
             Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubComp(_) => {
                 Err(protocol_error("an ack for a message that was never sent"))
             }
+            Packet::Publish(_) => Err(protocol_error("BUG: a message in the wrong place")),
             Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
                 Err(protocol_error("a packet that only servers send"))
             }
@@ -166,10 +181,10 @@ impl Connected {
 
     /// PUBREL ends a QoS 2 exchange: the identifier may be used again [MQTT-4.3.3-11].
     fn on_release(&mut self, release: Ack<'_>, context: &mut Context<'_>) -> Result<(), Close> {
-        let known = self.received.lock().remove(&release.packet_id);
+        let known = self.received.lock().remove(release.packet_id);
         let reason = if known { ReasonCode::SUCCESS } else { ReasonCode::PACKET_IDENTIFIER_NOT_FOUND };
         let complete = Ack { packet_id: release.packet_id, reason, properties: Properties::NONE };
-        self.send(&Packet::PubComp(complete), context)
+        self.send(Packet::PubComp(complete), context)
     }
 
     /// Subscriptions are not there yet, and the peer is told so.
@@ -178,16 +193,17 @@ impl Connected {
         subscribe: wire::mqtt::Subscribe<'_>,
         context: &mut Context<'_>,
     ) -> Result<(), Close> {
-        let code = match self.version {
+        let code = match self.peer.version {
             ProtocolVersion::V5 => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR.0,
             ProtocolVersion::V311 => 0x80,
         };
         context.hub.metrics().refused(hub::Door::Mqtt, "subscription");
         let codes = vec![code; subscribe.filters().count()];
-        let properties = reason_string("subscriptions by MQTT are not served; use the WebSocket door");
-        let ack =
-            SubAck { packet_id: subscribe.packet_id, properties: properties.as_properties(), codes: &codes };
-        self.send(&Packet::SubAck(ack), context)
+        let text = "subscriptions by MQTT are not served; use the WebSocket door";
+        let packet_id = subscribe.packet_id;
+        let packet = |properties| Packet::SubAck(SubAck { packet_id, properties, codes: &codes });
+        self.peer.write_explained(text, packet, &mut PropertiesBuilder::new(), context.out);
+        Ok(())
     }
 
     fn on_disconnect(&mut self, disconnect: Disconnect<'_>) -> Result<(), Close> {
@@ -203,66 +219,22 @@ impl Connected {
 
     fn on_end(&mut self, publish_will: bool, context: &mut Context<'_>) {
         if let Some(will) = self.will.take().filter(|_| publish_will)
-            && let Err(close) = self.take_message(&will.topic, &will.payload, context)
+            && let Err(halt) = self.on_unanswered(&will.topic, &will.payload, context)
         {
-            tracing::warn!(device = %self.device.name, cause = close.cause, "a will could not be stored");
+            let cause = match halt {
+                Halt::Close(close) => close.cause,
+                Halt::NotNow => "the store is busy".into(),
+            };
+            context.hub.metrics().refused(hub::Door::Mqtt, "will");
+            tracing::warn!(device = %self.device.name, cause, "a will could not be stored");
         }
         context.clients.leave(&self.client, self.place, self.keep_received_s, context.now_s);
     }
 
-    fn send(&self, packet: &Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
-        encode(packet, self.version, context.out)
-            .map_err(|error| Close::refused(ReasonCode::UNSPECIFIED_ERROR, "encode", error.to_string()))
+    fn send(&self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
+        self.peer.write(&[packet], context.out);
+        Ok(())
     }
-
-    fn push_ack(
-        &mut self,
-        packet_id: u16,
-        kind: AckKind,
-        refusal: Option<Box<Refusal>>,
-        context: &mut Context<'_>,
-    ) {
-        self.in_flight += u32::from(kind != AckKind::None);
-        let connection = context.place.connection;
-        let class = self.device.profile.durability as usize;
-        context.turn[class].acks.push(PendingAck { connection, packet_id, kind, refusal });
-    }
-}
-
-/// Writes the answer to a message.
-pub(crate) fn write_ack(ack: &PendingAck, version: ProtocolVersion, out: &mut Vec<u8>) {
-    let properties = ack.refusal.as_ref().map(|refusal| reason_string(&refusal.text)).unwrap_or_default();
-    let reason = ack.refusal.as_ref().map_or(ReasonCode::SUCCESS, |refusal| refusal.reason);
-    let body = Ack { packet_id: ack.packet_id, reason, properties: properties.as_properties() };
-    let packet = match ack.kind {
-        AckKind::None => return,
-        AckKind::PubAck => Packet::PubAck(body),
-        AckKind::PubRec => Packet::PubRec(body),
-    };
-    encode(&packet, version, out).expect("BUG: acks have a packet identifier and a bounded reason string");
-}
-
-/// Writes the farewell of a server to a peer that understands it [MQTT5 3.14].
-pub(crate) fn write_disconnect(reason: ReasonCode, cause: &str, out: &mut Vec<u8>) {
-    let properties = reason_string(cause);
-    // What is wrong with a forbidden second CONNECT may have a code that only CONNACK knows.
-    let belongs = reason.belongs_to(wire::mqtt::PacketType::Disconnect);
-    let reason = if belongs { reason } else { ReasonCode::PROTOCOL_ERROR };
-    let packet = Packet::Disconnect(Disconnect { reason, properties: properties.as_properties() });
-    encode(&packet, ProtocolVersion::V5, out).expect("BUG: a bounded reason string always has an encoding");
-}
-
-/// A reason string, cut where it would make acks long.
-pub(crate) fn reason_string(text: &str) -> PropertiesBuilder {
-    const REASON_BYTES_MAX: usize = 400;
-    let end = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    // A string of the protocol may not hold U+0000 [MQTT-1.5.4-2].
-    let text = text[..end].replace('\0', "\u{fffd}");
-    let mut properties = PropertiesBuilder::new();
-    properties
-        .push(Property::Text(PropertyId::ReasonString, &text))
-        .expect("BUG: 400 bytes fit into a string of the protocol");
-    properties
 }
 
 pub(crate) fn protocol_error(cause: &str) -> Close {

@@ -1,93 +1,31 @@
 //! One event loop: sockets to batches, durability to acks.
+//!
+//! While the store takes no messages (it is busy, or too many batches wait for their sync) connections are read on, a
+//! little at a time, so that pings are answered and farewells heard; each is held at its first message, which stays
+//! in the connection until the store has room.
+
+mod append;
+mod overdue;
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hub::{Blame, Durability, IngestError, Progress, ProgressWatcher};
 use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token, Waker};
-use parking_lot::Mutex;
+use mio::{Events, Interest, Token};
 use slab::Slab;
-use wire::mqtt::{ProtocolVersion, ReasonCode};
+use wire::mqtt::ReasonCode;
 
-use super::acks::{AckGroup, AckQueues, ConnectionKey, PendingAck};
+use super::acks::{AckQueues, ConnectionKey};
 use super::clients::Place;
-use super::connection::{Connection, ReadOutcome};
-use super::session::{self, Close, Context, Session, TurnBatch};
+use super::connection::{Connection, Handled, ReadOutcome};
+use super::inbox::Seat;
+use super::session::{Close, Context, Session};
+use super::turn::TurnBatch;
 use super::{Door, limits};
-
-const WAKER: Token = Token(usize::MAX);
-
-/// What other threads have for a worker.
-pub(super) struct Inbox {
-    waker: Waker,
-    /// The worker waits for the store; without it progress is no news.
-    awaits_progress: AtomicBool,
-    letters: Mutex<Letters>,
-}
-
-#[derive(Default)]
-struct Letters {
-    connections: Vec<(TcpStream, SocketAddr)>,
-    taken_over: Vec<ConnectionKey>,
-}
-
-impl Inbox {
-    pub(super) fn wake(&self) {
-        // The only failure is a full counter of wake-ups, which is a wake-up.
-        drop(self.waker.wake());
-    }
-
-    /// Hands a connection over. Waits for room: accepting faster than connections can be taken makes no sense.
-    pub(super) fn add(&self, socket: TcpStream, peer: SocketAddr) {
-        loop {
-            let mut letters = self.letters.lock();
-            if letters.connections.len() < limits::INBOX_MAX {
-                let was_empty = letters.connections.is_empty();
-                letters.connections.push((socket, peer));
-                drop(letters);
-                if was_empty {
-                    self.wake();
-                }
-                return;
-            }
-            drop(letters);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn take_over(&self, connection: ConnectionKey) {
-        self.letters.lock().taken_over.push(connection);
-        self.wake();
-    }
-}
-
-impl ProgressWatcher for Inbox {
-    fn progress(&self, _: Progress) {
-        if self.awaits_progress.load(Ordering::SeqCst) {
-            self.wake();
-        }
-    }
-}
-
-/// What a worker needs before its thread starts.
-pub(super) struct Seat {
-    poll: Poll,
-    pub(super) inbox: Arc<Inbox>,
-}
-
-impl Seat {
-    pub(super) fn new() -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
-        let inbox = Inbox { waker, awaits_progress: AtomicBool::new(false), letters: Mutex::default() };
-        Ok(Self { poll, inbox: Arc::new(inbox) })
-    }
-}
 
 pub(super) struct Worker {
     door: Arc<Door>,
@@ -100,10 +38,16 @@ pub(super) struct Worker {
     ready: VecDeque<ConnectionKey>,
     /// Connections with something to send.
     dirty: Vec<ConnectionKey>,
+    /// Connections whose next message waits for the store.
+    held: Vec<ConnectionKey>,
+    /// Bytes that came and are not handled, over all connections.
+    partial_bytes: usize,
     turn: [TurnBatch; 3],
     queues: AckQueues,
-    /// The store had no room: nothing is read until it takes what was read before.
+    /// The store had no room: no message is taken until it has.
     stalled: bool,
+    /// In this turn a message could not even be put into the batch.
+    not_now: bool,
     ticked_at_s: u32,
     registry_generation: u64,
     turn_began: Instant,
@@ -124,9 +68,12 @@ impl Worker {
             read_buffer: vec![0; limits::READ_BYTES_PER_TURN],
             ready: VecDeque::new(),
             dirty: Vec::new(),
+            held: Vec::new(),
+            partial_bytes: 0,
             turn: Default::default(),
             queues: AckQueues::default(),
             stalled: false,
+            not_now: false,
             ticked_at_s: 0,
             turn_began: Instant::now(),
             last_turn_began: Instant::now(),
@@ -138,10 +85,10 @@ impl Worker {
         let mut events = Events::with_capacity(limits::EVENTS_PER_POLL);
         while !self.door.is_stopping() {
             self.pace();
-            let timeout = if self.can_read_now() { Duration::ZERO } else { Duration::from_secs(1) };
-            self.wait(&mut events, timeout);
+            self.wait(&mut events, self.patience());
             self.last_turn_began = std::mem::replace(&mut self.turn_began, Instant::now());
             self.open_letters();
+            self.resume_held();
             self.read_ready();
             self.append_turn();
             self.release_acks();
@@ -166,8 +113,19 @@ impl Worker {
         }
     }
 
-    fn can_read_now(&self) -> bool {
-        !self.ready.is_empty() && !self.stalled && self.queues.groups() < limits::GROUPS_IN_FLIGHT_MAX
+    /// How long to wait for events.
+    fn patience(&self) -> Duration {
+        let blocked = self.is_blocked();
+        match self.ready.is_empty() && (blocked || self.held.is_empty()) {
+            false => Duration::ZERO,
+            true if blocked => Duration::from_millis(limits::STALLED_RETRY_MS),
+            true => Duration::from_secs(1),
+        }
+    }
+
+    /// Whether messages have to wait.
+    fn is_blocked(&self) -> bool {
+        self.stalled || self.not_now || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
     }
 
     fn wait(&mut self, events: &mut Events, timeout: Duration) {
@@ -182,6 +140,7 @@ impl Worker {
             let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
             if event.is_readable() || event.is_read_closed() || event.is_error() {
                 connection.readable = true;
+                connection.peer_closed |= event.is_read_closed() || event.is_error();
                 enqueue(&mut self.ready, connection, key);
             }
             if event.is_writable() && !connection.out.is_empty() && !connection.dirty {
@@ -192,7 +151,7 @@ impl Worker {
     }
 
     fn open_letters(&mut self) {
-        let letters = std::mem::take(&mut *self.seat.inbox.letters.lock());
+        let letters = self.seat.inbox.open();
         for (socket, peer) in letters.connections {
             self.add_connection(socket, peer);
         }
@@ -219,11 +178,32 @@ impl Worker {
         entry.insert(Connection::new(socket, peer, self.next_generation, self.door.now_s()));
     }
 
+    /// Goes on with the messages that waited for the store.
+    fn resume_held(&mut self) {
+        let mut bytes = 0;
+        for key in std::mem::take(&mut self.held) {
+            let full = bytes > limits::TURN_BYTES_MAX || self.turn_is_full();
+            let Some(connection) = find(&mut self.connections, key) else { continue };
+            if self.not_now || self.stalled || full {
+                self.held.push(key);
+                continue;
+            }
+            bytes += connection.partial_bytes();
+            connection.held = false;
+            // What came meanwhile was left in the socket.
+            connection.readable = true;
+            enqueue(&mut self.ready, connection, key);
+            if let Err(close) = self.take_bytes(key, 0) {
+                self.close(key, close);
+            }
+        }
+    }
+
     /// Reads once from every ready connection, so long as there is room.
     fn read_ready(&mut self) {
         let mut bytes = 0;
         for _ in 0..self.ready.len() {
-            if !self.can_read_now() || bytes > limits::TURN_BYTES_MAX || self.turn_is_full() {
+            if !self.is_blocked() && (bytes > limits::TURN_BYTES_MAX || self.turn_is_full()) {
                 return;
             }
             let Some(key) = self.ready.pop_front() else { return };
@@ -237,12 +217,16 @@ impl Worker {
 
     fn read_one(&mut self, key: ConnectionKey) -> usize {
         let in_flight_max = u32::from(self.door.options.receive_maximum);
+        let bytes_max = match self.is_blocked() {
+            true => limits::READ_BYTES_WHILE_STALLED,
+            false => limits::READ_BYTES_PER_TURN,
+        };
         let Some(connection) = find(&mut self.connections, key) else { return 0 };
         connection.queued = false;
-        if !connection.readable || !connection.may_read(in_flight_max) {
+        if connection.held || !connection.readable || !connection.may_read(in_flight_max) {
             return 0;
         }
-        let (bytes, outcome) = match connection.read(&mut self.read_buffer) {
+        let (bytes, outcome) = match connection.read(&mut self.read_buffer[..bytes_max]) {
             Ok(read) => read,
             Err(error) => {
                 self.close(key, Close::quiet(format!("the connection broke: {error}")));
@@ -256,6 +240,7 @@ impl Worker {
         let closed = if outcome == ReadOutcome::Closed {
             Err(Close::quiet("the peer closed the connection"))
         } else if bytes > 0 {
+            connection.heard_at_s = self.door.now_s();
             self.take_bytes(key, bytes)
         } else {
             Ok(())
@@ -268,9 +253,9 @@ impl Worker {
 
     fn take_bytes(&mut self, key: ConnectionKey, bytes: usize) -> Result<(), Close> {
         let mut taken_over = None;
+        let takes_messages = !self.is_blocked();
         let Some(connection) = find(&mut self.connections, key) else { return Ok(()) };
-        let now_s = self.door.now_s();
-        connection.heard_at_s = now_s;
+        let partial_before = connection.partial_bytes();
         let mut out = std::mem::take(&mut connection.out);
         let mut context = Context {
             hub: &self.door.hub,
@@ -278,13 +263,15 @@ impl Worker {
             clients: &self.door.clients,
             place: Place { worker: self.index, connection: key },
             now: hub::clock::system_now(),
-            now_s,
+            now_s: self.door.now_s(),
+            takes_messages,
             out: &mut out,
             turn: &mut self.turn,
             taken_over: &mut taken_over,
         };
         let result = connection.on_bytes(&self.read_buffer[..bytes], &mut context);
         connection.out = out;
+        self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
         if !connection.out.is_empty() && !connection.dirty {
             connection.dirty = true;
             self.dirty.push(key);
@@ -292,147 +279,50 @@ impl Worker {
         if let Some(place) = taken_over {
             self.door.inboxes[place.worker].take_over(place.connection);
         }
-        result
-    }
-
-    /// Appends what this turn has read; keeps it when the store has no room.
-    fn append_turn(&mut self) {
-        self.stalled = false;
-        for class in Durability::ALL {
-            let turn = &mut self.turn[class as usize];
-            if turn.batch.is_empty() && turn.acks.is_empty() {
-                continue;
+        match result? {
+            Handled::UpToMessage => {
+                self.hold(key);
+                self.not_now |= takes_messages;
+                Ok(())
             }
-            let appended = if turn.batch.is_empty() {
-                // Repeated QoS 2 messages: what they stand for was appended before.
-                Ok(self.door.hub.progress().appended)
-            } else {
-                self.door.hub.ingest(&turn.batch, class)
-            };
-            match appended {
-                Ok(sequence) => self.await_durability(class, sequence),
-                Err(error) if error.blame() == Blame::Busy => self.stalled = true,
-                Err(error) => self.refuse_turn(class, &error),
-            }
+            Handled::All if self.partial_bytes > limits::PARTIAL_BYTES_MAX => self.refuse_partial(key),
+            Handled::All => Ok(()),
         }
     }
 
-    fn await_durability(&mut self, class: Durability, sequence: hub::Sequence) {
-        let acks = self.queues.new_list();
-        let turn = &mut self.turn[class as usize];
-        let metrics = self.door.hub.metrics().door(hub::Door::Mqtt);
-        self.turn_messages += turn.messages;
-        metrics.messages.inc_by(std::mem::take(&mut turn.messages));
-        metrics.bytes.inc_by(std::mem::take(&mut turn.bytes));
-        turn.batch.clear();
-        let acks = std::mem::replace(&mut turn.acks, acks);
-        self.queues.push(class, AckGroup { sequence, received: Instant::now(), acks });
-    }
-
-    /// The store takes nothing any more: the peers keep their messages and learn that there will be no ack.
-    fn refuse_turn(&mut self, class: Durability, error: &IngestError) {
-        let turn = &mut self.turn[class as usize];
-        turn.batch.clear();
-        (turn.messages, turn.bytes) = (0, 0);
-        let acks = std::mem::take(&mut turn.acks);
-        tracing::error!(%error, messages = acks.len(), "messages refused: the store cannot take them");
-        self.close_unacked(acks, &error.to_string());
-    }
-
-    fn close_unacked(&mut self, acks: Vec<PendingAck>, cause: &str) {
-        for ack in acks {
-            self.close(
-                ack.connection,
-                Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause),
-            );
+    fn hold(&mut self, key: ConnectionKey) {
+        if let Some(connection) = find(&mut self.connections, key) {
+            connection.held = true;
+            self.held.push(key);
         }
     }
 
-    fn release_acks(&mut self) {
-        self.seat.inbox.awaits_progress.store(!self.queues.is_empty() || self.stalled, Ordering::SeqCst);
-        let progress = self.door.hub.progress();
-        while let Some(group) = self.queues.pop_reached(progress) {
-            self.send_acks(group);
-        }
-        if progress.sealed {
-            while let Some(group) = self.queues.pop_any() {
-                self.close_unacked(
-                    group.acks,
-                    "the store was sealed by a failed write before this was durable",
-                );
+    /// All connections together may leave only so much unfinished.
+    fn refuse_partial(&mut self, key: ConnectionKey) -> Result<(), Close> {
+        match find(&mut self.connections, key).map_or(0, |connection| connection.partial_bytes()) {
+            0 => Ok(()),
+            _ => {
+                let (bytes, limit) = (self.partial_bytes, limits::PARTIAL_BYTES_MAX);
+                let cause =
+                    format!("unfinished packets of all clients take {bytes} bytes, the limit is {limit}");
+                Err(Close::refused(ReasonCode::QUOTA_EXCEEDED, "partial_bytes", cause))
             }
         }
-    }
-
-    fn send_acks(&mut self, mut group: AckGroup) {
-        let latency_s = group.received.elapsed().as_secs_f64();
-        let metrics = self.door.hub.metrics().door(hub::Door::Mqtt);
-        let in_flight_max = u32::from(self.door.options.receive_maximum);
-        for ack in group.acks.drain(..) {
-            metrics.ack_latency.observe(latency_s);
-            let key = ack.connection;
-            let Some(connection) = find(&mut self.connections, key) else { continue };
-            let Session::Connected(connected) = &mut connection.session else { continue };
-            if ack.kind != super::acks::AckKind::None {
-                connected.in_flight -= 1;
-            }
-            session::write_ack(&ack, connected.version, &mut connection.out);
-            if !connection.dirty && !connection.out.is_empty() {
-                connection.dirty = true;
-                self.dirty.push(key);
-            }
-            if connection.readable && connection.may_read(in_flight_max) {
-                enqueue(&mut self.ready, connection, key);
-            }
-        }
-        self.queues.recycle(group.acks);
     }
 
     fn flush_dirty(&mut self) {
         let in_flight_max = u32::from(self.door.options.receive_maximum);
+        let now_s = self.door.now_s();
         for key in std::mem::take(&mut self.dirty) {
             let Some(connection) = find(&mut self.connections, key) else { continue };
             connection.dirty = false;
-            match connection.flush() {
-                Ok(_) if connection.out.len() > limits::UNSENT_BYTES_CLOSE => {
-                    let cause = "the peer does not read its acks";
-                    self.close(key, Close::refused(ReasonCode::QUOTA_EXCEEDED, "unread_acks", cause));
-                }
+            match connection.flush(now_s) {
                 Ok(_) if connection.readable && connection.may_read(in_flight_max) => {
                     enqueue(&mut self.ready, connection, key);
                 }
                 Ok(_) => {}
                 Err(error) => self.close(key, Close::quiet(format!("the connection broke: {error}"))),
             }
-        }
-    }
-
-    /// Once a second: silent peers and deleted devices.
-    fn tick(&mut self) {
-        let now_s = self.door.now_s();
-        if now_s == self.ticked_at_s {
-            return;
-        }
-        self.ticked_at_s = now_s;
-        let registry_generation = self.door.hub.registry().generation();
-        let registry_changed =
-            std::mem::replace(&mut self.registry_generation, registry_generation) != registry_generation;
-        let mut overdue = Vec::new();
-        for (slot, connection) in &mut self.connections {
-            if self.stalled || connection.readable {
-                // We are the silent side: the peer may have sent what we do not read.
-                connection.heard_at_s = now_s;
-            }
-            let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
-            if let Some(close) = overdue_close(connection, now_s, &self.door.options) {
-                overdue.push((key, close));
-            } else if registry_changed && is_deleted(connection, &self.door) {
-                let cause = "the device was deleted";
-                overdue.push((key, Close::refused(ReasonCode::NOT_AUTHORIZED, "device_deleted", cause)));
-            }
-        }
-        for (key, close) in overdue {
-            self.close(key, close);
         }
     }
 
@@ -445,8 +335,9 @@ impl Worker {
         } else {
             tracing::debug!(%peer, cause = close.cause, "an MQTT connection ended");
         }
-        if let (Some(reason), Some(ProtocolVersion::V5)) = (close.reason, connection.session.version()) {
-            session::write_disconnect(reason, &close.cause, &mut connection.out);
+        self.partial_bytes -= connection.partial_bytes();
+        if let (Some(reason), Session::Connected(connected)) = (close.reason, &connection.session) {
+            connected.peer.write_disconnect(reason, &close.cause, &mut connection.out);
         }
         let mut out = std::mem::take(&mut connection.out);
         let mut context = Context {
@@ -456,6 +347,7 @@ impl Worker {
             place: Place { worker: self.index, connection: key },
             now: hub::clock::system_now(),
             now_s: self.door.now_s(),
+            takes_messages: true,
             out: &mut out,
             turn: &mut self.turn,
             taken_over: &mut None,
@@ -464,7 +356,7 @@ impl Worker {
         connection.session.on_end(!self.door.is_stopping(), &mut context);
         connection.out = out;
         // Best effort: the peer may be gone.
-        drop(connection.flush());
+        drop(connection.flush(self.door.now_s()));
         drop(self.seat.poll.registry().deregister(&mut connection.socket));
         self.door.connections.fetch_sub(1, Ordering::AcqRel);
         self.door.hub.metrics().door(hub::Door::Mqtt).connections.dec();
@@ -477,7 +369,12 @@ impl Worker {
             self.append_turn();
             self.release_acks();
             self.flush_dirty();
-            if (self.queues.is_empty() && !self.stalled) || Instant::now() >= deadline {
+            if self.queues.is_empty() && !self.stalled {
+                break;
+            }
+            if Instant::now() >= deadline {
+                let messages: u64 = self.turn.iter().map(|turn| turn.messages).sum();
+                tracing::error!(messages, "stopping while the store is busy: messages read were not stored");
                 break;
             }
             self.wait(events, Duration::from_millis(20));
@@ -492,37 +389,6 @@ impl Worker {
             close.reason = Some(ReasonCode::SERVER_SHUTTING_DOWN);
             self.close(key, close);
         }
-    }
-}
-
-fn overdue_close(connection: &Connection, now_s: u32, options: &super::MqttOptions) -> Option<Close> {
-    let silent_s = now_s.saturating_sub(connection.heard_at_s);
-    match &connection.session {
-        Session::New if silent_s > options.connect_timeout_s => {
-            let cause = format!("no CONNECT within {} s", options.connect_timeout_s);
-            Some(Close::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "connect_timeout", cause))
-        }
-        Session::New => None,
-        Session::Connected(connected)
-            if connected.silence_max_s > 0 && silent_s > connected.silence_max_s =>
-        {
-            let cause =
-                format!("nothing heard for {silent_s} s, more than 1.5 times the keep-alive [MQTT-3.1.2-22]");
-            Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause))
-        }
-        Session::Connected(_) if connection.has_partial() && silent_s > limits::PARTIAL_PACKET_TIMEOUT_S => {
-            let cause =
-                format!("the rest of a packet did not arrive within {} s", limits::PARTIAL_PACKET_TIMEOUT_S);
-            Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "partial_packet", cause))
-        }
-        Session::Connected(_) => None,
-    }
-}
-
-fn is_deleted(connection: &Connection, door: &Door) -> bool {
-    match &connection.session {
-        Session::New => false,
-        Session::Connected(connected) => door.hub.registry().device_by_id(connected.device.id).is_none(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use gateway::mqtt::limits as mqtt_limits;
 use model::Timestamp;
 use model::limits::{self, IngestLimits};
 
@@ -87,7 +88,7 @@ pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
 
 fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
     let packet = raw.packet_bytes_max;
-    within("mqtt.packet_bytes_max", packet, 128, limits::BATCH_TEXT_BYTES_MAX)?;
+    within("mqtt.packet_bytes_max", packet, mqtt_limits::PACKET_BYTES_MIN, mqtt_limits::PACKET_BYTES_MAX)?;
     within("mqtt.connect_timeout_s", raw.connect_timeout_s as usize, 1, 3_600)?;
     within("mqtt.receive_maximum", raw.receive_maximum.into(), 1, u16::MAX.into())?;
     within("mqtt.workers", raw.workers, 0, MQTT_WORKERS_MAX)?;

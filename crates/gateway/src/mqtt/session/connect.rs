@@ -9,7 +9,7 @@ use wire::mqtt::{
 };
 
 use super::super::{clients, limits};
-use super::{Close, Connected, Context, StoredWill, reason_string};
+use super::{Close, Connected, Context, Peer, StoredWill, reason_string};
 
 /// A CONNECT that is not accepted.
 struct Refused {
@@ -26,7 +26,7 @@ impl Connected {
         match admit(connect, context) {
             Ok(connected) => Ok(connected),
             Err(refused) => {
-                write_refusal(connect.version, &refused, context);
+                write_refusal(connect, &refused, context);
                 context.hub.metrics().refused(Door::Mqtt, refused.label);
                 Err(Close::quiet(refused.cause))
             }
@@ -44,12 +44,12 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     *context.taken_over = entered.taken_over;
     let keep_alive_s = granted_keep_alive_s(connect, context);
     let connected = Connected {
-        version: connect.version,
+        peer: Peer::of(connect),
         device,
         client,
         place: context.place,
-        // One and a half times the keep-alive [MQTT-3.1.2-22].
-        silence_max_s: u32::from(keep_alive_s) * 3 / 2,
+        // One and a half times the keep-alive [MQTT-3.1.2-22], rounded up: never too early.
+        silence_max_s: (u32::from(keep_alive_s) * 3).div_ceil(2),
         series: None,
         in_flight: 0,
         received: entered.received,
@@ -82,6 +82,18 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
             return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
             label: "client_id",
             cause: "an empty client identifier needs a clean session [MQTT-3.1.3-8]".into(),
+        });
+    }
+    let packet_bytes_max = connect.properties.maximum_packet_size().unwrap_or(u32::MAX);
+    if packet_bytes_max < limits::CLIENT_PACKET_BYTES_MIN {
+        return Err(Refused {
+            code: ReasonCode::PACKET_TOO_LARGE,
+            return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
+            label: "client_packet_bytes",
+            cause: format!(
+                "the client's Maximum Packet Size is {packet_bytes_max}, it must be at least {}",
+                limits::CLIENT_PACKET_BYTES_MIN
+            ),
         });
     }
     if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
@@ -171,12 +183,14 @@ fn terms(
     Ok(())
 }
 
-fn write_refusal(version: ProtocolVersion, refused: &Refused, context: &mut Context<'_>) {
+fn write_refusal(connect: &Connect<'_>, refused: &Refused, context: &mut Context<'_>) {
+    // Other than in acks, the reason is wanted here whatever Request Problem Information says [MQTT-3.1.2-29].
     let properties = reason_string(&refused.cause);
-    let code = match version {
+    let code = match connect.version {
         ProtocolVersion::V5 => refused.code.0,
         ProtocolVersion::V311 => refused.return_code,
     };
-    let connack = ConnAck { session_present: false, code, properties: properties.as_properties() };
-    encode(&Packet::ConnAck(connack), version, context.out).expect("BUG: a CONNACK is short");
+    let packet = |properties| Packet::ConnAck(ConnAck { session_present: false, code, properties });
+    let forms = [packet(properties.as_properties()), packet(wire::mqtt::Properties::NONE)];
+    Peer::of(connect).write(&forms, context.out);
 }

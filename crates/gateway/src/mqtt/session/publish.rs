@@ -1,88 +1,181 @@
 //! PUBLISH: into the batch, or into the dead-letter table.
 
-use hub::{DeadLetter, Door};
+use std::sync::Arc;
+
+use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
 
-use super::super::acks::{AckKind, Refusal};
+use super::super::acks::{AckKind, Answer, PendingAck, Refusal};
 use super::super::limits;
-use super::{Close, Connected, Context, protocol_error};
+use super::super::received::{Phase, Turn};
+use super::{Close, Connected, Context, Halt, protocol_error};
 
 /// Where devices send telemetry (ThingsBoard's device API).
-const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+
+/// Why a message does not become rows.
+struct Unfit {
+    refusal: Refusal,
+    /// For metrics.
+    label: &'static str,
+}
 
 impl Connected {
     pub(super) fn on_publish(
         &mut self,
         publish: &Publish<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Close> {
-        if publish.qos != QoS::AtMostOnce && self.in_flight >= u32::from(context.options.receive_maximum) {
-            // A 3.1.1 client knows no receive maximum: the worker stops reading from it before this is met.
-            if self.version == ProtocolVersion::V5 {
-                let cause = format!("more than {} messages without an ack", context.options.receive_maximum);
-                return Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "receive_maximum", cause));
+    ) -> Result<(), Halt> {
+        if !context.takes_messages {
+            return Err(Halt::NotNow);
+        }
+        self.check_terms(publish, context)?;
+        let aliased = self.resolve_alias(publish)?;
+        let topic = aliased.as_deref().unwrap_or(publish.topic);
+        match (publish.qos, publish.packet_id) {
+            (QoS::ExactlyOnce, Some(packet_id)) => {
+                self.on_exactly_once(topic, packet_id, publish.payload, context)
             }
+            (QoS::AtLeastOnce, Some(packet_id)) => {
+                let unfit = self.take_message(topic, publish.payload, context)?;
+                self.submit((packet_id, AckKind::PubAck), unfit, None, publish.payload, context);
+                Ok(())
+            }
+            _ => self.on_unanswered(topic, publish.payload, context),
+        }
+    }
+
+    /// A message that nobody waits for: QoS 0, or a will.
+    pub(super) fn on_unanswered(
+        &mut self,
+        topic: &str,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<(), Halt> {
+        let refusal = self.take_message(topic, payload, context)?;
+        self.submit((0, AckKind::None), refusal, None, payload, context);
+        Ok(())
+    }
+
+    fn check_terms(&self, publish: &Publish<'_>, context: &Context<'_>) -> Result<(), Close> {
+        let most = context.options.receive_maximum;
+        // A 3.1.1 client knows no receive maximum: the worker stops reading from it instead.
+        let counts = publish.qos != QoS::AtMostOnce && self.peer.version == ProtocolVersion::V5;
+        if counts && self.in_flight >= u32::from(most) {
+            let cause = format!("more than {most} messages without an ack");
+            return Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "receive_maximum", cause));
         }
         if publish.properties.get(PropertyId::SubscriptionIdentifier).is_some() {
             return Err(protocol_error("a subscription identifier in a client's PUBLISH [MQTT-3.3.4-6]"));
         }
-        let aliased = self.resolve_alias(publish)?;
-        let topic = aliased.as_deref().unwrap_or(publish.topic);
-        match (publish.qos, publish.packet_id) {
-            (QoS::ExactlyOnce, Some(packet_id)) if self.received.lock().contains(&packet_id) => {
-                // Taken before, not yet released: answered again, not stored again [MQTT-4.3.3-10].
-                self.push_ack(packet_id, AckKind::PubRec, None, context);
-            }
-            (QoS::ExactlyOnce, Some(packet_id)) => {
-                let refusal = self.take_message(topic, publish.payload, context)?;
-                // A PUBREC that says no ends the exchange, in MQTT 5 only.
-                if refusal.is_none() || self.version == ProtocolVersion::V311 {
-                    self.received.lock().insert(packet_id);
-                }
-                self.answer(packet_id, AckKind::PubRec, refusal, context);
-            }
-            (QoS::AtLeastOnce, Some(packet_id)) => {
-                let refusal = self.take_message(topic, publish.payload, context)?;
-                self.answer(packet_id, AckKind::PubAck, refusal, context);
-            }
-            _ => {
-                self.take_message(topic, publish.payload, context)?;
-                self.push_ack(0, AckKind::None, None, context);
+        Ok(())
+    }
+
+    fn on_exactly_once(
+        &mut self,
+        topic: &str,
+        packet_id: u16,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<(), Halt> {
+        let turn = self.turn(context);
+        let (phase, unreleased) = {
+            let received = self.received.lock();
+            (received.phase(packet_id), received.len())
+        };
+        match phase {
+            // Kept, or in the very batch that this answer waits for; not yet released. Answered again, not stored
+            // again [MQTT-4.3.3-10].
+            Some(Phase::Taken) => self.repeat(packet_id, context),
+            Some(Phase::Submitted(submitted)) if submitted == turn => self.repeat(packet_id, context),
+            // A former connection's worker holds it; what becomes of it is not known yet.
+            Some(Phase::Submitted(_)) => return Err(Halt::NotNow),
+            None => {
+                self.check_unreleased(unreleased, context)?;
+                let unfit = self.take_message(topic, payload, context)?;
+                self.submit((packet_id, AckKind::PubRec), unfit, Some(turn), payload, context);
             }
         }
         Ok(())
     }
 
-    /// A refusal reaches MQTT 5 peers; 3.1.1 has no word for it, so there the dead letter's ack is a plain one.
-    fn answer(&mut self, packet_id: u16, kind: AckKind, refusal: Option<Refusal>, context: &mut Context<'_>) {
-        let told = refusal.filter(|_| self.version == ProtocolVersion::V5).map(Box::new);
-        self.push_ack(packet_id, kind, told, context);
+    /// A PUBREC that says yes leaves the message within the receive maximum until PUBCOMP [MQTT5 4.9].
+    fn check_unreleased(&self, unreleased: usize, context: &Context<'_>) -> Result<(), Close> {
+        let most = match self.peer.version {
+            ProtocolVersion::V5 => limits::UNRELEASED_MAX.min(context.options.receive_maximum.into()),
+            ProtocolVersion::V311 => limits::UNRELEASED_MAX,
+        };
+        if unreleased < most {
+            return Ok(());
+        }
+        let cause = format!("{unreleased} messages of QoS 2 wait for their PUBREL, the limit is {most}");
+        Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "unreleased", cause))
+    }
+
+    fn turn(&self, context: &Context<'_>) -> Turn {
+        Turn { worker: context.place.worker as u16, class: self.device.profile.durability }
+    }
+
+    fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
+        let ack = self.ack((packet_id, AckKind::PubRec), Answer::Yes, context);
+        context.turn[self.device.profile.durability as usize].push(&self.device, ack, &[]);
+    }
+
+    /// Completes a message whose rows are in the turn's batch. `exchange` is set for the first half of QoS 2.
+    fn submit(
+        &mut self,
+        (packet_id, kind): (u16, AckKind),
+        refusal: Option<Refusal>,
+        exchange: Option<Turn>,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) {
+        let is_letter = refusal.is_some();
+        // A refusal reaches MQTT 5 peers; 3.1.1 has no word for it, so there the dead letter's ack is a plain one.
+        let told = refusal.filter(|_| self.peer.version == ProtocolVersion::V5);
+        let answer = match (told, exchange) {
+            // A PUBREC that says no ends the exchange.
+            (Some(refusal), _) => Answer::No(Box::new(refusal)),
+            (None, Some(turn)) => {
+                self.received.lock().submit(packet_id, turn);
+                Answer::First(Arc::clone(&self.received))
+            }
+            (None, None) => Answer::Yes,
+        };
+        let ack = self.ack((packet_id, kind), answer, context);
+        let turn = &mut context.turn[self.device.profile.durability as usize];
+        turn.messages += 1;
+        turn.bytes += payload.len() as u64;
+        turn.push(&self.device, ack, if is_letter { &[] } else { payload });
+    }
+
+    fn ack(
+        &mut self,
+        (packet_id, kind): (u16, AckKind),
+        answer: Answer,
+        context: &Context<'_>,
+    ) -> PendingAck {
+        self.in_flight += u32::from(kind != AckKind::None);
+        PendingAck { connection: context.place.connection, packet_id, kind, answer }
     }
 
     /// Adds a message to the turn's batch: as rows, or as a dead letter with the reason that is returned. A message
     /// that can be neither is not taken: the session ends without an ack, and the client still has the message.
-    pub(super) fn take_message(
+    fn take_message(
         &mut self,
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Refusal>, Close> {
-        let class = self.device.profile.durability as usize;
-        context.turn[class].messages += 1;
-        context.turn[class].bytes += payload.len() as u64;
-        let refusal = match self.decode_message(topic, payload, context) {
-            Ok(()) => return Ok(None),
-            Err(refusal) => refusal,
+    ) -> Result<Option<Refusal>, Halt> {
+        let Some(Unfit { refusal, label }) = self.decode_message(topic, payload, context)? else {
+            return Ok(None);
         };
+        let batch = &mut context.turn[self.device.profile.durability as usize].batch;
         let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
-        match context.hub.add_dead_letter(&self.device, letter, &mut context.turn[class].batch) {
-            Ok(()) => Ok(Some(refusal)),
-            Err(error) => {
-                let cause = format!("{}; and it cannot be kept as a dead letter: {error}", refusal.text);
-                Err(Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause))
-            }
-        }
+        context.hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_halt(&error))?;
+        context.hub.metrics().refused(Door::Mqtt, label);
+        Ok(Some(refusal))
     }
 
     fn decode_message(
@@ -90,22 +183,27 @@ impl Connected {
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Unfit>, Halt> {
         if topic != TELEMETRY_TOPIC {
-            context.hub.metrics().refused(Door::Mqtt, "topic");
             let text = format!("nothing is served under this topic; publish to {TELEMETRY_TOPIC}");
-            return Err(Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text });
+            let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text };
+            return Ok(Some(Unfit { refusal, label: "topic" }));
         }
-        let series = self.series(context).map_err(|error| Refusal {
-            reason: ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
-            text: error.to_string(),
-        })?;
+        let series = match self.series(context) {
+            Ok(series) => series,
+            Err(error) if error.blame() == Blame::Caller => {
+                let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
+                return Ok(Some(Unfit { refusal, label: "store_limit" }));
+            }
+            Err(error) => return Err(store_halt(&error)),
+        };
         let received = context.hub.receipt_time_at(context.now);
         let batch = &mut context.turn[self.device.profile.durability as usize].batch;
-        wire::telemetry::decode(payload, series, received, context.hub.limits(), batch).map_err(|error| {
-            context.hub.metrics().refused(Door::Mqtt, error.label());
-            Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() }
-        })
+        let decoded = wire::telemetry::decode(payload, series, received, context.hub.limits(), batch);
+        Ok(decoded.err().map(|error| Unfit {
+            refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
+            label: error.label(),
+        }))
     }
 
     fn series(&mut self, context: &Context<'_>) -> Result<SeriesId, hub::IngestError> {
@@ -118,7 +216,7 @@ impl Connected {
     }
 
     /// The topic that an alias stands for, if the message uses one; remembers new ones [MQTT5 3.3.2.3.4].
-    fn resolve_alias(&mut self, publish: &Publish<'_>) -> Result<Option<String>, Close> {
+    fn resolve_alias(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, Close> {
         let Some(alias) = publish.properties.number(PropertyId::TopicAlias) else { return Ok(None) };
         if alias > u32::from(limits::TOPIC_ALIAS_MAX) {
             let cause = format!(
@@ -130,12 +228,25 @@ impl Connected {
         self.aliases.resize_with(usize::from(limits::TOPIC_ALIAS_MAX) + 1, || None);
         let slot = &mut self.aliases[alias as usize];
         if !publish.topic.is_empty() {
-            *slot = Some(publish.topic.into());
+            if slot.as_deref() != Some(publish.topic) {
+                *slot = Some(publish.topic.into());
+            }
             return Ok(None);
         }
         match slot {
-            Some(topic) => Ok(Some(topic.to_string())),
+            Some(topic) => Ok(Some(Arc::clone(topic))),
             None => Err(protocol_error("a topic alias that was never set [MQTT5 3.3.4]")),
+        }
+    }
+}
+
+/// What a message that the store cannot take does to its session.
+fn store_halt(error: &hub::IngestError) -> Halt {
+    match error.blame() {
+        Blame::Busy => Halt::NotNow,
+        Blame::Caller | Blame::Operator => {
+            let cause = error.to_string();
+            Halt::Close(Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause))
         }
     }
 }

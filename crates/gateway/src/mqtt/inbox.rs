@@ -1,0 +1,96 @@
+//! What other threads have for a worker: new connections, connections to end, progress of the store.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hub::{Progress, ProgressWatcher};
+use mio::net::TcpStream;
+use mio::{Poll, Token, Waker};
+use parking_lot::Mutex;
+
+use super::acks::ConnectionKey;
+use super::{Door, limits};
+
+/// The token of a worker's own wake-ups; slots of connections never come near it.
+pub(super) const WAKER: Token = Token(usize::MAX);
+
+/// What other threads have for a worker.
+pub(super) struct Inbox {
+    waker: Waker,
+    /// The worker waits for the store; without it progress is no news.
+    awaits_progress: AtomicBool,
+    letters: Mutex<Letters>,
+}
+
+/// What came since the worker looked last.
+#[derive(Default)]
+pub(super) struct Letters {
+    pub(super) connections: Vec<(TcpStream, SocketAddr)>,
+    pub(super) taken_over: Vec<ConnectionKey>,
+}
+
+impl Inbox {
+    pub(super) fn wake(&self) {
+        // The only failure is a full counter of wake-ups, which is a wake-up.
+        drop(self.waker.wake());
+    }
+
+    /// Hands a connection over. Waits for room: accepting faster than connections can be taken makes no sense. A door
+    /// that stops drops it.
+    pub(super) fn add(&self, socket: TcpStream, peer: SocketAddr, door: &Door) {
+        while !door.is_stopping() {
+            let mut letters = self.letters.lock();
+            if letters.connections.len() < limits::INBOX_MAX {
+                let was_empty = letters.connections.is_empty();
+                letters.connections.push((socket, peer));
+                drop(letters);
+                if was_empty {
+                    self.wake();
+                }
+                return;
+            }
+            drop(letters);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(super) fn take_over(&self, connection: ConnectionKey) {
+        self.letters.lock().taken_over.push(connection);
+        self.wake();
+    }
+
+    pub(super) fn open(&self) -> Letters {
+        std::mem::take(&mut *self.letters.lock())
+    }
+
+    /// Says whether progress of the store is news.
+    pub(super) fn await_progress(&self, awaits: bool) {
+        self.awaits_progress.store(awaits, Ordering::SeqCst);
+    }
+}
+
+impl ProgressWatcher for Inbox {
+    fn progress(&self, _: Progress) {
+        if self.awaits_progress.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+}
+
+/// What a worker needs before its thread starts.
+pub(super) struct Seat {
+    pub(super) poll: Poll,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl Seat {
+    pub(super) fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let inbox = Inbox { waker, awaits_progress: AtomicBool::new(false), letters: Mutex::default() };
+        Ok(Self { poll, inbox: Arc::new(inbox) })
+    }
+}

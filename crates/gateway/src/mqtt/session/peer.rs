@@ -1,0 +1,106 @@
+//! What a peer understands, and answers cut to it.
+
+use wire::mqtt::{
+    Ack, Connect, Disconnect, Packet, PacketType, Properties, PropertiesBuilder, Property, PropertyId,
+    ProtocolVersion, ReasonCode, encode, encode_puback,
+};
+
+use super::super::acks::{AckKind, Answer, PendingAck};
+use super::super::limits;
+
+/// The terms on which a peer takes packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) version: ProtocolVersion,
+    /// Whether acks may carry reason strings [MQTT-3.1.2-29].
+    explain: bool,
+    /// Its Maximum Packet Size.
+    packet_bytes_max: usize,
+}
+
+impl Peer {
+    /// What a CONNECT says about its sender.
+    pub(crate) fn of(connect: &Connect<'_>) -> Self {
+        let packet_bytes_max = connect.properties.maximum_packet_size();
+        Self {
+            version: connect.version,
+            explain: connect.version == ProtocolVersion::V5
+                && connect.properties.request_problem_information(),
+            packet_bytes_max: packet_bytes_max.map_or(usize::MAX, |most| most as usize),
+        }
+    }
+
+    /// Appends the first of the forms that is not too large for the peer. When all are, nothing is sent and the
+    /// session goes on as if it had been [MQTT-3.1.2-25].
+    pub(crate) fn write(&self, forms: &[Packet<'_>], out: &mut Vec<u8>) {
+        let start = out.len();
+        for packet in forms {
+            match encode(packet, self.version, out) {
+                Ok(()) if out.len() - start <= self.packet_bytes_max => return,
+                Ok(()) => out.truncate(start),
+                Err(error) => tracing::error!(%error, ?packet, "BUG: an answer has no encoding"),
+            }
+        }
+    }
+
+    /// Appends a packet with a reason string where the peer wants one and it fits [MQTT-3.4.2-2], and without it
+    /// otherwise.
+    pub(crate) fn write_explained<'a>(
+        &self,
+        text: &str,
+        packet: impl Fn(Properties<'a>) -> Packet<'a>,
+        reason: &'a mut PropertiesBuilder,
+        out: &mut Vec<u8>,
+    ) {
+        if !self.explain || out.len() > limits::UNSENT_BYTES_MAX {
+            return self.write(&[packet(Properties::NONE)], out);
+        }
+        *reason = reason_string(text);
+        self.write(&[packet(reason.as_properties()), packet(Properties::NONE)], out);
+    }
+
+    /// Writes the answer to a message.
+    pub(crate) fn write_ack(&self, ack: &PendingAck, out: &mut Vec<u8>) {
+        let packet_id = ack.packet_id;
+        let yes = Ack::success(packet_id);
+        match (ack.kind, &ack.answer) {
+            (AckKind::None, _) => {}
+            (AckKind::PubAck, Answer::Yes | Answer::First(_)) => encode_puback(packet_id, self.version, out),
+            (AckKind::PubRec, Answer::Yes | Answer::First(_)) => self.write(&[Packet::PubRec(yes)], out),
+            (kind, Answer::No(refusal)) => {
+                let packet = |properties| {
+                    let no = Ack { packet_id, reason: refusal.reason, properties };
+                    if kind == AckKind::PubAck { Packet::PubAck(no) } else { Packet::PubRec(no) }
+                };
+                self.write_explained(&refusal.text, packet, &mut PropertiesBuilder::new(), out);
+            }
+        }
+    }
+
+    /// Writes the farewell of a server to a peer that understands it [MQTT5 3.14]. Its reason string is wanted always,
+    /// but not in a packet that is too large [MQTT-3.14.2-3].
+    pub(crate) fn write_disconnect(&self, reason: ReasonCode, cause: &str, out: &mut Vec<u8>) {
+        if self.version != ProtocolVersion::V5 {
+            return;
+        }
+        // What is wrong with a forbidden second CONNECT may have a code that only CONNACK knows.
+        let belongs = reason.belongs_to(PacketType::Disconnect);
+        let reason = if belongs { reason } else { ReasonCode::PROTOCOL_ERROR };
+        let text = reason_string(cause);
+        let packet = |properties| Packet::Disconnect(Disconnect { reason, properties });
+        self.write(&[packet(text.as_properties()), packet(Properties::NONE)], out);
+    }
+}
+
+/// A reason string, cut where it would make acks long.
+pub(crate) fn reason_string(text: &str) -> PropertiesBuilder {
+    const REASON_BYTES_MAX: usize = 400;
+    let end = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    // A string of the protocol may not hold U+0000 [MQTT-1.5.4-2].
+    let text = text[..end].replace('\0', "\u{fffd}");
+    let mut properties = PropertiesBuilder::new();
+    properties
+        .push(Property::Text(PropertyId::ReasonString, &text))
+        .expect("BUG: at most 1,200 bytes fit into a string of the protocol");
+    properties
+}
