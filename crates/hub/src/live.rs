@@ -4,20 +4,27 @@
 //! moves them to the subscribers' mailboxes once the store has come that far. A mailbox is bounded: a subscriber
 //! that does not read keeps the newest value of each key and loses the ones between ([`Update::ts`] tells which).
 
-use std::collections::VecDeque;
+mod mailbox;
+mod pending;
+
+use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use model::{Batch, SeriesId, Timestamp, Value};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use store::{Durability, Progress, Sequence};
-use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
+use mailbox::Mailbox;
+use pending::Pending;
 
 /// Updates that a subscriber may leave unread before they are reduced to the newest value per key.
 pub const MAILBOX_UPDATES_MAX: usize = 4_096;
+/// Updates of one durability class that may wait for the store, or for the thread that delivers them, before they are
+/// reduced in the same way.
+pub const PENDING_UPDATES_MAX: usize = 262_144;
 /// Series one subscriber may watch.
 pub const SERIES_PER_SUBSCRIBER_MAX: usize = 100_000;
 
@@ -40,22 +47,10 @@ pub struct Live {
     metrics: Arc<Metrics>,
     // Read on every batch; the maps behind it are touched only when somebody watches.
     watched_series: AtomicUsize,
-    watchers: Mutex<HashMap<SeriesId, Vec<Arc<Mailbox>>>>,
-    pending: Mutex<VecDeque<Pending>>,
-}
-
-#[derive(Debug)]
-struct Pending {
-    sequence: Sequence,
-    durability: Durability,
-    updates: Vec<Update>,
-}
-
-/// Where a subscriber's updates wait for it.
-#[derive(Debug, Default)]
-struct Mailbox {
-    updates: Mutex<Vec<Update>>,
-    filled: Notify,
+    watchers: RwLock<HashMap<SeriesId, Vec<Arc<Mailbox>>>>,
+    pending: Mutex<Pending>,
+    // What `pending` holds, for the store's thread, which must not wait for those who fill or empty it.
+    pending_updates: AtomicUsize,
 }
 
 /// A subscriber; dropped, it stops watching.
@@ -63,7 +58,7 @@ struct Mailbox {
 pub struct Subscriber {
     live: Arc<Live>,
     mailbox: Arc<Mailbox>,
-    series: Vec<SeriesId>,
+    series: HashSet<SeriesId>,
 }
 
 impl Live {
@@ -72,14 +67,15 @@ impl Live {
         Self {
             metrics,
             watched_series: AtomicUsize::new(0),
-            watchers: Mutex::default(),
+            watchers: RwLock::default(),
             pending: Mutex::default(),
+            pending_updates: AtomicUsize::new(0),
         }
     }
 
     /// A subscriber that watches nothing yet.
     pub fn subscriber(self: &Arc<Self>) -> Subscriber {
-        Subscriber { live: Arc::clone(self), mailbox: Arc::default(), series: Vec::new() }
+        Subscriber { live: Arc::clone(self), mailbox: Arc::default(), series: HashSet::new() }
     }
 
     /// Remembers the watched rows of a batch that was appended up to `sequence`; says whether there were any.
@@ -89,7 +85,7 @@ impl Live {
         }
         let mut updates = Vec::new();
         {
-            let watchers = self.watchers.lock();
+            let watchers = self.watchers.read();
             for row in batch.rows().filter(|row| watchers.contains_key(&row.series())) {
                 updates.extend(row.fields().map(|field| Update {
                     series: row.series(),
@@ -102,99 +98,63 @@ impl Live {
         if updates.is_empty() {
             return false;
         }
-        self.pending.lock().push_back(Pending { sequence, durability, updates });
+        let mut pending = self.pending.lock();
+        let lost = pending.push(sequence, durability, updates);
+        self.metrics.live_coalesced.inc_by(lost as u64);
+        self.pending_updates.store(pending.len(), Ordering::Release);
+        // The caller looks at the store's progress next, and the store's thread, having set it, looks here: one of
+        // the two must see what the other did.
+        fence(Ordering::SeqCst);
         true
     }
 
-    /// Whether rows wait for the store to come further.
+    /// Whether rows wait for the store to come further. Locks nothing.
     pub fn has_pending(&self) -> bool {
-        !self.pending.lock().is_empty()
+        // The other half of the fence in `queue`.
+        fence(Ordering::SeqCst);
+        self.pending_updates.load(Ordering::Acquire) > 0
     }
 
-    /// Hands over what `progress` has made as durable as its class asks for.
+    /// Hands over what `progress` has made as durable as its class asks for. Costs next to nothing when that is
+    /// nothing.
     pub fn deliver(&self, progress: Progress) {
-        let ready: Vec<Pending> = {
+        let ready = {
             let mut pending = self.pending.lock();
-            if progress.sealed {
-                // What is not durable now never will be, so nobody may see it.
-                pending.retain(|entry| entry.sequence <= progress.reached(entry.durability));
-            }
-            take_ready(&mut pending, progress)
+            let ready = pending.take_ready(progress);
+            self.pending_updates.store(pending.len(), Ordering::Release);
+            ready
         };
-        for update in ready.into_iter().flat_map(|entry| entry.updates) {
-            self.hand_over(update);
+        if ready.is_empty() {
+            return;
         }
-    }
-
-    fn hand_over(&self, update: Update) {
-        let watchers = self.watchers.lock();
-        for mailbox in watchers.get(&update.series).into_iter().flatten() {
-            self.metrics.live_values.inc();
-            let lost = mailbox.put(update.clone());
-            self.metrics.live_coalesced.inc_by(lost as u64);
+        let watchers = self.watchers.read();
+        for update in ready {
+            for mailbox in watchers.get(&update.series).into_iter().flatten() {
+                self.metrics.live_values.inc();
+                let lost = mailbox.put(update.clone());
+                self.metrics.live_coalesced.inc_by(lost as u64);
+            }
         }
     }
 
     fn watch(&self, series: SeriesId, mailbox: &Arc<Mailbox>) {
-        let mut watchers = self.watchers.lock();
+        let mut watchers = self.watchers.write();
         watchers.entry(series).or_default().push(Arc::clone(mailbox));
         self.watched_series.store(watchers.len(), Ordering::Release);
     }
 
-    fn unwatch(&self, series: SeriesId, mailbox: &Arc<Mailbox>) {
-        let mut watchers = self.watchers.lock();
-        if let Entry::Occupied(mut entry) = watchers.entry(series) {
-            entry.get_mut().retain(|other| !Arc::ptr_eq(other, mailbox));
-            if entry.get().is_empty() {
-                entry.remove();
+    fn unwatch(&self, series: impl Iterator<Item = SeriesId>, mailbox: &Arc<Mailbox>) {
+        let mut watchers = self.watchers.write();
+        for series in series {
+            if let Entry::Occupied(mut entry) = watchers.entry(series) {
+                entry.get_mut().retain(|other| !Arc::ptr_eq(other, mailbox));
+                if entry.get().is_empty() {
+                    entry.remove();
+                }
             }
         }
         self.watched_series.store(watchers.len(), Ordering::Release);
     }
-}
-
-fn take_ready(pending: &mut VecDeque<Pending>, progress: Progress) -> Vec<Pending> {
-    let mut ready = Vec::new();
-    let mut waiting = VecDeque::with_capacity(pending.len());
-    for entry in pending.drain(..) {
-        if entry.sequence <= progress.reached(entry.durability) {
-            ready.push(entry);
-        } else {
-            waiting.push_back(entry);
-        }
-    }
-    *pending = waiting;
-    ready
-}
-
-impl Mailbox {
-    /// Adds an update; returns how many older ones had to go.
-    fn put(&self, update: Update) -> usize {
-        let mut updates = self.updates.lock();
-        updates.push(update);
-        let lost = if updates.len() > MAILBOX_UPDATES_MAX { coalesce(&mut updates) } else { 0 };
-        self.filled.notify_one();
-        lost
-    }
-}
-
-/// Keeps the newest value (by ts, then by arrival) of each key of each series, in the order of arrival.
-fn coalesce(updates: &mut Vec<Update>) -> usize {
-    let before = updates.len();
-    let mut newest: HashMap<(SeriesId, String), usize> = HashMap::new();
-    for (index, update) in updates.iter().enumerate() {
-        let kept = newest.entry((update.series, update.key.clone())).or_insert(index);
-        if updates[*kept].ts <= update.ts {
-            *kept = index;
-        }
-    }
-    let mut index = 0;
-    updates.retain(|update| {
-        let keep = newest.get(&(update.series, update.key.clone())) == Some(&index);
-        index += 1;
-        keep
-    });
-    before - updates.len()
 }
 
 impl Subscriber {
@@ -207,35 +167,25 @@ impl Subscriber {
             return false;
         }
         self.live.watch(series, &self.mailbox);
-        self.series.push(series);
-        true
+        self.series.insert(series)
     }
 
     /// Stops watching a series.
     pub fn unwatch(&mut self, series: SeriesId) {
-        if let Some(index) = self.series.iter().position(|watched| *watched == series) {
-            self.series.swap_remove(index);
-            self.live.unwatch(series, &self.mailbox);
+        if self.series.remove(&series) {
+            self.live.unwatch(std::iter::once(series), &self.mailbox);
         }
     }
 
     /// Waits until there are updates and takes them all, oldest first.
     pub async fn next(&self) -> Vec<Update> {
-        loop {
-            let taken = std::mem::take(&mut *self.mailbox.updates.lock());
-            if !taken.is_empty() {
-                return taken;
-            }
-            self.mailbox.filled.notified().await;
-        }
+        self.mailbox.take().await
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        for series in &self.series {
-            self.live.unwatch(*series, &self.mailbox);
-        }
+        self.live.unwatch(self.series.drain(), &self.mailbox);
     }
 }
 
@@ -263,7 +213,7 @@ mod tests {
     }
 
     fn waiting(subscriber: &Subscriber) -> Vec<i64> {
-        subscriber.mailbox.updates.lock().iter().map(|update| update.ts.micros()).collect()
+        subscriber.mailbox.waiting().iter().map(|update| update.ts.micros()).collect()
     }
 
     #[test]
@@ -299,8 +249,40 @@ mod tests {
         let mut subscriber = live.subscriber();
         subscriber.watch(SeriesId(1));
         live.queue(&batch(1, 10, "a", 1), 5, Durability::Fsync);
+        live.queue(&batch(1, 20, "a", 1), 4, Durability::Fsync);
         live.deliver(Progress { sealed: true, ..durable(4) });
-        assert!(waiting(&subscriber).is_empty() && !live.has_pending());
+        assert_eq!(waiting(&subscriber), [20]);
+        assert!(!live.has_pending());
+    }
+
+    #[test]
+    fn what_two_threads_queue_out_of_order_is_delivered_in_order() {
+        let live = live();
+        let mut subscriber = live.subscriber();
+        subscriber.watch(SeriesId(1));
+        for sequence in [1, 4, 2, 3] {
+            live.queue(&batch(1, sequence * 10, "a", 1), sequence as u64, Durability::Fsync);
+        }
+        live.deliver(durable(2));
+        assert_eq!(waiting(&subscriber), [10, 20]);
+        live.deliver(durable(4));
+        assert_eq!(waiting(&subscriber), [10, 20, 30, 40]);
+    }
+
+    #[test]
+    fn what_waits_for_the_store_has_a_bound_and_loses_no_newest_value() {
+        let live = live();
+        let mut subscriber = live.subscriber();
+        subscriber.watch(SeriesId(1));
+        for n in 1..=PENDING_UPDATES_MAX as i64 + 1 {
+            live.queue(&batch(1, n, if n % 2 == 0 { "even" } else { "odd" }, n), n as u64, Durability::Fsync);
+        }
+        assert_eq!(live.pending_updates.load(Ordering::Acquire), 2);
+        let newest = PENDING_UPDATES_MAX as i64 + 1;
+        live.deliver(durable(newest as u64 - 1));
+        assert!(waiting(&subscriber).is_empty(), "nothing is seen before it is durable");
+        live.deliver(durable(newest as u64));
+        assert_eq!(waiting(&subscriber), [newest - 1, newest]);
     }
 
     #[test]

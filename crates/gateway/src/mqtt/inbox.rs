@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use hub::{Progress, ProgressWatcher};
@@ -68,13 +68,18 @@ impl Inbox {
 
     /// Says whether progress of the store is news.
     pub(super) fn await_progress(&self, awaits: bool) {
-        self.awaits_progress.store(awaits, Ordering::SeqCst);
+        self.awaits_progress.store(awaits, Ordering::Relaxed);
+        // The worker looks at the store's progress next, and the store's thread, having set it, looks at the flag: one
+        // of the two must see what the other did, or an ack waits for the next second.
+        fence(Ordering::SeqCst);
     }
 }
 
 impl ProgressWatcher for Inbox {
     fn progress(&self, _: Progress) {
-        if self.awaits_progress.load(Ordering::SeqCst) {
+        // The other half of the fence in `await_progress`.
+        fence(Ordering::SeqCst);
+        if self.awaits_progress.load(Ordering::Relaxed) {
             self.wake();
         }
     }

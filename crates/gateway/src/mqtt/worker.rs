@@ -182,9 +182,9 @@ impl Worker {
     fn resume_held(&mut self) {
         let mut bytes = 0;
         for key in std::mem::take(&mut self.held) {
-            let full = bytes > limits::TURN_BYTES_MAX || self.turn_is_full();
+            let no_room = self.is_blocked() || bytes > limits::TURN_BYTES_MAX || self.turn_is_full();
             let Some(connection) = find(&mut self.connections, key) else { continue };
-            if self.not_now || self.stalled || full {
+            if no_room {
                 self.held.push(key);
                 continue;
             }

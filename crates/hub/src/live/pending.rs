@@ -1,0 +1,78 @@
+//! Updates that wait until they are durable.
+
+use std::collections::VecDeque;
+
+use store::{Durability, Progress, Sequence};
+
+use super::mailbox::coalesce;
+use super::{PENDING_UPDATES_MAX, Update};
+
+/// One queue for each durability class, each in the order of its sequences.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    queues: [Queue; 3],
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: VecDeque<Entry>,
+    updates: usize,
+    /// More updates than this are reduced; see [`Queue::reduce`].
+    reduce_above: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    sequence: Sequence,
+    updates: Vec<Update>,
+}
+
+impl Pending {
+    /// How many updates wait.
+    pub(super) fn len(&self) -> usize {
+        self.queues.iter().map(|queue| queue.updates).sum()
+    }
+
+    /// Adds the updates of a batch; returns how many older ones had to go.
+    pub(super) fn push(&mut self, sequence: Sequence, durability: Durability, updates: Vec<Update>) -> usize {
+        let queue = &mut self.queues[durability as usize];
+        queue.updates += updates.len();
+        // Two threads may queue in another order than they appended; that is never far from the end.
+        let after = queue.entries.iter().rev().take_while(|entry| entry.sequence > sequence).count();
+        let place = queue.entries.len() - after;
+        queue.entries.insert(place, Entry { sequence, updates });
+        if queue.updates > queue.reduce_above.max(PENDING_UPDATES_MAX) { queue.reduce() } else { 0 }
+    }
+
+    /// Removes what `progress` has reached, and what a sealed store will never reach.
+    pub(super) fn take_ready(&mut self, progress: Progress) -> Vec<Update> {
+        let mut ready = Vec::new();
+        for durability in Durability::ALL {
+            let queue = &mut self.queues[durability as usize];
+            let reached = progress.reached(durability);
+            while let Some(entry) = queue.entries.pop_front_if(|entry| entry.sequence <= reached) {
+                queue.updates -= entry.updates.len();
+                ready.extend(entry.updates);
+            }
+            if progress.sealed {
+                *queue = Queue::default();
+            }
+        }
+        ready
+    }
+}
+
+impl Queue {
+    /// Keeps the newest value of each key. It counts as durable when the last of all is: later than needed, never
+    /// earlier. What is left may double before the next time, so that a value costs the same however many keys
+    /// there are.
+    fn reduce(&mut self) -> usize {
+        let Some(sequence) = self.entries.back().map(|entry| entry.sequence) else { return 0 };
+        let mut updates: Vec<Update> = self.entries.drain(..).flat_map(|entry| entry.updates).collect();
+        let lost = coalesce(&mut updates);
+        self.updates = updates.len();
+        self.reduce_above = 2 * updates.len();
+        self.entries.push_back(Entry { sequence, updates });
+        lost
+    }
+}
