@@ -37,8 +37,6 @@ pub(crate) const EVENTS_PER_POLL: usize = 1_024;
 pub(crate) const INBOX_MAX: usize = 4_096;
 /// Batches appended but not yet durable, per worker and durability class; above it reading stops.
 pub(crate) const GROUPS_IN_FLIGHT_MAX: usize = 1_024;
-/// A packet whose rest does not arrive within this many seconds closes the connection.
-pub(crate) const PARTIAL_PACKET_TIMEOUT_S: u32 = 30;
 /// Topic aliases of one MQTT 5 session.
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.

@@ -42,6 +42,8 @@ pub struct MqttOptions {
     pub receive_maximum: u16,
     /// A connection that has not sent CONNECT after this many seconds is closed.
     pub connect_timeout_s: u32,
+    /// A packet whose rest does not come within this many seconds of silence closes its connection.
+    pub packet_timeout_s: u32,
     /// Longest keep-alive granted to MQTT 5 clients, in seconds; 0 for no bound.
     pub keep_alive_max_s: u16,
     /// Most connections at once.
@@ -55,6 +57,7 @@ impl Default for MqttOptions {
             packet_bytes_max: 1024 * 1024,
             receive_maximum: 1_024,
             connect_timeout_s: 10,
+            packet_timeout_s: 30,
             keep_alive_max_s: 0,
             connections_max: usize::MAX,
         }

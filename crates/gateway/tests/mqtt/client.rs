@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::moody::{Moods, MoodyStore};
 use gateway::mqtt::{MqttDoor, MqttOptions};
 use hub::registry::{NewDevice, Registry};
 use hub::{Hub, Metrics};
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running door with the devices `car` (token `t-car`) and `van` (token `t-van`).
 pub(crate) struct Fixture {
     pub(crate) store: Arc<MemoryStore>,
+    pub(crate) moods: Arc<Moods>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) door: Option<MqttDoor>,
     pub(crate) address: SocketAddr,
@@ -42,12 +44,14 @@ impl Fixture {
             registry.add_device(registry.default_tenant(), device).unwrap();
         }
         let store = Arc::new(MemoryStore::new());
-        let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+        let moods = Arc::<Moods>::default();
+        let shared: Arc<dyn Store> =
+            Arc::new(MoodyStore { store: Arc::clone(&store), moods: Arc::clone(&moods) });
         let hub = Hub::start(shared, registry, IngestLimits::default(), Arc::new(Metrics::new()));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let door = MqttDoor::start(Arc::clone(&hub), listener, options).unwrap();
         let address = door.local_address();
-        Self { store, hub, door: Some(door), address, _directory: directory }
+        Self { store, moods, hub, door: Some(door), address, _directory: directory }
     }
 
     pub(crate) fn connect(&self, version: ProtocolVersion, client_id: &str, token: &str) -> Client {
@@ -192,6 +196,14 @@ impl Client {
                 Err(error) => panic!("the server says nothing: {error}"),
             }
         }
+    }
+
+    /// Whether the server says nothing for a moment, not even to a ping.
+    pub(crate) fn hears_nothing(&mut self) -> bool {
+        self.socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let waited = self.socket.peek(&mut [0]);
+        self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.unread.is_empty() && waited.is_err()
     }
 
     /// Whether the server is silent: a ping sent now is answered before anything else.

@@ -1,6 +1,9 @@
 //! The MQTT door on real sockets, with a store whose durability the test holds in its hand.
 
+mod bad_input;
 mod client;
+mod moody;
+mod trouble;
 
 use std::time::Duration;
 

@@ -191,6 +191,7 @@ fn mqtt_options(config: &MqttConfig, files: OpenFiles) -> MqttOptions {
         connect_timeout_s: config.connect_timeout_s,
         keep_alive_max_s: config.keep_alive_max_s,
         connections_max: wanted.min(possible),
+        ..MqttOptions::default()
     }
 }
 

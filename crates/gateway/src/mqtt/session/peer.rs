@@ -104,3 +104,59 @@ pub(crate) fn reason_string(text: &str) -> PropertiesBuilder {
         .expect("BUG: at most 1,200 bytes fit into a string of the protocol");
     properties
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::mqtt::{SubAck, decode};
+
+    use super::super::super::acks::{ConnectionKey, Refusal};
+    use super::*;
+
+    fn peer(explain: bool, packet_bytes_max: usize) -> Peer {
+        Peer { version: ProtocolVersion::V5, explain, packet_bytes_max }
+    }
+
+    fn refusal(peer: Peer, already_unsent: usize) -> Option<String> {
+        let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: "twelve bytes".into() };
+        let connection = ConnectionKey { slot: 0, generation: 0 };
+        let answer = Answer::No(Box::new(refusal));
+        let mut out = vec![0; already_unsent];
+        peer.write_ack(&PendingAck { connection, packet_id: 7, kind: AckKind::PubAck, answer }, &mut out);
+        match decode(&out[already_unsent..], Some(ProtocolVersion::V5), 1_000).unwrap().unwrap().packet {
+            Packet::PubAck(ack) => {
+                assert_eq!((ack.packet_id, ack.reason), (7, ReasonCode::PAYLOAD_FORMAT_INVALID));
+                ack.properties.reason_string().map(str::to_owned)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_reason_string_is_for_who_wants_it_and_has_room_for_it() {
+        // Header 2, identifier 2, code 1, length of the properties 1, property 1 + 2 + 12.
+        let text = Some("twelve bytes".to_owned());
+        assert_eq!(refusal(peer(true, 21), 0), text);
+        assert_eq!(refusal(peer(true, 20), 0), None);
+        assert_eq!(refusal(peer(false, 1_000), 0), None);
+        assert_eq!(refusal(peer(true, 1_000), limits::UNSENT_BYTES_MAX), text);
+        assert_eq!(refusal(peer(true, 1_000), limits::UNSENT_BYTES_MAX + 1), None);
+    }
+
+    #[test]
+    fn a_packet_that_is_too_large_in_every_form_is_not_sent() {
+        let packet = SubAck { packet_id: 1, properties: Properties::NONE, codes: &[0x83; 200] };
+        let mut out = b"before".to_vec();
+        peer(true, 150).write(&[Packet::SubAck(packet)], &mut out);
+        assert_eq!(out, b"before");
+    }
+
+    #[test]
+    fn a_farewell_explains_itself_where_it_fits() {
+        let length = |packet_bytes_max| {
+            let mut out = Vec::new();
+            peer(false, packet_bytes_max).write_disconnect(ReasonCode::SERVER_BUSY, "a cause", &mut out);
+            out.len()
+        };
+        assert_eq!((length(14), length(13)), (14, 3));
+    }
+}

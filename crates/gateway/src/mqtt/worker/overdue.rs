@@ -59,11 +59,8 @@ fn overdue_close(connection: &Connection, now_s: u32, options: &MqttOptions) -> 
                 format!("nothing heard for {silent_s} s, more than 1.5 times the keep-alive [MQTT-3.1.2-22]");
             Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause))
         }
-        Session::Connected(_)
-            if connection.partial_bytes() > 0 && silent_s > limits::PARTIAL_PACKET_TIMEOUT_S =>
-        {
-            let cause =
-                format!("the rest of a packet did not arrive within {} s", limits::PARTIAL_PACKET_TIMEOUT_S);
+        Session::Connected(_) if connection.partial_bytes() > 0 && silent_s > options.packet_timeout_s => {
+            let cause = format!("the rest of a packet did not arrive within {} s", options.packet_timeout_s);
             Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "partial_packet", cause))
         }
         Session::Connected(_) => None,

@@ -1,0 +1,197 @@
+//! Input that no good client sends, one case each.
+
+use std::time::Duration;
+
+use gateway::mqtt::MqttOptions;
+use model::Value;
+use wire::mqtt::{
+    Connect, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion, QoS, ReasonCode,
+};
+
+use super::client::{Fixture, Reply, TELEMETRY};
+use super::{BOTH, yes};
+
+#[test]
+fn every_payload_that_cannot_be_taken_is_kept_with_the_reason() {
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let wide = format!("{{{}}}", (0..10_001).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(","));
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1_000_000));
+    let cases = [
+        (deep.as_str(), "the nesting of a JSON value is 100000, the limit is 32"),
+        (&wide, "the number of keys in one row is 10001, the limit is 10000"),
+        (&long, "the length of a value in bytes is 1000000, the limit is 65535"),
+        ("{\"a\":NaN}", "not valid JSON"),
+        ("{\"a\":Infinity}", "not valid JSON"),
+        ("{\"a\":-Infinity}", "not valid JSON"),
+        ("{\"ts\":1,\"values\":{\"a\":1}}", "too old"),
+        ("{\"ts\":-9223372036854775808,\"values\":{\"a\":1}}", "too old"),
+        ("{\"ts\":1700000000,\"values\":{\"a\":1}}", "it looks like seconds"),
+        ("{\"ts\":9223372036854775807,\"values\":{\"a\":1}}", "too far in the future"),
+        ("{\"ts\":9223372036854775808,\"values\":{\"a\":1}}", "must be milliseconds"),
+        ("{\"\":1}", "the key is empty"),
+    ];
+    for version in BOTH {
+        let fixture = Fixture::new();
+        let mut client = fixture.connect(version, "c", "t-car");
+        for (packet_id, (payload, part)) in (1..).zip(&cases) {
+            client.publish(QoS::AtLeastOnce, packet_id, payload.as_bytes());
+            match (version, client.next()) {
+                (ProtocolVersion::V311, reply) => assert_eq!(reply, yes(packet_id)),
+                (_, Reply::PubAck(id, ReasonCode::PAYLOAD_FORMAT_INVALID, Some(reason))) => {
+                    assert!(id == packet_id && reason.contains(part), "{part}: {reason}");
+                }
+                (_, other) => panic!("{part}: {other:?}"),
+            }
+        }
+        let (payloads, reasons) =
+            (fixture.dead_letters("car", "payload"), fixture.dead_letters("car", "reason"));
+        assert_eq!(payloads.len(), cases.len());
+        for (((payload, part), kept), reason) in cases.iter().zip(payloads).zip(reasons) {
+            assert!(kept == *payload && reason.contains(part), "{part}: {reason}");
+        }
+        client.publish(QoS::AtLeastOnce, 99, b"{\"a\":1}");
+        assert_eq!(client.next(), yes(99), "the session lives on");
+        assert_eq!(fixture.values("telemetry", "car", "a"), [Value::I64(1)]);
+    }
+}
+
+#[test]
+fn unusual_payloads_that_can_be_taken_are() {
+    let fixture = Fixture::new();
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    let (two_to_63, like_a_tag) = ("{\"n\":9223372036854775808}", "{\"device\":\"van\",\"table\":1}");
+    for (packet_id, payload) in (1..).zip([two_to_63, like_a_tag]) {
+        client.publish(QoS::AtLeastOnce, packet_id, payload.as_bytes());
+        assert_eq!(client.next(), yes(packet_id));
+    }
+    assert_eq!(fixture.values("telemetry", "car", "n"), [Value::Json("9223372036854775808".into())]);
+    assert_eq!(fixture.values("telemetry", "car", "device"), [Value::String("van".into())]);
+    assert!(fixture.values("telemetry", "van", "device").is_empty(), "a payload cannot name another device");
+}
+
+#[test]
+fn a_packet_over_the_limit_is_refused_before_it_has_come() {
+    let options = MqttOptions { packet_bytes_max: 1_000, ..MqttOptions::default() };
+    let fixture = Fixture::with(options);
+    let fits = 1_000 - (2 + TELEMETRY.len() + 2) - 3;
+    for version in BOTH {
+        let room = if version == ProtocolVersion::V5 { fits - 1 } else { fits };
+        let payload = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        let mut client = fixture.connect(version, "c", "t-car");
+        client.publish(QoS::AtLeastOnce, 1, payload(room).as_bytes());
+        assert_eq!(client.next(), yes(1));
+        // A packet of 1,001 bytes, of which only the header comes.
+        client.send_bytes(b"\x32\xe6\x07");
+        if version == ProtocolVersion::V5 {
+            assert!(matches!(client.next(), Reply::Disconnect(ReasonCode::PACKET_TOO_LARGE, Some(_))));
+        }
+        assert_eq!(client.next(), Reply::Closed);
+    }
+}
+
+#[test]
+fn a_connect_larger_than_any_need_is_not_waited_for() {
+    let fixture = Fixture::new();
+    let mut stranger = fixture.open(ProtocolVersion::V5);
+    // CONNECT of 17,000 bytes, of which the first few come.
+    stranger.send_bytes(b"\x10\xe8\x84\x01\x00\x04MQTT\x05");
+    assert_eq!(stranger.next(), Reply::Closed);
+}
+
+#[test]
+fn a_connect_that_trickles_in_does_not_hold_its_place() {
+    let fixture = Fixture::with(MqttOptions { connect_timeout_s: 1, ..MqttOptions::default() });
+    let mut slow = fixture.open(ProtocolVersion::V5);
+    slow.send_bytes(b"\x10\x7f");
+    slow.socket.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    while sent < 100 && !matches!(slow.socket.peek(&mut [0]), Ok(0)) {
+        slow.send_bytes(b"\x00");
+        sent += 1;
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(sent < 100, "every byte begins the time anew");
+}
+
+#[test]
+fn half_a_packet_and_then_silence_ends_the_session() {
+    let fixture = Fixture::with(MqttOptions { packet_timeout_s: 1, ..MqttOptions::default() });
+    let mut whole = fixture.connect(ProtocolVersion::V5, "1", "t-van");
+    let mut half = fixture.connect(ProtocolVersion::V5, "2", "t-car");
+    half.send_bytes(b"\x32\x40\x00\x17v1/dev");
+    match half.next() {
+        Reply::Disconnect(ReasonCode::KEEP_ALIVE_TIMEOUT, Some(cause)) => {
+            assert!(cause.contains("the rest of a packet"), "{cause}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(half.next(), Reply::Closed);
+    assert!(whole.is_silent(), "silence between packets is no fault");
+}
+
+#[test]
+fn messages_that_are_never_released_have_a_bound() {
+    let fixture = Fixture::with(MqttOptions { receive_maximum: 4, ..MqttOptions::default() });
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    for packet_id in 1..=4 {
+        client.publish(QoS::ExactlyOnce, packet_id, b"{\"a\":1}");
+        assert_eq!(client.next(), Reply::PubRec(packet_id, ReasonCode::SUCCESS, None));
+    }
+    client.publish(QoS::ExactlyOnce, 5, b"{\"a\":1}");
+    assert!(matches!(client.next(), Reply::Disconnect(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, Some(_))));
+}
+
+fn connect_with(fixture: &Fixture, property: Property<'_>) -> (super::client::Client, u8) {
+    let mut properties = PropertiesBuilder::new();
+    properties.push(property).unwrap();
+    let mut client = fixture.open(ProtocolVersion::V5);
+    let connect = Connect {
+        version: ProtocolVersion::V5,
+        clean_start: true,
+        keep_alive_s: 60,
+        properties: properties.as_properties(),
+        client_id: "c",
+        will: None,
+        username: Some("t-car"),
+        password: None,
+    };
+    let code = client.connect_with(connect).code;
+    (client, code)
+}
+
+#[test]
+fn who_wants_no_reasons_gets_none_but_in_a_farewell() {
+    let fixture = Fixture::new();
+    let (mut client, code) = connect_with(&fixture, Property::Byte(PropertyId::RequestProblemInformation, 0));
+    assert_eq!(code, 0);
+    client.publish(QoS::AtLeastOnce, 1, b"not json");
+    assert_eq!(client.next(), Reply::PubAck(1, ReasonCode::PAYLOAD_FORMAT_INVALID, None));
+    client.send(&Packet::ConnAck(wire::mqtt::ConnAck {
+        session_present: false,
+        code: 0,
+        properties: Properties::NONE,
+    }));
+    assert!(matches!(client.next(), Reply::Disconnect(ReasonCode::PROTOCOL_ERROR, Some(_))));
+}
+
+#[test]
+fn who_takes_no_packet_worth_the_name_is_told_so() {
+    let fixture = Fixture::new();
+    let size = |bytes| Property::FourBytes(PropertyId::MaximumPacketSize, bytes);
+    assert_eq!(connect_with(&fixture, size(127)).1, ReasonCode::PACKET_TOO_LARGE.0);
+    assert_eq!(connect_with(&fixture, size(128)).1, 0);
+}
+
+#[test]
+fn options_out_of_bounds_open_no_door() {
+    let fixture = Fixture::new();
+    for options in [
+        MqttOptions { receive_maximum: 0, ..MqttOptions::default() },
+        MqttOptions { packet_bytes_max: 100, ..MqttOptions::default() },
+        MqttOptions { packet_bytes_max: 5 * 1024 * 1024, ..MqttOptions::default() },
+    ] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let opened = gateway::mqtt::MqttDoor::start(fixture.hub.clone(), listener, options);
+        assert_eq!(opened.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    }
+}

@@ -1,0 +1,83 @@
+//! The reference store with the troubles that it does not know by itself.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::{Batch, SeriesId, SeriesKey};
+use store::memory::MemoryStore;
+use store::{
+    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
+    StoreStatus,
+};
+
+/// A key that this store takes for one column too many.
+pub(crate) const ONE_TOO_MANY: &str = "one_too_many";
+
+/// What a test may ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Moods {
+    /// There is no room for new series at the moment.
+    pub(crate) no_new_series: AtomicBool,
+    /// Nothing is taken, as after a failed write.
+    pub(crate) takes_nothing: AtomicBool,
+}
+
+pub(crate) struct MoodyStore {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) moods: Arc<Moods>,
+}
+
+impl Store for MoodyStore {
+    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+        match self.store.find_series(key) {
+            Some(series) => Ok(series),
+            None if self.moods.no_new_series.load(Ordering::SeqCst) => {
+                Err(StoreError::Busy { reason: "no room for a series".into() })
+            }
+            None => self.store.series(key),
+        }
+    }
+
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.store.find_series(key)
+    }
+
+    fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        if self.moods.takes_nothing.load(Ordering::SeqCst) {
+            return Err(StoreError::Sealed { cause: "cannot write".into() });
+        }
+        if batch.rows().any(|row| row.fields().any(|field| field.key == ONE_TOO_MANY)) {
+            return Err(StoreError::OverLimit { what: "columns of a table", actual: 20_001, limit: 20_000 });
+        }
+        self.store.append(batch, durability)
+    }
+
+    fn progress(&self) -> Progress {
+        self.store.progress()
+    }
+
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.store.watch(watcher);
+    }
+
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        self.store.latest(series, keys)
+    }
+
+    fn scan(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.store.scan(scan, visit)
+    }
+
+    fn status(&self) -> StoreStatus {
+        self.store.status()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.store.close()
+    }
+}

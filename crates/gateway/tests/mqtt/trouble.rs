@@ -1,0 +1,200 @@
+//! A store that is busy, full or broken, and what the door makes of it.
+
+use std::sync::atomic::Ordering;
+
+use gateway::mqtt::MqttOptions;
+use model::Value;
+use wire::mqtt::{Ack, Connect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, Will, encode_publish};
+
+use super::client::{Client, Fixture, Reply, TELEMETRY};
+use super::moody::ONE_TOO_MANY;
+use super::{BOTH, yes};
+
+fn one_worker() -> MqttOptions {
+    MqttOptions { workers: 1, ..MqttOptions::default() }
+}
+
+/// Sends messages in one piece, so that they meet the store in one batch.
+fn publish_together(client: &mut Client, messages: &[(QoS, u16, &str)]) {
+    let mut bytes = Vec::new();
+    for (qos, packet_id, payload) in messages {
+        let payload = payload.as_bytes();
+        encode_publish(TELEMETRY, *qos, *packet_id, payload, client.version, &mut bytes).unwrap();
+    }
+    client.send_bytes(&bytes);
+}
+
+fn taken(packet_id: u16) -> Reply {
+    Reply::PubRec(packet_id, ReasonCode::SUCCESS, None)
+}
+
+#[test]
+fn a_message_that_the_store_refuses_takes_no_other_down() {
+    for version in BOTH {
+        let fixture = Fixture::with(one_worker());
+        let mut other = fixture.connect(version, "other", "t-van");
+        let mut client = fixture.connect(version, "c", "t-car");
+        let culprit = format!("{{\"{ONE_TOO_MANY}\": 1}}");
+        let messages = [
+            (QoS::AtLeastOnce, 1, "{\"a\":1}"),
+            (QoS::AtLeastOnce, 2, culprit.as_str()),
+            (QoS::ExactlyOnce, 3, culprit.as_str()),
+            (QoS::AtMostOnce, 0, culprit.as_str()),
+            (QoS::ExactlyOnce, 4, "{\"a\":4}"),
+            (QoS::AtLeastOnce, 5, "not json"),
+        ];
+        publish_together(&mut client, &messages);
+        other.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+        assert_eq!(other.next(), yes(1));
+        assert_eq!(client.next(), yes(1));
+        let refusals = [client.next(), client.next()];
+        match version {
+            ProtocolVersion::V311 => assert_eq!(refusals, [yes(2), taken(3)]),
+            ProtocolVersion::V5 => {
+                let cause = Some("columns of a table is 20001, the limit is 20000".to_owned());
+                let code = ReasonCode::QUOTA_EXCEEDED;
+                assert_eq!(refusals, [Reply::PubAck(2, code, cause.clone()), Reply::PubRec(3, code, cause)]);
+            }
+        }
+        assert_eq!(client.next(), taken(4));
+        assert!(matches!(client.next(), Reply::PubAck(5, ..)));
+        // For MQTT 5 the refusal has ended the exchange, for 3.1.1 the release does.
+        client.send(&Packet::PubRel(Ack::success(3)));
+        let known = match version {
+            ProtocolVersion::V311 => ReasonCode::SUCCESS,
+            ProtocolVersion::V5 => ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
+        };
+        assert_eq!(client.next(), Reply::PubComp(3, known));
+        assert_eq!(fixture.values("telemetry", "car", "a"), [Value::I64(1), Value::I64(4)]);
+        let mut kept = fixture.dead_letters("car", "payload");
+        kept.sort();
+        assert_eq!(kept, ["not json", &culprit, &culprit, &culprit]);
+        assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="store_limit"} 3"#));
+    }
+}
+
+#[test]
+fn a_refused_qos_2_message_is_new_when_it_comes_again() {
+    let fixture = Fixture::new();
+    let mut client = fixture.open(ProtocolVersion::V311);
+    client.say_hello("c", "t-car", false);
+    fixture.moods.takes_nothing.store(true, Ordering::SeqCst);
+    client.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
+    assert_eq!(client.next(), Reply::Closed);
+    let mut back = fixture.open(ProtocolVersion::V311);
+    assert!(!back.say_hello("c", "t-car", false).session_present, "nothing of the exchange is kept");
+    back.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
+    assert_eq!(back.next(), Reply::Closed, "what is not stored is not answered");
+    fixture.moods.takes_nothing.store(false, Ordering::SeqCst);
+    let mut again = fixture.open(ProtocolVersion::V311);
+    again.say_hello("c", "t-car", false);
+    again.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
+    assert_eq!(again.next(), taken(9));
+    assert_eq!(fixture.values("telemetry", "car", "a").len(), 1);
+}
+
+#[test]
+fn a_repeated_message_is_not_answered_while_the_first_one_waits_elsewhere() {
+    let fixture = Fixture::with(MqttOptions { workers: 2, ..MqttOptions::default() });
+    fixture.store.set_busy(Some("the disk is full"));
+    let mut first = fixture.open(ProtocolVersion::V311);
+    first.say_hello("c", "t-car", false);
+    first.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
+    assert!(first.is_silent(), "read, and kept in a batch that the store does not take");
+    // The next connection is the other worker's.
+    let mut second = fixture.open(ProtocolVersion::V311);
+    assert!(second.say_hello("c", "t-car", false).session_present);
+    second.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
+    assert!(second.hears_nothing());
+    fixture.store.set_busy(None);
+    assert_eq!(second.next(), taken(9));
+    assert_eq!(fixture.values("telemetry", "car", "a").len(), 1);
+}
+
+#[test]
+fn while_the_store_is_busy_everything_but_messages_is_served() {
+    let fixture = Fixture::with(one_worker());
+    let mut writer = fixture.connect(ProtocolVersion::V311, "1", "t-car");
+    let mut idle = fixture.connect(ProtocolVersion::V5, "2", "t-van");
+    fixture.store.set_busy(Some("the disk is full"));
+    writer.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert!(writer.is_silent(), "the message is in the batch that waits");
+    assert!(idle.is_silent(), "and a ping is answered");
+    let mut new = fixture.connect(ProtocolVersion::V5, "3", "t-van");
+    // Messages of all kinds wait, and what comes behind them too.
+    new.publish(QoS::AtMostOnce, 0, b"{\"b\":1}");
+    new.publish(QoS::AtLeastOnce, 7, b"{\"b\":2}");
+    new.send(&Packet::PingReq);
+    assert!(new.hears_nothing());
+    assert!(fixture.values("telemetry", "van", "b").is_empty());
+    fixture.store.set_busy(None);
+    assert_eq!(writer.next(), yes(1));
+    // The ping promises nothing and so need not wait for the sync.
+    let mut replies = [new.next(), new.next()];
+    replies.sort_by_key(|reply| *reply == Reply::Pong);
+    assert_eq!(replies, [yes(7), Reply::Pong]);
+    assert_eq!(fixture.values("telemetry", "van", "b").len(), 2);
+}
+
+#[test]
+fn what_a_leaving_client_sent_to_a_busy_store_is_kept() {
+    let fixture = Fixture::with(one_worker());
+    let mut writer = fixture.connect(ProtocolVersion::V311, "1", "t-car");
+    fixture.store.set_busy(Some("the disk is full"));
+    writer.publish(QoS::AtMostOnce, 0, b"{\"a\":1}");
+    assert!(writer.is_silent());
+    let mut leaving = fixture.connect(ProtocolVersion::V311, "2", "t-van");
+    leaving.publish(QoS::AtMostOnce, 0, b"{\"b\":1}");
+    drop((writer, leaving));
+    fixture.store.set_busy(None);
+    while fixture.values("telemetry", "van", "b").is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(fixture.values("telemetry", "car", "a").len(), 1);
+}
+
+#[test]
+fn the_first_message_of_a_device_waits_for_room_like_any_other() {
+    let fixture = Fixture::new();
+    fixture.moods.no_new_series.store(true, Ordering::SeqCst);
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    client.publish(QoS::AtLeastOnce, 2, b"not json");
+    assert!(client.hears_nothing());
+    fixture.moods.no_new_series.store(false, Ordering::SeqCst);
+    assert_eq!(client.next(), yes(1));
+    assert!(matches!(client.next(), Reply::PubAck(2, ReasonCode::PAYLOAD_FORMAT_INVALID, Some(_))));
+    assert_eq!(fixture.dead_letters("car", "payload"), ["not json"]);
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_seen() {
+    let fixture = Fixture::new();
+    let will = Will {
+        qos: QoS::AtMostOnce,
+        retain: false,
+        properties: Properties::NONE,
+        topic: TELEMETRY,
+        payload: b"{\"gone\":true}",
+    };
+    const CLIENTS: usize = 50;
+    for n in 0..CLIENTS {
+        let mut client = fixture.open(ProtocolVersion::V311);
+        let connect = Connect {
+            version: ProtocolVersion::V311,
+            clean_start: true,
+            keep_alive_s: 0,
+            properties: Properties::NONE,
+            client_id: &n.to_string(),
+            will: Some(will),
+            username: Some("t-car"),
+            password: None,
+        };
+        assert_eq!(client.connect_with(connect).code, 0);
+        client.publish(QoS::AtMostOnce, 0, b"{\"a\":1}");
+    }
+    while fixture.values("telemetry", "car", "gone").len() < CLIENTS {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(fixture.values("telemetry", "car", "a").len(), CLIENTS);
+}
