@@ -156,21 +156,12 @@ pub fn check_millis(
     limits: &IngestLimits,
 ) -> Result<Timestamp, PayloadError> {
     let newest = received.saturating_add_micros(limits.future_max_s.saturating_mul(1_000_000));
+    let refused = |side, hint| Err(PayloadError::TimestampRange { ts: millis, side, hint });
     match Timestamp::from_millis(millis) {
-        Some(ts) if ts < limits.oldest => Err(PayloadError::TimestampRange {
-            ts: millis,
-            side: "too old",
-            hint: too_old_hint(millis, limits),
-        }),
-        Some(ts) if ts <= newest => Ok(ts),
-        _ => {
-            let side = "too far in the future";
-            Err(PayloadError::TimestampRange {
-                ts: millis,
-                side,
-                hint: too_new_hint(millis, received, limits),
-            })
-        }
+        Some(ts) if limits.oldest <= ts && ts <= newest => Ok(ts),
+        Some(ts) if ts < limits.oldest => refused("too old", too_old_hint(millis, limits)),
+        None if millis < 0 => refused("too old", too_old_hint(millis, limits)),
+        _ => refused("too far in the future", too_new_hint(millis, received, limits)),
     }
 }
 

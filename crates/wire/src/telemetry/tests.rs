@@ -108,6 +108,8 @@ fn times_that_cannot_be_meant_are_refused_with_a_hint() {
         (1_800_000_000_000_000, "microseconds"),
         (1_800_000_000_000_000_000, "nanoseconds"),
         (-1, "oldest"),
+        (i64::MIN, "too old"),
+        (i64::MAX, "too far in the future"),
         (i64::MAX, "ahead"),
         (NOW_MS + 8 * 86_400_000, "ahead"),
         (31_535_999_999, "oldest"),
