@@ -1,0 +1,48 @@
+//! The log: whatever a segment holds, the store opens, serves nothing that was not written, says what is missing, and
+//! goes on.
+//!
+//! First byte: bit 0, whether the store was closed; bit 1, which of its two segments; bit 2, whether it goes on after
+//! the recovery; bit 3, whether the rest of the input is the segment or a script of edits to it.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use fuzz::edits;
+use fuzz::kept::{Files, ROWS, SEGMENT_BYTES, goes_on, names, open, readable};
+use libfuzzer_sys::fuzz_target;
+
+static KILLED: LazyLock<Files> = LazyLock::new(|| Files::write(ROWS, false));
+static CLOSED: LazyLock<Files> = LazyLock::new(|| Files::write(ROWS, true));
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choice, rest)) = input.split_first() else { return };
+    let files = if choice & 1 == 0 { &*KILLED } else { &*CLOSED };
+    let segments = files.paths(".log");
+    assert_eq!(segments.len(), 2);
+    let path = &segments[usize::from(choice >> 1 & 1)];
+    let written = files.content(path);
+    let bytes = if choice & 8 == 0 { edits::apply(rest, written) } else { rest.to_vec() };
+    let disk = files.disk_with(path, &bytes);
+    let (store, report) = open(&disk).expect("damage to the log is no error");
+    let found = readable(&store).expect("no part is damaged");
+    assert!(report.damages.iter().all(|damage| names(damage, path) || *path == segments[0]), "{report:?}");
+    let reported = !report.damages.is_empty() || report.torn_tail.is_some();
+    // A file that ends between two frames is what a crash at that moment leaves.
+    let excused = !report.clean_shutdown && (is_cut(&bytes, written) || bytes.len() as u64 >= SEGMENT_BYTES);
+    assert!(found.all() || reported || excused, "missing and not reported: {found:?} {report:?}");
+    if choice & 4 != 0 {
+        goes_on(&disk, store, &found);
+    }
+});
+
+/// Whether nothing but zeros follows after the beginning that two segments share, whatever their headers hold.
+fn is_cut(bytes: &[u8], written: &[u8]) -> bool {
+    let (bytes, written) = (after_header(bytes), after_header(written));
+    let same = bytes.iter().zip(written).take_while(|(one, other)| one == other).count();
+    bytes[same..].iter().all(|byte| *byte == 0)
+}
+
+fn after_header(segment: &[u8]) -> &[u8] {
+    segment.get(64..).unwrap_or_default()
+}

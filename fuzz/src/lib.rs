@@ -1,0 +1,4 @@
+//! What several targets share.
+
+pub mod edits;
+pub mod kept;
