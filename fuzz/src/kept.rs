@@ -181,6 +181,6 @@ fn values_of(n: i64) -> [Option<Value>; 3] {
     [Some(Value::I64(n * 1_000_003)), Some(text), third]
 }
 
-fn with_value<'a>((key, value): (&'a str, Option<Value>)) -> Option<(&'a str, Value)> {
+fn with_value((key, value): (&str, Option<Value>)) -> Option<(&str, Value)> {
     value.map(|value| (key, value))
 }
