@@ -91,7 +91,7 @@ fn a_packet_over_the_limit_is_refused_before_it_has_come() {
 
 #[test]
 fn a_connect_larger_than_any_need_is_not_waited_for() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::with(MqttOptions { connect_timeout_s: 3_600, ..MqttOptions::default() });
     let mut stranger = fixture.open(ProtocolVersion::V5);
     // CONNECT of 17,000 bytes, of which the first few come.
     stranger.send_bytes(b"\x10\xe8\x84\x01\x00\x04MQTT\x05");

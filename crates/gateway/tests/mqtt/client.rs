@@ -94,6 +94,15 @@ impl Fixture {
         self.values(hub::DEAD_LETTER_TABLE, device, key).into_iter().map(text).collect()
     }
 
+    /// Waits for something that the server does on its own time.
+    pub(crate) fn wait_for(&self, what: &str, mut is_there: impl FnMut() -> bool) {
+        let begin = std::time::Instant::now();
+        while !is_there() {
+            assert!(begin.elapsed() < PATIENCE, "{what} did not come");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn metrics(&self) -> String {
         self.hub.metrics().render(&self.hub.status())
     }

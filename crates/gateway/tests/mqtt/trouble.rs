@@ -147,9 +147,7 @@ fn what_a_leaving_client_sent_to_a_busy_store_is_kept() {
     leaving.publish(QoS::AtMostOnce, 0, b"{\"b\":1}");
     drop((writer, leaving));
     fixture.store.set_busy(None);
-    while fixture.values("telemetry", "van", "b").is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    fixture.wait_for("the message", || !fixture.values("telemetry", "van", "b").is_empty());
     assert_eq!(fixture.values("telemetry", "car", "a").len(), 1);
 }
 
@@ -193,8 +191,6 @@ fn an_end_that_comes_with_the_last_bytes_is_seen() {
         assert_eq!(client.connect_with(connect).code, 0);
         client.publish(QoS::AtMostOnce, 0, b"{\"a\":1}");
     }
-    while fixture.values("telemetry", "car", "gone").len() < CLIENTS {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    fixture.wait_for("all wills", || fixture.values("telemetry", "car", "gone").len() == CLIENTS);
     assert_eq!(fixture.values("telemetry", "car", "a").len(), CLIENTS);
 }
