@@ -60,10 +60,10 @@ pub struct Options {
     /// MQTT version, 3.1.1 or 5.
     #[arg(long, default_value = "3.1.1")]
     pub protocol: Protocol,
-    /// Device n has the access token (and so the MQTT user name) <PREFIX>n.
+    /// Device n has the access token (and so the MQTT user name) `<PREFIX>n`.
     #[arg(long, default_value = "tok", value_name = "PREFIX")]
     pub token_prefix: String,
-    /// Device n is called <PREFIX>n.
+    /// Device n is called `<PREFIX>n`.
     #[arg(long, default_value = "dev-", value_name = "PREFIX")]
     pub device_prefix: String,
     /// Generator threads. One is enough for a server on the same two cores.
@@ -80,7 +80,7 @@ pub struct Options {
     /// Seed of the schedule; the same seed gives the same intended times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Directory of the result [default: bench-runs/<UTC>-thingsboard]
+    /// Directory of the result [default: `bench-runs/<UTC>-thingsboard`]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress on standard error.
