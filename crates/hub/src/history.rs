@@ -124,7 +124,8 @@ fn read_reduced(
     let TimeRange { start, end } = request.range;
     let span_us = end.micros().saturating_sub(start.micros());
     let interval_us = if request.interval_us <= 0 { span_us } else { request.interval_us.min(span_us) };
-    let intervals = (span_us as u64).div_ceil(interval_us as u64) * request.keys.len().max(1) as u64;
+    let per_key = (span_us as u64).div_ceil(interval_us as u64);
+    let intervals = per_key.saturating_mul(request.keys.len().max(1) as u64);
     check(
         "the number of intervals over all keys",
         intervals,

@@ -119,3 +119,12 @@ fn requests_that_would_not_fit_into_memory_are_refused_with_a_remedy() {
     let much = HistoryRequest { limit: 2_000_000, ..request(Aggregation::None, 0) };
     assert!(read(&store, series, &much).unwrap_err().to_string().contains("the limit is 1000000"));
 }
+
+#[test]
+fn more_intervals_than_can_be_counted_are_over_the_limit() {
+    let (store, series) = store_with(&INTS);
+    let keys = vec!["k".into(); 4];
+    let request = HistoryRequest { keys, range: TimeRange::ALL, ..request(Aggregation::Count, 1) };
+    let refused = read(&store, series, &request).unwrap_err();
+    assert!(refused.to_string().starts_with("the number of intervals over all keys"), "{refused}");
+}
