@@ -83,6 +83,11 @@ impl Manifest {
         };
         let content = read_all(file.as_ref()).map_err(failed)?;
         let records = read_records(&path, FileKind::Manifest, &content)?;
+        if records.records.is_empty() {
+            // A manifest gets its name with its first record in it, so an empty one is damage, not a torn write.
+            let reason = "it holds no whole record".to_owned();
+            return Err(StoreError::Corrupt { path, offset: records.end, reason });
+        }
         let mut manifest = Self {
             file,
             path: path.clone(),

@@ -116,6 +116,13 @@ fn check_parts(
         let ours = numbered(name, ".parquet").is_some() || numbered(name, ".parquet.tmp").is_some();
         if ours && !known {
             let path = layout.parts.join(name);
+            if name.ends_with(".parquet") && !report.damages.is_empty() {
+                // The log shows that durable rows are missing, so this may be a part whose edit was damaged.
+                let kept = layout.parts.join(format!("{name}.kept"));
+                disk.rename(&path, &kept).map_err(|error| StoreError::io("rename", &path, error))?;
+                report.damage(&path, 0, "the manifest does not name this part; it is kept as *.kept");
+                continue;
+            }
             disk.remove(&path).map_err(|error| StoreError::io("remove", &path, error))?;
             report.orphans.push(path);
         }

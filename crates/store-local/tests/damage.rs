@@ -214,3 +214,31 @@ fn rows_of_a_lost_segment_are_reported() {
     let found = numbers(&store, store.find_series(&SeriesKey::device("t", "a").unwrap()).unwrap()).unwrap();
     assert!(found.len() < 200 && found.last() == Some(&(199, 199)), "later segments are applied");
 }
+
+/// A manifest that lost its end must not take series file and parts with it: what they hold could be saved by hand,
+/// unless the log still has all of it.
+#[test]
+fn a_manifest_cut_anywhere_costs_no_row_that_only_a_part_holds() {
+    let disk = filled(3, true);
+    let manifest = files(&disk, "manifest").remove(0);
+    let series = files(&disk, "series").remove(0);
+    let content = disk.content(&manifest);
+    let part = files(&disk, ".parquet").remove(0);
+    for len in 0..content.len() {
+        let copy = disk.reboot(Survivors::Synced);
+        copy.set_content(&manifest, content[..len].to_vec());
+        match open(&copy, tiny_manual()) {
+            Err(error) => {
+                assert!(names(&error, &manifest), "{len}: {error}");
+                assert_eq!(copy.content(&series), disk.content(&series), "{len}");
+                assert_eq!(copy.content(&part), disk.content(&part), "{len}");
+            }
+            Ok((store, report)) => {
+                let aside = part.with_extension("parquet.kept");
+                let there = [&part, &aside].into_iter().any(|path| copy.paths().contains(path));
+                let complete = readable(&store).unwrap() == all();
+                assert!(complete || there, "{len}: rows and part are gone: {report:?}");
+            }
+        }
+    }
+}
