@@ -119,8 +119,9 @@ fn plan(core: &Core, state: &State, now_us: u64, last_start_us: Option<u64>) -> 
         Some(Durability::Os | Durability::Fsync) => (Doing::Paced, last_start_us, options.commit_interval_us),
         Some(Durability::Memory) | None => (Doing::Lazy, Some(state.pending.since_us), options.lazy_write_us),
     };
-    // A clock that went back makes this at most one pause too long.
-    let passed_us = begun_us.map_or(u64::MAX, |begun_us| now_us.saturating_sub(begun_us));
+    // After a clock that went back the pause is over: a commit too early costs a sync, one that waits for the clock to
+    // come to the same place again may never happen.
+    let passed_us = begun_us.and_then(|begun_us| now_us.checked_sub(begun_us)).unwrap_or(u64::MAX);
     match pause_us.checked_sub(passed_us) {
         None | Some(0) => Plan::Commit,
         Some(rest_us) => Plan::Sleep(doing, Some(Duration::from_micros(rest_us))),
