@@ -33,7 +33,7 @@ pub struct Options {
     /// promise was broken]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Directory of the result [default: `bench-runs/<UTC>-ledger`]
+    /// Directory of the result (default: `bench-runs/<UTC>-ledger`)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress on standard error.

@@ -80,7 +80,7 @@ pub struct Options {
     /// Seed of the schedule; the same seed gives the same intended times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Directory of the result [default: `bench-runs/<UTC>-thingsboard`]
+    /// Directory of the result (default: `bench-runs/<UTC>-thingsboard`)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress on standard error.
