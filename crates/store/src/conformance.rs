@@ -1,7 +1,7 @@
 //! The sentences of the contract as checks that every backend must pass.
 //!
 //! A backend's tests call [`run`] with a function that makes an empty store. A failed check panics with its name in
-//! the backtrace. Nothing here depends on time: waiting ends when [`Progress`](crate::Progress) says so.
+//! the backtrace. Nothing here depends on time: waiting ends when [`Progress`] says so.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
