@@ -280,6 +280,8 @@ impl<'de> Visitor<'de> for Payload<'_, '_, '_> {
     }
 }
 
+const TWICE: &str = "ts or values twice in one object";
+
 /// One object: a row with or without its time.
 struct RowObject<'c, 'b, 'd> {
     context: &'c Context<'c>,
@@ -306,6 +308,9 @@ impl<'de> Visitor<'de> for RowObject<'_, '_, '_> {
         while let Some(key) = map.next_key_seed(Key)? {
             let raw: &RawValue = map.next_value()?;
             match key.as_ref() {
+                // A second one would hide what the first one carried.
+                "ts" if ts.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
+                "values" if values.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
                 "ts" => ts = Some(raw),
                 "values" => values = Some(raw),
                 key => self.context.add(key, raw.get(), self.rows).map_err(|why| self.context.refuse(why))?,

@@ -148,3 +148,11 @@ fn braces_in_strings_do_not_count_as_nesting() {
 fn a_key_named_like_a_tag_is_an_ordinary_key() {
     assert_eq!(read(r#"{"device":"x","table":1}"#).unwrap(), [r#"0 device=String("x") table=I64(1)"#]);
 }
+
+#[test]
+fn a_second_ts_or_values_is_refused_because_it_would_hide_the_first() {
+    let (ts, values) = (r#""ts":1799999999000"#, r#""values":{"a":1}"#);
+    for payload in [format!("{{{ts},{ts},{values}}}"), format!("{{{ts},{values},{values}}}")] {
+        assert!(read(&payload).unwrap_err().to_string().contains("twice"), "{payload}");
+    }
+}
