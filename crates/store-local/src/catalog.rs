@@ -22,7 +22,7 @@ use crate::row::KeyId;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
-/// Column of the row's sequence in parts.
+/// Column of the row's sequence in parts of version 1; the name stays taken.
 pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
 /// Column of the row's time in parts.
 pub(crate) const TS_COLUMN: &str = "ts";

@@ -347,6 +347,19 @@ impl Core {
     }
 }
 
+/// Why work in the background did not end.
+pub(crate) enum Abort {
+    Failed(StoreError),
+    /// The store ends; recovery will do it.
+    Stopped,
+}
+
+impl From<StoreError> for Abort {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// Whether an error is a full disk, after which the same write may be tried again.
 pub(crate) fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)

@@ -11,14 +11,13 @@ use store::{Sequence, StoreError};
 
 use crate::catalog::Catalog;
 use crate::chunk::Chunk;
-use crate::codec::Malformed;
-use crate::core::{Core, FULL_FLUSH, State, Stop, is_full};
-use crate::disk::OpenMode;
+use crate::core::{Abort, Core, FULL_FLUSH, State, Stop, is_full};
 use crate::log::recover::Covered;
 use crate::manifest::{Edit, Manifest, PartInfo};
 use crate::part::Part;
+use crate::part::make::{PartPlan, make_part};
 use crate::part::rows::{Partition, partitions, sort_partition};
-use crate::part::write::{PartField, PartLayout, PartSchema, Surroundings, TagVisitor, write_part};
+use crate::part::write::{PartField, PartSchema};
 use crate::series_file::{SeriesFile, encode_series};
 
 /// What the flusher alone writes to.
@@ -39,19 +38,6 @@ struct Generation {
     series_payloads: Vec<Vec<u8>>,
     series_count: u32,
     asked: u64,
-}
-
-/// Why a flush did not end.
-enum Abort {
-    Failed(StoreError),
-    /// The store ends; recovery will do it.
-    Stopped,
-}
-
-impl From<StoreError> for Abort {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
 }
 
 /// Runs until the store is closed, sealed or dropped.
@@ -109,7 +95,7 @@ fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<
             if !partition.keys.is_empty() {
                 let id = files.next_part;
                 files.next_part += 1;
-                added.push(retry(core, || make_part(core, id, *table, chunks, &partition))?);
+                added.push(retry(core, || flush_part(core, id, *table, chunks, &partition))?);
             }
         }
     }
@@ -165,47 +151,25 @@ fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T
     }
 }
 
-fn make_part(
+fn flush_part(
     core: &Core,
     id: u64,
     table: u32,
     chunks: &[Arc<Chunk>],
     partition: &Partition,
 ) -> Result<PartInfo, Abort> {
-    let (new, path) = (core.layout.part_new(id), core.layout.part(id));
-    let failed = |verb| {
-        let path = path.clone();
-        move |error| StoreError::io(verb, path, error)
-    };
     let schema = part_schema(core, table, chunks, partition);
-    let layout =
-        PartLayout { row_group_rows: core.options.row_group_rows, page_rows: core.options.page_rows };
-    let file = core.disk.open(&new, OpenMode::Create).map_err(failed("create"))?;
-    let surroundings = Live(core);
-    let written = write_part(file, id, &schema, layout, chunks, partition, &surroundings);
-    let info = match written {
-        Ok(info) => info,
-        Err(error) => {
-            let error = io_error(error);
-            // Gives the space back; if even that fails, the next open removes the file.
-            let _ = core.disk.remove(&new);
-            return Err(if surroundings.go_on() { failed("write")(error).into() } else { Abort::Stopped });
+    let sequences = partition.keys.iter().map(|key| chunks[key.chunk()].sequence(key.row()));
+    let sequence = sequences.fold((u64::MAX, 0), |(min, max), at| (min.min(at), max.max(at)));
+    make_part(core, PartPlan { id, partition: partition.range, sequence }, &schema, |writer| {
+        for key in &partition.keys {
+            writer.row(key.series(), key.ts())?;
+            for (field, value) in chunks[key.chunk()].fields(key.row()) {
+                writer.field(field, value);
+            }
         }
-    };
-    core.disk.rename(&new, &path).map_err(failed("rename"))?;
-    Ok(info)
-}
-
-/// The I/O error inside a Parquet error, so that a full disk is recognised.
-fn io_error(error: parquet::errors::ParquetError) -> std::io::Error {
-    use parquet::errors::ParquetError;
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-            Ok(error) => *error,
-            Err(inner) => std::io::Error::other(inner),
-        },
-        other => std::io::Error::other(other),
-    }
+        Ok(())
+    })
 }
 
 /// The columns that have values in a part-to-be.
@@ -243,32 +207,6 @@ fn part_schema(core: &Core, table: u32, chunks: &[Arc<Chunk>], partition: &Parti
         tags: table_definition.tags.iter().map(|tag| tag.physical.clone()).collect(),
         tag_names: table_definition.tags.iter().map(|tag| tag.name.clone()).collect(),
         fields,
-    }
-}
-
-/// The live store; tags are copied a thousand series for each time the lock is taken.
-struct Live<'a>(&'a Core);
-
-impl Surroundings for Live<'_> {
-    fn go_on(&self) -> bool {
-        self.0.state.lock().is_open()
-    }
-
-    fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
-        for series in series.chunks(1024) {
-            let encoded: Vec<Vec<u8>> = {
-                let state = self.0.state.lock();
-                series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
-            };
-            for tags in encoded {
-                for tag in crate::catalog::tags(&tags) {
-                    let tag = tag
-                        .unwrap_or_else(|Malformed(reason)| unreachable!("BUG: a known series has {reason}"));
-                    visit(Some(tag));
-                }
-                visit(None);
-            }
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod column;
+pub(crate) mod make;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod write;

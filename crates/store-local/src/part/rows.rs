@@ -37,11 +37,6 @@ impl SortKey {
     pub(crate) fn row(self) -> u32 {
         self.0 as u32 & 0xffff
     }
-
-    /// Whether both are writes of the same row.
-    pub(crate) fn same_row(self, other: Self) -> bool {
-        self.0 >> 32 == other.0 >> 32
-    }
 }
 
 /// The rows of one part-to-be, sorted.
@@ -130,7 +125,6 @@ mod tests {
             (2, i64::MAX, 1, 2),
         ];
         assert_eq!(found, expected);
-        assert!(keys[2].same_row(keys[3]) && !keys[3].same_row(keys[4]));
     }
 
     #[test]

@@ -1,9 +1,14 @@
-//! Writes sorted rows as a Parquet file.
+//! Writes rows that come in order as a Parquet file, row group by row group.
+//!
+//! Invariants:
+//! 1. Rows come in the order of (series, ts); a row that comes again is a later write of the same row.
+//! 2. Memory follows one row group and the footer, not the part.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::FieldType;
+use model::{FieldType, ValueRef};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -11,18 +16,17 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use store::StoreError;
 
 use super::blocks::BlockWriter;
 use super::column::{ColumnBuilder, field_column, number_column, ts_column};
-use super::rows::{Partition, SortKey};
-use crate::catalog::{SEQUENCE_COLUMN, SERIES_COLUMN, TS_COLUMN};
-use crate::chunk::Chunk;
+use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
+use crate::core::Abort;
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
 use crate::row::KeyId;
 
 /// The number in a part's footer.
-const FORMAT_VERSION: &str = "1";
+const FORMAT_VERSION: &str = "2";
 
 /// What of a table's definitions a part needs.
 pub(crate) struct PartSchema {
@@ -61,50 +65,126 @@ pub(crate) trait Surroundings {
 /// Takes a tag's number and value, or the end of a series.
 pub(crate) type TagVisitor<'a> = dyn FnMut(Option<(u32, &str)>) + 'a;
 
-/// Writes one part.
-pub(crate) fn write_part(
-    file: Arc<dyn DiskFile>,
-    id: u64,
-    schema: &PartSchema,
-    layout: PartLayout,
-    chunks: &[Arc<Chunk>],
-    partition: &Partition,
-    surroundings: &dyn Surroundings,
-) -> Result<PartInfo, ParquetError> {
-    let mut columns = Columns::new(schema);
-    let properties = Arc::new(properties(schema, layout));
-    let mut writer = SerializedFileWriter::new(BlockWriter::new(file), parquet_schema(schema)?, properties)?;
-    let mut info = PartInfo {
-        id,
-        table: schema.table,
-        partition: partition.range,
-        rows: 0,
-        bytes: 0,
-        series: (u32::MAX, 0),
-        ts: (i64::MAX, i64::MIN),
-        sequence: (u64::MAX, 0),
-        block_crcs: Vec::new(),
-    };
-    let mut rest = partition.keys.as_slice();
-    while !rest.is_empty() {
-        if !surroundings.go_on() {
-            return Err(ParquetError::General("the store is closing".to_owned()));
-        }
-        rest = columns.fill(chunks, rest, layout.row_group_rows, &mut info);
-        let mut group = writer.next_row_group()?;
-        columns.write(schema, surroundings, &mut group)?;
-        group.close()?;
+/// Takes rows and writes them as one part.
+pub(crate) struct PartWriter<'a> {
+    path: PathBuf,
+    schema: &'a PartSchema,
+    surroundings: &'a dyn Surroundings,
+    row_group_rows: usize,
+    writer: SerializedFileWriter<BlockWriter>,
+    columns: Columns,
+    extent: Extent,
+}
+
+/// What a finished part holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    pub(crate) rows: u64,
+    /// Smallest and largest.
+    pub(crate) series: (u32, u32),
+    pub(crate) ts: (i64, i64),
+    pub(crate) bytes: u64,
+    pub(crate) block_crcs: Vec<u32>,
+}
+
+impl<'a> PartWriter<'a> {
+    /// Begins a part in an empty file; errors will name `path`.
+    pub(crate) fn new(
+        file: Arc<dyn DiskFile>,
+        path: PathBuf,
+        schema: &'a PartSchema,
+        layout: PartLayout,
+        surroundings: &'a dyn Surroundings,
+    ) -> Result<Self, Abort> {
+        let writer = parquet_schema(schema).and_then(|parquet| {
+            SerializedFileWriter::new(BlockWriter::new(file), parquet, Arc::new(properties(schema, layout)))
+        });
+        let writer = writer.map_err(|error| failed(&path, error))?;
+        let extent = Extent {
+            rows: 0,
+            series: (u32::MAX, 0),
+            ts: (i64::MAX, i64::MIN),
+            bytes: 0,
+            block_crcs: Vec::new(),
+        };
+        let columns = Columns::new(schema);
+        let row_group_rows = layout.row_group_rows;
+        Ok(Self { path, schema, surroundings, row_group_rows, writer, columns, extent })
     }
-    // Writes page indexes and footer first.
-    let (bytes, crcs) = writer.into_inner()?.finish()?;
-    Ok(PartInfo { bytes, block_crcs: crcs, ..info })
+
+    /// Begins a row, or goes on with the last one if it has the same series and ts; its fields follow.
+    ///
+    /// # Panics
+    /// When a row comes out of order: the file would be sorted wrong, and reads would miss rows.
+    #[inline]
+    pub(crate) fn row(&mut self, series: u32, ts: i64) -> Result<(), Abort> {
+        let columns = &mut self.columns;
+        if let Some(last) = columns.last() {
+            if last == (series, ts) {
+                return Ok(());
+            }
+            assert!(last < (series, ts), "BUG: row {series} {ts} after {last:?}");
+            if columns.ts.len() >= self.row_group_rows {
+                self.write_row_group()?;
+            }
+        }
+        self.columns.push(series, ts);
+        Ok(())
+    }
+
+    /// Sets a field of the row that [`row`](Self::row) began; of several with one key the last one counts.
+    #[inline]
+    pub(crate) fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
+        self.columns.field(key, value);
+    }
+
+    /// Writes what is left, page indexes and footer, and syncs the file.
+    pub(crate) fn finish(mut self) -> Result<Extent, Abort> {
+        self.write_row_group()?;
+        let Self { writer, path, extent, .. } = self;
+        let finish = || Ok(writer.into_inner()?.finish()?);
+        let (bytes, block_crcs) = finish().map_err(|error| failed(&path, error))?;
+        Ok(Extent { bytes, block_crcs, ..extent })
+    }
+
+    fn write_row_group(&mut self) -> Result<(), Abort> {
+        let columns = &mut self.columns;
+        let (Some(first), Some(last)) = (columns.series.first(), columns.series.last()) else {
+            return Ok(());
+        };
+        if !self.surroundings.go_on() {
+            return Err(Abort::Stopped);
+        }
+        let extent = &mut self.extent;
+        extent.rows += columns.ts.len() as u64;
+        extent.series = (extent.series.0.min(*first as u32), extent.series.1.max(*last as u32));
+        extent.ts = columns.ts.iter().fold(extent.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
+        let mut write = || {
+            let mut group = self.writer.next_row_group()?;
+            columns.write(self.schema, self.surroundings, &mut group)?;
+            group.close().map(drop)
+        };
+        write().map_err(|error| failed(&self.path, error))
+    }
+}
+
+/// The I/O error inside a Parquet error, so that a full disk is recognised.
+#[cold]
+fn failed(path: &std::path::Path, error: ParquetError) -> Abort {
+    let error = match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(error) => *error,
+            Err(inner) => std::io::Error::other(inner),
+        },
+        other => std::io::Error::other(other),
+    };
+    Abort::Failed(StoreError::io("write", path, error))
 }
 
 /// The columns of one row group.
 struct Columns {
     series: Vec<i64>,
     ts: Vec<i64>,
-    sequence: Vec<i64>,
     fields: Vec<ColumnBuilder>,
     /// Index into `fields` by key number and type code.
     index: Vec<[u32; FieldType::ALL.len() + 1]>,
@@ -122,53 +202,32 @@ impl Columns {
         Self {
             series: Vec::new(),
             ts: Vec::new(),
-            sequence: Vec::new(),
             fields: schema.fields.iter().map(|field| ColumnBuilder::new(field.field_type)).collect(),
             index,
             holder: vec![(0, 0); keys],
         }
     }
 
-    /// Takes rows until the row group is full; returns the rest.
-    fn fill<'k>(
-        &mut self,
-        chunks: &[Arc<Chunk>],
-        mut keys: &'k [SortKey],
-        rows_max: usize,
-        info: &mut PartInfo,
-    ) -> &'k [SortKey] {
-        self.holder.fill((0, 0));
-        while self.ts.len() < rows_max
-            && let Some(first) = keys.first()
-        {
-            let writes = keys.iter().take_while(|key| key.same_row(*first)).count();
-            let row = self.ts.len() as u32;
-            let mut sequence = 0;
-            for key in &keys[..writes] {
-                let chunk = &chunks[key.chunk()];
-                sequence = chunk.sequence(key.row());
-                info.sequence = (info.sequence.0.min(sequence), info.sequence.1.max(sequence));
-                for (key, value) in chunk.fields(key.row()) {
-                    let column = self.index[key as usize][value.field_type().code() as usize];
-                    let holder = &mut self.holder[key as usize];
-                    if holder.0 == row + 1 && holder.1 != column {
-                        // A later write of another type hides the earlier one's value.
-                        self.fields[holder.1 as usize].unset(row);
-                    }
-                    *holder = (row + 1, column);
-                    self.fields[column as usize].set(row, value);
-                }
-            }
-            let (series, ts) = (first.series(), first.ts());
-            info.rows += 1;
-            info.series = (info.series.0.min(series), info.series.1.max(series));
-            info.ts = (info.ts.0.min(ts), info.ts.1.max(ts));
-            self.series.push(series.into());
-            self.ts.push(ts);
-            self.sequence.push(sequence.cast_signed());
-            keys = &keys[writes..];
+    fn last(&self) -> Option<(u32, i64)> {
+        Some((*self.series.last()? as u32, *self.ts.last()?))
+    }
+
+    fn push(&mut self, series: u32, ts: i64) {
+        self.series.push(series.into());
+        self.ts.push(ts);
+    }
+
+    #[inline]
+    fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
+        let rows = self.ts.len() as u32;
+        let column = self.index[key as usize][value.field_type().code() as usize];
+        let holder = &mut self.holder[key as usize];
+        if holder.0 == rows && holder.1 != column {
+            // A later write of another type hides the earlier one's value.
+            self.fields[holder.1 as usize].unset(rows - 1);
         }
-        keys
+        *holder = (rows, column);
+        self.fields[column as usize].set(rows - 1, value);
     }
 
     /// Writes the row group in the order of the schema and empties the columns.
@@ -190,8 +249,8 @@ impl Columns {
             field.write(rows, &mut column)?;
             column.close()?;
         }
-        write_numbers(group, &mut self.series)?;
-        write_numbers(group, &mut self.sequence)
+        self.holder.fill((0, 0));
+        write_numbers(group, &mut self.series)
     }
 }
 
@@ -257,7 +316,6 @@ fn parquet_schema(schema: &PartSchema) -> Result<TypePtr, ParquetError> {
         columns.push(field_column(&field.physical, field.field_type)?);
     }
     columns.push(number_column(SERIES_COLUMN)?);
-    columns.push(number_column(SEQUENCE_COLUMN)?);
     Ok(Type::group_type_builder("row").with_fields(columns).build()?.into())
 }
 
@@ -277,7 +335,6 @@ fn properties(schema: &PartSchema, layout: PartLayout) -> WriterProperties {
             .set_column_encoding(path(name), Encoding::DELTA_BINARY_PACKED)
             .set_column_statistics_enabled(path(name), EnabledStatistics::Page);
     }
-    builder = builder.set_column_encoding(path(SEQUENCE_COLUMN), Encoding::DELTA_BINARY_PACKED);
     for tag in &schema.tags {
         builder = builder.set_column_dictionary_enabled(path(tag), true);
     }

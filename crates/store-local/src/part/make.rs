@@ -1,0 +1,85 @@
+//! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part.rs, invariant 1).
+
+use store::{Sequence, StoreError};
+
+use super::write::{PartLayout, PartSchema, PartWriter, Surroundings, TagVisitor};
+use crate::codec::Malformed;
+use crate::core::{Abort, Core};
+use crate::disk::OpenMode;
+use crate::manifest::PartInfo;
+
+/// What a part-to-be is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartPlan {
+    /// Its number; not used before.
+    pub(crate) id: u64,
+    /// The range of time whose rows it may hold, half-open.
+    pub(crate) partition: (i64, i64),
+    /// Smallest and largest sequence of its rows.
+    pub(crate) sequence: (Sequence, Sequence),
+}
+
+/// Makes a part of the rows that `fill` gives to the writer. After an error nothing is left.
+///
+/// The directory must be synced before a manifest edit names the part.
+pub(crate) fn make_part(
+    core: &Core,
+    plan: PartPlan,
+    schema: &PartSchema,
+    fill: impl FnOnce(&mut PartWriter<'_>) -> Result<(), Abort>,
+) -> Result<PartInfo, Abort> {
+    let (new, path) = (core.layout.part_new(plan.id), core.layout.part(plan.id));
+    let layout =
+        PartLayout { row_group_rows: core.options.row_group_rows, page_rows: core.options.page_rows };
+    let file =
+        core.disk.open(&new, OpenMode::Create).map_err(|error| StoreError::io("create", &path, error))?;
+    let surroundings = Live(core);
+    let write = || {
+        let mut writer = PartWriter::new(file, path.clone(), schema, layout, &surroundings)?;
+        fill(&mut writer)?;
+        writer.finish()
+    };
+    let extent = write().map_err(|abort| {
+        // Gives the space back; if even that fails, the next open removes the file.
+        let _ = core.disk.remove(&new);
+        if surroundings.go_on() { abort } else { Abort::Stopped }
+    })?;
+    core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
+    Ok(PartInfo {
+        id: plan.id,
+        table: schema.table,
+        partition: plan.partition,
+        rows: extent.rows,
+        bytes: extent.bytes,
+        series: extent.series,
+        ts: extent.ts,
+        sequence: plan.sequence,
+        block_crcs: extent.block_crcs,
+    })
+}
+
+/// The live store; tags are copied a thousand series for each time the lock is taken.
+struct Live<'a>(&'a Core);
+
+impl Surroundings for Live<'_> {
+    fn go_on(&self) -> bool {
+        self.0.state.lock().is_open()
+    }
+
+    fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
+        for series in series.chunks(1024) {
+            let encoded: Vec<Vec<u8>> = {
+                let state = self.0.state.lock();
+                series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
+            };
+            for tags in encoded {
+                for tag in crate::catalog::tags(&tags) {
+                    let tag = tag
+                        .unwrap_or_else(|Malformed(reason)| unreachable!("BUG: a known series has {reason}"));
+                    visit(Some(tag));
+                }
+                visit(None);
+            }
+        }
+    }
+}
