@@ -8,11 +8,16 @@ pub mod durability;
 pub mod error;
 pub mod memory;
 pub mod read;
+pub mod table;
 
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
 pub use error::{Blame, StoreError};
 pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedRow};
+pub use table::{
+    BatchReader, ReadOrder, SeriesSet, TableColumns, TableRead, TableSnapshot, TableStatus, TagMatcher,
+    TagPredicate,
+};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -84,12 +84,13 @@ impl PartReader {
         rows: usize,
         pass: impl Fn(i64, i64) -> bool,
     ) -> Vec<Range<usize>> {
-        let index = self.reader.metadata().page_index_for_row_group(group);
-        let (Some(ColumnIndexMetaData::INT64(statistics)), Some(locations)) =
-            (index.column_index(column), index.page_locations(column))
-        else {
+        let metadata = self.reader.metadata();
+        let statistics = metadata.column_index().and_then(|groups| groups.get(group)?.get(column));
+        let locations = metadata.offset_index().and_then(|groups| groups.get(group)?.get(column));
+        let (Some(ColumnIndexMetaData::INT64(statistics)), Some(locations)) = (statistics, locations) else {
             return std::iter::once(0..rows).collect();
         };
+        let locations = locations.page_locations();
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (page, location) in locations.iter().enumerate() {
             let start = location.first_row_index as usize;
@@ -361,7 +362,7 @@ mod tests {
     fn ranges_intersect() {
         let one = |start, end| std::iter::once(start..end).collect::<Vec<Range<usize>>>();
         assert_eq!(intersect(&[0..10, 20..30], &one(5, 25)), [5..10, 20..25]);
-        assert_eq!(intersect(&one(0, 10), &one(10, 20)), []);
+        assert!(intersect(&one(0, 10), &one(10, 20)).is_empty());
         assert_eq!(intersect(&[0..4, 4..8], &[0..2, 3..8]), [0..2, 3..4, 4..8]);
     }
 }

@@ -1,0 +1,233 @@
+//! Whole tables: what a query engine, an export or a retention report reads.
+//!
+//! A [`TableSnapshot`] is one table at one moment. Columns are Arrow columns with fixed names and types; rows are
+//! merged, so each (series, ts) comes exactly once with the newest value of every field.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use model::{FieldType, TimeRange, Timestamp};
+use roaring::RoaringBitmap;
+
+use crate::{Order, StoreError};
+
+/// Numbers of series of one table. A store numbers its series below 2^32 ([`model::limits::SERIES_MAX`]).
+pub type SeriesSet = RoaringBitmap;
+
+/// Name of the time column of every table.
+pub const TS_COLUMN: &str = "ts";
+/// Key of the Arrow field metadata that says what a column is: `tag`, `ts` or the field's type such as `json`.
+pub const COLUMN_KIND: &str = "tachograph.kind";
+/// Key of the Arrow field metadata with the name of the tag, or the key under which the field was reported.
+pub const COLUMN_NAME: &str = "tachograph.name";
+
+/// The columns of a table: tags, then `ts`, then fields, each in the order in which they first appeared.
+///
+/// | column | Arrow type | nullable |
+/// |---|---|---|
+/// | tag | Utf8View | yes: a series need not have every tag |
+/// | `ts` | Timestamp(Microsecond, "UTC") | no |
+/// | bool, i64, f64 field | Boolean, Int64, Float64 | yes |
+/// | string, json field | Utf8View | yes |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableColumns {
+    /// The table's name.
+    pub table: Arc<str>,
+    /// Tag columns.
+    pub tags: Vec<TagColumn>,
+    /// Field columns. A key that was reported with several types has a column for each.
+    pub fields: Vec<FieldColumn>,
+}
+
+/// A column that shows a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagColumn {
+    /// The tag's name.
+    pub tag: Arc<str>,
+    /// The column's name: the tag's, or `name:tag` where that was taken.
+    pub column: Arc<str>,
+}
+
+/// A column that shows the values of one key that have one type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldColumn {
+    /// The name under which the values were reported.
+    pub key: Arc<str>,
+    /// Their type.
+    pub field_type: FieldType,
+    /// The column's name: the key's, or `key:type` where that was taken.
+    pub column: Arc<str>,
+}
+
+impl TableColumns {
+    /// The Arrow schema: what a read of all columns gives.
+    pub fn schema(&self) -> SchemaRef {
+        let tags =
+            self.tags.iter().map(|tag| described(&tag.column, DataType::Utf8View, true, "tag", &tag.tag));
+        let utc_micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let ts = described(TS_COLUMN, utc_micros, false, "ts", TS_COLUMN);
+        let fields = self.fields.iter().map(|field| {
+            let data_type = arrow_type(field.field_type);
+            described(&field.column, data_type, true, field.field_type.name(), &field.key)
+        });
+        Arc::new(Schema::new(tags.chain([ts]).chain(fields).collect::<Vec<_>>()))
+    }
+
+    /// Index of the `ts` column in [`schema`](Self::schema).
+    pub fn ts_index(&self) -> usize {
+        self.tags.len()
+    }
+}
+
+/// The Arrow type of a field column.
+pub fn arrow_type(field_type: FieldType) -> DataType {
+    match field_type {
+        FieldType::Bool => DataType::Boolean,
+        FieldType::I64 => DataType::Int64,
+        FieldType::F64 => DataType::Float64,
+        FieldType::String | FieldType::Json => DataType::Utf8View,
+    }
+}
+
+fn described(column: &str, data_type: DataType, nullable: bool, kind: &str, name: &str) -> Field {
+    let pairs = [(COLUMN_KIND, kind), (COLUMN_NAME, name)];
+    Field::new(column, data_type, nullable)
+        .with_metadata(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+}
+
+/// One table at one moment. Holding it keeps the files it reads, so it should not outlive its query.
+pub trait TableSnapshot: Send + Sync + fmt::Debug {
+    /// The columns; they do not change while the snapshot lives.
+    fn columns(&self) -> &TableColumns;
+
+    /// At least as many rows as there are; rows written more than once may count more than once.
+    fn rows_max(&self) -> u64;
+
+    /// The smallest range that holds all rows, or a larger one; `None` when there are no rows.
+    fn time_range(&self) -> Option<TimeRange>;
+
+    /// The table's series that satisfy all matchers.
+    fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
+
+    /// Readers that together give each row asked for exactly once. There may be none.
+    ///
+    /// Nothing is read before a reader's first `next`; readers may be used on different threads at once.
+    fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError>;
+}
+
+/// Gives rows batch by batch. Memory use does not grow with the number of rows.
+pub trait BatchReader: Send {
+    /// The next rows, at most [`TableRead::batch_rows`], never an empty batch; `None` after the last.
+    fn next(&mut self) -> Result<Option<RecordBatch>, StoreError>;
+}
+
+/// What to read of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRead {
+    /// Indices into [`TableColumns::schema`] in the order wanted; none for bare row counts. A row whose asked columns
+    /// are all null is still a row.
+    pub columns: Vec<usize>,
+    /// Which series; all when `None`.
+    pub series: Option<SeriesSet>,
+    /// Which time, half-open.
+    pub range: TimeRange,
+    /// In which order each reader gives its rows.
+    pub order: ReadOrder,
+    /// A reader may end after this many rows, and must not do needless work beyond them.
+    pub limit: Option<usize>,
+    /// Most rows of one batch.
+    pub batch_rows: usize,
+    /// Most readers. With [`ReadOrder::Time`] there is one at most.
+    pub readers_max: usize,
+}
+
+/// The order of one reader's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadOrder {
+    /// As it costs least.
+    #[default]
+    Any,
+    /// By series number, then by time, ascending.
+    SeriesThenTime,
+    /// By time over all series asked for; rows of one time in the order of their series numbers. Costs memory for each
+    /// series, so it is meant for a few.
+    Time(Order),
+}
+
+/// A condition on one tag.
+#[derive(Debug, Clone)]
+pub struct TagMatcher {
+    /// The tag's name.
+    pub tag: String,
+    /// What its value has to be.
+    pub predicate: TagPredicate,
+}
+
+/// What a tag's value has to be. A series without the tag satisfies [`Absent`](Self::Absent) and nothing else, as NULL
+/// in SQL.
+#[derive(Debug, Clone)]
+pub enum TagPredicate {
+    /// Exactly this.
+    Is(String),
+    /// Anything else.
+    IsNot(String),
+    /// One of these.
+    OneOf(Vec<String>),
+    /// None of these.
+    NoneOf(Vec<String>),
+    /// The pattern is found in it; anchor the pattern to match the whole.
+    Matches(regex::Regex),
+    /// The pattern is not found in it.
+    MatchesNot(regex::Regex),
+    /// There is one.
+    Present,
+    /// There is none.
+    Absent,
+}
+
+impl TagPredicate {
+    /// Whether a value, or its absence, satisfies this.
+    pub fn accepts(&self, value: Option<&str>) -> bool {
+        let Some(value) = value else { return matches!(self, Self::Absent) };
+        match self {
+            Self::Is(wanted) => value == wanted,
+            Self::IsNot(unwanted) => value != unwanted,
+            Self::OneOf(wanted) => wanted.iter().any(|wanted| value == wanted),
+            Self::NoneOf(unwanted) => !unwanted.iter().any(|unwanted| value == unwanted),
+            Self::Matches(pattern) => pattern.is_match(value),
+            Self::MatchesNot(pattern) => !pattern.is_match(value),
+            Self::Present => true,
+            Self::Absent => false,
+        }
+    }
+}
+
+/// What is known of a table without reading it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableStatus {
+    /// Its name.
+    pub table: String,
+    /// Its series.
+    pub series: u64,
+    /// Its rows; those written more than once may count more than once until they are compacted.
+    pub rows: u64,
+    /// Points (fields of rows) in parts, if the backend counts them.
+    pub points: Option<u64>,
+    /// Bytes on disk, without its share of the log.
+    pub bytes: u64,
+    /// Bytes that the values in parts take as plain columns, before encoding and compression, if known.
+    pub raw_bytes: Option<u64>,
+    /// Oldest and newest time that may have a row.
+    pub time_range: Option<TimeRange>,
+    /// How long rows are kept; for good when `None`.
+    pub ttl: Option<Duration>,
+}
+
+/// The oldest time that a table with this time to live keeps.
+pub fn oldest_kept(now: Timestamp, ttl: Duration) -> Timestamp {
+    let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+    now.saturating_add_micros(micros.saturating_neg())
+}
