@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey};
-use store::StoreError;
+use store::{StoreError, TableColumns};
 
 pub(crate) use series::{SeriesIndex, tags};
 
@@ -104,15 +104,16 @@ impl Table {
 
     /// A free physical name for `name`, by preference the plain one.
     fn free_name(&self, name: &str, suffix: &str) -> Arc<str> {
-        let mut candidate = name.to_owned();
-        while self.taken.contains(candidate.as_str()) {
-            candidate = format!("{candidate}:{suffix}");
-        }
-        candidate.into()
+        TableColumns::free_name(name, suffix, |name| self.taken.contains(name))
     }
 }
 
 impl Catalog {
+    /// The number of a table.
+    pub(crate) fn table(&self, name: &str) -> Option<u32> {
+        self.table_numbers.get(name).copied()
+    }
+
     /// Finds a series by its key.
     pub(crate) fn find_series(&self, key: &SeriesKey) -> Option<u32> {
         let table = *self.table_numbers.get(key.table())?;

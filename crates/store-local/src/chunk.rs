@@ -80,6 +80,12 @@ impl Chunk {
         self.rows[row as usize].ts
     }
 
+    /// Smallest and largest time.
+    pub(crate) fn ts_range(&self) -> Option<(i64, i64)> {
+        let times = self.rows.iter().map(|row| row.ts);
+        Some((times.clone().min()?, times.max()?))
+    }
+
     pub(crate) fn sequence(&self, row: u32) -> u64 {
         self.rows[row as usize].sequence
     }

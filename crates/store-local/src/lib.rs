@@ -27,6 +27,7 @@ mod report;
 mod row;
 mod series_file;
 mod store;
+mod table;
 mod version;
 
 pub use crate::store::LocalStore;

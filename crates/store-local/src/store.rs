@@ -9,7 +9,7 @@ use model::{Batch, SeriesId, SeriesKey};
 use parking_lot::Mutex;
 use store::{
     Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
-    StoreStatus,
+    StoreStatus, TableSnapshot, TableStatus,
 };
 
 use crate::committer;
@@ -149,6 +149,14 @@ impl Store for LocalStore {
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.core.scan(scan, visit)
+    }
+
+    fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
+        Ok(crate::table::statuses(&self.core.state.lock()))
+    }
+
+    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+        Ok(crate::table::snapshot(&self.core, table).map(|table| Arc::new(table) as _))
     }
 
     fn status(&self) -> StoreStatus {

@@ -15,8 +15,8 @@ pub use error::{Blame, StoreError};
 pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedRow};
 pub use table::{
-    BatchReader, ReadOrder, SeriesSet, TableColumns, TableRead, TableSnapshot, TableStatus, TagMatcher,
-    TagPredicate,
+    BatchReader, Column, FieldColumn, ReadOrder, SeriesSet, TableColumns, TableRead, TableSnapshot,
+    TableStatus, TagColumn, TagMatcher, TagPredicate,
 };
 
 use std::ops::ControlFlow;
@@ -66,6 +66,18 @@ pub trait Store: Send + Sync + 'static {
         scan: &Scan,
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+
+    /// What tables there are, sorted by name. Nothing is read for it.
+    ///
+    /// # Errors
+    /// When a backend that is not on this machine cannot be asked.
+    fn tables(&self) -> Result<Vec<TableStatus>, StoreError>;
+
+    /// A table as it is now; `None` if no series of it was ever created.
+    ///
+    /// # Errors
+    /// When the backend cannot be asked. Files that cannot be read are reported by the readers.
+    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError>;
 
     /// Sizes and health, cheap enough to be asked every second.
     fn status(&self) -> StoreStatus;

@@ -3,6 +3,8 @@
 //! Nothing survives the process, so every class is reached as soon as a batch is taken, unless a test holds
 //! durability back with [`MemoryStore::hold`]. Watchers are called from the thread that caused the change.
 
+mod table;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
-    StoreStatus,
+    StoreStatus, TableColumns, TableSnapshot, TableStatus,
 };
 
 /// A [`Store`] in memory. The later append wins because it comes later: there is nothing to merge.
@@ -25,7 +27,10 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct State {
     keys: HashMap<SeriesKey, SeriesId>,
+    tables: BTreeMap<String, TableColumns>,
     series: Vec<Rows>,
+    /// The table of each series.
+    table_of: Vec<String>,
     progress: Progress,
     held: bool,
     busy: Option<String>,
@@ -100,6 +105,20 @@ impl State {
         Ok(())
     }
 
+    fn table(&mut self, series: SeriesId) -> &mut TableColumns {
+        let name = &self.table_of[series.0 as usize];
+        self.tables.get_mut(name).expect("BUG: a series has a table")
+    }
+
+    /// Numbers, keys and rows of a table's series.
+    fn series_of<'a>(
+        &'a self,
+        table: &'a str,
+    ) -> impl Iterator<Item = (u32, &'a SeriesKey, &'a Rows)> + Clone {
+        let of_table = self.keys.iter().filter(move |(key, _)| key.table() == table);
+        of_table.map(|(key, id)| (id.0 as u32, key, &self.series[id.0 as usize]))
+    }
+
     fn settle(&mut self) {
         if !self.held && self.sealed.is_none() {
             self.progress.written = self.progress.appended;
@@ -117,6 +136,10 @@ impl Store for MemoryStore {
         let id = SeriesId(state.series.len() as u64);
         state.keys.insert(key.clone(), id);
         state.series.push(Rows::new());
+        state.table_of.push(key.table().to_owned());
+        let table = state.tables.entry(key.table().to_owned());
+        let columns = table.or_insert_with(|| TableColumns::new(key.table()));
+        key.tags().iter().for_each(|(tag, _)| columns.add_tag(tag));
         Ok(id)
     }
 
@@ -128,6 +151,8 @@ impl Store for MemoryStore {
         let mut state = self.state.lock();
         state.check(batch)?;
         for row in batch.rows() {
+            let columns = state.table(row.series());
+            row.fields().for_each(|field| columns.add_field(field.key, field.value.field_type()));
             let fields = state.series[row.series().0 as usize].entry(row.ts()).or_default();
             fields.extend(row.fields().map(|field| (field.key.to_owned(), field.value.to_owned())));
         }
@@ -189,13 +214,49 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
+        let state = self.state.lock();
+        let status = |table: &String| {
+            let series = state.series_of(table);
+            let rows =
+                series.clone().flat_map(|(.., rows)| rows.iter().filter(|(_, fields)| !fields.is_empty()));
+            TableStatus {
+                table: table.clone(),
+                series: series.count() as u64,
+                rows: rows.clone().count() as u64,
+                points: None,
+                bytes: 0,
+                raw_bytes: None,
+                time_range: table::time_range(rows.map(|(ts, _)| *ts)),
+                ttl: None,
+            }
+        };
+        Ok(state.tables.keys().map(status).collect())
+    }
+
+    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+        let state = self.state.lock();
+        let Some(columns) = state.tables.get(table).cloned() else { return Ok(None) };
+        let (mut series, mut rows) = (BTreeMap::new(), Vec::new());
+        for (id, key, of_series) in state.series_of(table) {
+            series.insert(id, key.clone());
+            let present = of_series.iter().filter(|(_, fields)| !fields.is_empty());
+            rows.extend(present.map(|(ts, fields)| table::Row {
+                series: id,
+                ts: *ts,
+                fields: fields.clone(),
+            }));
+        }
+        rows.sort_by_key(|row| (row.series, row.ts));
+        Ok(Some(Arc::new(table::Snapshot { columns, series, rows })))
+    }
+
     fn status(&self) -> StoreStatus {
         let state = self.state.lock();
-        let tables: std::collections::HashSet<_> = state.keys.keys().map(SeriesKey::table).collect();
         StoreStatus {
             sealed: state.sealed.clone(),
             busy: state.busy.clone(),
-            tables: tables.len() as u64,
+            tables: state.tables.len() as u64,
             series: state.series.len() as u64,
             rows_appended: state.progress.appended,
             ..StoreStatus::default()

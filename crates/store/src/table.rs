@@ -4,7 +4,7 @@
 //! merged, so each (series, ts) comes exactly once with the newest value of every field.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -24,7 +24,14 @@ pub const COLUMN_KIND: &str = "tachograph.kind";
 /// Key of the Arrow field metadata with the name of the tag, or the key under which the field was reported.
 pub const COLUMN_NAME: &str = "tachograph.name";
 
-/// The columns of a table: tags, then `ts`, then fields, each in the order in which they first appeared.
+/// Columns that only the store's own files have; no tag and no field gets their names.
+pub const INTERNAL_COLUMNS: [&str; 2] = ["__series", "__sequence"];
+
+/// The columns of a table: tags, then `ts`, then fields.
+///
+/// Tags and keys stand in the order in which they first appeared; the columns of one key stand together, in the order
+/// of their types. A column has the plain name if that is free, otherwise `name:tag` or `key:type`, with the suffix
+/// repeated until it is free ([`free_name`](Self::free_name)).
 ///
 /// | column | Arrow type | nullable |
 /// |---|---|---|
@@ -65,22 +72,83 @@ pub struct FieldColumn {
 impl TableColumns {
     /// The Arrow schema: what a read of all columns gives.
     pub fn schema(&self) -> SchemaRef {
-        let tags =
-            self.tags.iter().map(|tag| described(&tag.column, DataType::Utf8View, true, "tag", &tag.tag));
-        let utc_micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-        let ts = described(TS_COLUMN, utc_micros, false, "ts", TS_COLUMN);
-        let fields = self.fields.iter().map(|field| {
-            let data_type = arrow_type(field.field_type);
-            described(&field.column, data_type, true, field.field_type.name(), &field.key)
-        });
-        Arc::new(Schema::new(tags.chain([ts]).chain(fields).collect::<Vec<_>>()))
+        let tags = self.tags.iter().map(Column::Tag);
+        let columns = tags.chain([Column::Ts]).chain(self.fields.iter().map(Column::Field));
+        Arc::new(Schema::new(columns.map(|column| column.field()).collect::<Vec<_>>()))
     }
 
     /// Index of the `ts` column in [`schema`](Self::schema).
     pub fn ts_index(&self) -> usize {
         self.tags.len()
     }
+
+    /// What the column with this index in [`schema`](Self::schema) shows.
+    pub fn column(&self, index: usize) -> Option<Column<'_>> {
+        match index.checked_sub(self.tags.len()) {
+            None => self.tags.get(index).map(Column::Tag),
+            Some(0) => Some(Column::Ts),
+            Some(field) => self.fields.get(field - 1).map(Column::Field),
+        }
+    }
+
+    /// The schema of a read of these columns, with what each of them shows.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`] when an index lies behind the last column.
+    pub fn project(&self, columns: &[usize]) -> Result<(SchemaRef, Vec<Column<'_>>), StoreError> {
+        let count = self.tags.len() + 1 + self.fields.len();
+        let find = |index: &usize| {
+            let error = StoreError::OverLimit {
+                what: "index of a column",
+                actual: *index as u64,
+                limit: count as u64 - 1,
+            };
+            self.column(*index).ok_or(error)
+        };
+        let found: Vec<_> = columns.iter().map(find).collect::<Result<_, _>>()?;
+        Ok((Arc::new(Schema::new(found.iter().map(Column::field).collect::<Vec<_>>())), found))
+    }
+
+    /// The name for a column: `wanted` if nothing else has it, otherwise with `:suffix` until nothing has.
+    pub fn free_name(wanted: &str, suffix: &str, taken: impl Fn(&str) -> bool) -> Arc<str> {
+        let mut candidate = wanted.to_owned();
+        while candidate == TS_COLUMN || INTERNAL_COLUMNS.contains(&candidate.as_str()) || taken(&candidate) {
+            candidate = format!("{candidate}:{suffix}");
+        }
+        candidate.into()
+    }
 }
+
+/// One column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column<'a> {
+    /// A tag of the row's series.
+    Tag(&'a TagColumn),
+    /// The row's time.
+    Ts,
+    /// The row's value of one key and type.
+    Field(&'a FieldColumn),
+}
+
+impl Column<'_> {
+    /// The column's Arrow field.
+    pub fn field(&self) -> Field {
+        match self {
+            Self::Tag(tag) => described(&tag.column, DataType::Utf8View, true, "tag", &tag.tag),
+            Self::Ts => described(TS_COLUMN, TS_TYPE.clone(), false, "ts", TS_COLUMN),
+            Self::Field(field) => {
+                let data_type = arrow_type(field.field_type);
+                described(&field.column, data_type, true, field.field_type.name(), &field.key)
+            }
+        }
+    }
+}
+
+/// The Arrow type of the time column.
+pub static TS_TYPE: LazyLock<DataType> =
+    LazyLock::new(|| DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())));
+/// The time zone in the type of the time column.
+pub const UTC: &str = "UTC";
 
 /// The Arrow type of a field column.
 pub fn arrow_type(field_type: FieldType) -> DataType {
@@ -98,7 +166,8 @@ fn described(column: &str, data_type: DataType, nullable: bool, kind: &str, name
         .with_metadata(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
 }
 
-/// One table at one moment. Holding it keeps the files it reads, so it should not outlive its query.
+/// One table at one moment: all rows that were appended before it was taken, none that came later. A row without any
+/// field is no row. Holding it keeps the files it reads, so it should not outlive its query.
 pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// The columns; they do not change while the snapshot lives.
     fn columns(&self) -> &TableColumns;
@@ -106,15 +175,21 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// At least as many rows as there are; rows written more than once may count more than once.
     fn rows_max(&self) -> u64;
 
-    /// The smallest range that holds all rows, or a larger one; `None` when there are no rows.
+    /// The smallest range that holds all rows, or a larger one; `None` when there are no rows. As in
+    /// [`TimeRange::ALL`] the very last microsecond is never inside.
     fn time_range(&self) -> Option<TimeRange>;
 
     /// The table's series that satisfy all matchers.
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
 
-    /// Readers that together give each row asked for exactly once. There may be none.
+    /// Readers that together give each row asked for exactly once, if none of them is given up early. There may be
+    /// none.
     ///
-    /// Nothing is read before a reader's first `next`; readers may be used on different threads at once.
+    /// Nothing is read before a reader's first `next`; readers may be used on different threads at once. Which reader
+    /// gives which rows may depend on how fast each of them is emptied.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`] when a column does not exist; readers report files that cannot be read.
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError>;
 }
 
@@ -136,9 +211,9 @@ pub struct TableRead {
     pub range: TimeRange,
     /// In which order each reader gives its rows.
     pub order: ReadOrder,
-    /// A reader may end after this many rows, and must not do needless work beyond them.
+    /// A reader may end once it has given this many rows, and must not do needless work beyond them. It may also go on.
     pub limit: Option<usize>,
-    /// Most rows of one batch.
+    /// Most rows of one batch, at least 1.
     pub batch_rows: usize,
     /// Most readers. With [`ReadOrder::Time`] there is one at most.
     pub readers_max: usize,

@@ -8,7 +8,7 @@ use model::{Batch, SeriesId, SeriesKey};
 use store::memory::MemoryStore;
 use store::{
     Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
-    StoreStatus,
+    StoreStatus, TableSnapshot, TableStatus,
 };
 
 /// A key that this store takes for one column too many.
@@ -71,6 +71,14 @@ impl Store for MoodyStore {
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.store.scan(scan, visit)
+    }
+
+    fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
+        self.store.tables()
+    }
+
+    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+        self.store.snapshot(table)
     }
 
     fn status(&self) -> StoreStatus {

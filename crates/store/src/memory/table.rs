@@ -1,0 +1,165 @@
+//! Whole tables of the reference store: everything is copied, filtered, sorted and cut.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringViewArray,
+    TimestampMicrosecondArray,
+};
+use model::{FieldType, SeriesKey, TimeRange, Timestamp, Value};
+
+use crate::table::UTC;
+use crate::{
+    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead,
+    TableSnapshot, TagColumn, TagMatcher,
+};
+
+/// The columns of a table without any, and how they come to be.
+impl TableColumns {
+    pub(super) fn new(table: &str) -> Self {
+        Self { table: table.into(), tags: Vec::new(), fields: Vec::new() }
+    }
+
+    fn name(&self, wanted: &str, suffix: &str) -> Arc<str> {
+        Self::free_name(wanted, suffix, |name| {
+            self.tags.iter().any(|tag| *tag.column == *name)
+                || self.fields.iter().any(|field| *field.column == *name)
+        })
+    }
+
+    pub(super) fn add_tag(&mut self, tag: &str) {
+        if !self.tags.iter().any(|known| *known.tag == *tag) {
+            self.tags.push(TagColumn { tag: tag.into(), column: self.name(tag, "tag") });
+        }
+    }
+
+    pub(super) fn add_field(&mut self, key: &str, field_type: FieldType) {
+        let of_key = |field: &FieldColumn| *field.key == *key;
+        if self.fields.iter().any(|field| of_key(field) && field.field_type == field_type) {
+            return;
+        }
+        let (wanted, place) = match self.fields.iter().position(of_key) {
+            None => (key.to_owned(), self.fields.len()),
+            Some(first) => {
+                let before = |field: &&FieldColumn| of_key(field) && field.field_type < field_type;
+                let smaller = self.fields[first..].iter().take_while(before).count();
+                (format!("{key}:{field_type}"), first + smaller)
+            }
+        };
+        let column = self.name(&wanted, field_type.name());
+        self.fields.insert(place, FieldColumn { key: key.into(), field_type, column });
+    }
+}
+
+/// A copy of a table.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) columns: TableColumns,
+    pub(super) series: BTreeMap<u32, SeriesKey>,
+    /// Sorted by series, then by time; none is empty.
+    pub(super) rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) series: u32,
+    pub(super) ts: Timestamp,
+    pub(super) fields: BTreeMap<String, Value>,
+}
+
+impl TableSnapshot for Snapshot {
+    fn columns(&self) -> &TableColumns {
+        &self.columns
+    }
+
+    fn rows_max(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    fn time_range(&self) -> Option<TimeRange> {
+        time_range(self.rows.iter().map(|row| row.ts))
+    }
+
+    fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
+        let satisfies =
+            |key: &SeriesKey, matcher: &TagMatcher| matcher.predicate.accepts(tag(key, &matcher.tag));
+        let all = |key: &SeriesKey| matchers.iter().all(|matcher| satisfies(key, matcher));
+        Ok(self.series.iter().filter(|(_, key)| all(key)).map(|(id, _)| *id).collect())
+    }
+
+    fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
+        let (schema, columns) = self.columns.project(&read.columns)?;
+        let asked = |row: &&Row| {
+            read.range.contains(row.ts)
+                && read.series.as_ref().is_none_or(|series| series.contains(row.series))
+        };
+        let mut rows: Vec<&Row> = self.rows.iter().filter(asked).collect();
+        match read.order {
+            ReadOrder::Any | ReadOrder::SeriesThenTime => {}
+            ReadOrder::Time(Order::Ascending) => rows.sort_by_key(|row| (row.ts, row.series)),
+            ReadOrder::Time(Order::Descending) => {
+                rows.sort_by_key(|row| (std::cmp::Reverse(row.ts), row.series));
+            }
+        }
+        rows.truncate(read.limit.unwrap_or(usize::MAX));
+        let batch = |rows: &[&Row]| {
+            let arrays = columns.iter().map(|column| self.array(*column, rows)).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+            RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+                .expect("BUG: columns fit the schema")
+        };
+        let batches: Vec<RecordBatch> = rows.chunks(read.batch_rows.max(1)).map(batch).collect();
+        Ok(vec![Box::new(Batches(batches.into_iter()))])
+    }
+}
+
+impl Snapshot {
+    fn array(&self, column: Column<'_>, rows: &[&Row]) -> ArrayRef {
+        let field = match column {
+            Column::Tag(column) => {
+                let values = rows.iter().map(|row| tag(&self.series[&row.series], &column.tag));
+                return Arc::new(values.collect::<StringViewArray>());
+            }
+            Column::Ts => {
+                let values = rows.iter().map(|row| row.ts.micros());
+                return Arc::new(TimestampMicrosecondArray::from_iter_values(values).with_timezone(UTC));
+            }
+            Column::Field(field) => field,
+        };
+        let values = rows.iter().map(|row| row.fields.get(&*field.key));
+        macro_rules! array {
+            ($array:ty, $($variant:ident)|+) => {
+                Arc::new(values.map(|value| match value {
+                    $(Some(Value::$variant(value)) => Some(value.clone()),)+
+                    _ => None,
+                }).collect::<$array>())
+            };
+        }
+        match field.field_type {
+            FieldType::Bool => array!(BooleanArray, Bool),
+            FieldType::I64 => array!(Int64Array, I64),
+            FieldType::F64 => array!(Float64Array, F64),
+            FieldType::String => array!(StringViewArray, String),
+            FieldType::Json => array!(StringViewArray, Json),
+        }
+    }
+}
+
+fn tag<'a>(key: &'a SeriesKey, tag: &str) -> Option<&'a str> {
+    key.tags().iter().find(|(name, _)| name == tag).map(|(_, value)| value.as_str())
+}
+
+/// The smallest range around some times.
+pub(super) fn time_range(times: impl Iterator<Item = Timestamp> + Clone) -> Option<TimeRange> {
+    let (first, last) = (times.clone().min()?, times.max()?);
+    Some(TimeRange::new(first, last.saturating_add_micros(1)))
+}
+
+struct Batches(std::vec::IntoIter<RecordBatch>);
+
+impl BatchReader for Batches {
+    fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        Ok(self.0.next())
+    }
+}
