@@ -114,6 +114,15 @@ impl AckQueues {
         })
     }
 
+    /// Whether a group may leave.
+    pub(crate) fn is_reached(&self, progress: Progress) -> bool {
+        Durability::ALL.into_iter().any(|class| {
+            self.by_class[class as usize]
+                .front()
+                .is_some_and(|group| group.sequence <= progress.reached(class))
+        })
+    }
+
     /// The next group, durable or not; for a store that is sealed.
     pub(crate) fn pop_any(&mut self) -> Option<AckGroup> {
         self.by_class.iter_mut().find_map(VecDeque::pop_front)
@@ -144,10 +153,11 @@ mod tests {
         }
         queues.push(Durability::Os, group(7));
         let progress = Progress { appended: 20, written: 7, durable: 5, sealed: false };
+        assert!(queues.is_reached(progress));
         let left: Vec<_> =
             std::iter::from_fn(|| queues.pop_reached(progress)).map(|group| group.sequence).collect();
         assert_eq!(left, [7, 5]);
-        assert!(!queues.is_empty());
+        assert!(!queues.is_reached(progress) && !queues.is_empty());
         assert_eq!(queues.pop_any().map(|group| group.sequence), Some(9));
         assert!(queues.is_empty());
     }

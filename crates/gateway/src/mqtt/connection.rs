@@ -1,7 +1,7 @@
 //! One socket with what is read but not yet decoded and what is decided but not yet sent.
 
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 
 use mio::net::TcpStream;
 use wire::mqtt::decode;
@@ -152,6 +152,20 @@ impl Connection {
             self.out = Vec::new();
         }
         Ok(true)
+    }
+
+    /// Sends what the peer takes of what waits, and says that no more follows. What came meanwhile is thrown away:
+    /// closing a socket with unread bytes resets it (RFC 1122, 4.2.2.13), and a reset may cost the peer the farewell.
+    pub(crate) fn part(&mut self, now_s: u32, buffer: &mut [u8]) {
+        // Best effort: the peer may be gone.
+        drop(self.flush(now_s));
+        drop(self.socket.shutdown(Shutdown::Write));
+        for _ in 0..limits::FAREWELL_READS_MAX {
+            match self.socket.read(buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
     }
 }
 

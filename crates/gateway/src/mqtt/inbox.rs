@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 
 use hub::{Progress, ProgressWatcher};
@@ -22,7 +23,26 @@ pub(super) struct Inbox {
     waker: Waker,
     /// The worker waits for the store; without it progress is no news.
     awaits_progress: AtomicBool,
+    /// The worker lets messages gather; progress ends that.
+    naps: AtomicBool,
+    worker: OnceLock<Thread>,
     letters: Mutex<Letters>,
+}
+
+/// A pause of the worker, until it is dropped.
+pub(super) struct Nap<'a>(&'a Inbox);
+
+impl Nap<'_> {
+    /// Waits for the time to pass or for progress. May end too early.
+    pub(super) fn sleep(&self, time: Duration) {
+        std::thread::park_timeout(time);
+    }
+}
+
+impl Drop for Nap<'_> {
+    fn drop(&mut self) {
+        self.0.naps.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What came since the worker looked last.
@@ -73,14 +93,28 @@ impl Inbox {
         // of the two must see what the other did, or an ack waits for the next second.
         fence(Ordering::SeqCst);
     }
+
+    /// From now on progress ends the nap of the calling thread, the worker's, instead of waking its poll. Look at the
+    /// progress once more before sleeping.
+    pub(super) fn begin_nap(&self) -> Nap<'_> {
+        self.worker.get_or_init(std::thread::current);
+        self.naps.store(true, Ordering::Relaxed);
+        // As in `await_progress`.
+        fence(Ordering::SeqCst);
+        Nap(self)
+    }
 }
 
 impl ProgressWatcher for Inbox {
     fn progress(&self, _: Progress) {
         // The other half of the fence in `await_progress`.
         fence(Ordering::SeqCst);
-        if self.awaits_progress.load(Ordering::Relaxed) {
-            self.wake();
+        if !self.awaits_progress.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.worker.get() {
+            Some(worker) if self.naps.load(Ordering::Relaxed) => worker.unpark(),
+            _ => self.wake(),
         }
     }
 }
@@ -95,7 +129,13 @@ impl Seat {
     pub(super) fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let inbox = Inbox { waker, awaits_progress: AtomicBool::new(false), letters: Mutex::default() };
+        let inbox = Inbox {
+            waker,
+            awaits_progress: AtomicBool::new(false),
+            naps: AtomicBool::new(false),
+            worker: OnceLock::new(),
+            letters: Mutex::default(),
+        };
         Ok(Self { poll, inbox: Arc::new(inbox) })
     }
 }

@@ -24,11 +24,15 @@ pub(crate) const CLIENT_PACKET_BYTES_MIN: u32 = 128;
 /// Bytes of acks that may wait for a peer that does not read. Above it we stop reading from that peer, and acks go
 /// without reason strings.
 pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// Reads of [`READ_BYTES_PER_TURN`] that are thrown away when a connection is closed from our side.
+pub(crate) const FAREWELL_READS_MAX: usize = 16;
 /// A peer that takes none of its acks for this many seconds is closed.
 pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
 /// Turns of the event loop begin at least this far apart while messages come faster than that, so that one turn
-/// serves several of them: waking up costs more than a small message does. A lone message never waits.
-pub(crate) const TURN_PACE_US: u64 = 200;
+/// serves several of them: waking up costs more than a small message does. A lone message never waits, and acks do not
+/// wait for the pace. It is a little less than the default interval between two syncs, so that a client that waits for
+/// each ack does not miss the next one.
+pub(crate) const TURN_PACE_US: u64 = 800;
 /// A turn that took this many messages is large enough; the next one begins at once.
 pub(crate) const TURN_MESSAGES_ENOUGH: u64 = 64;
 /// Events taken from the kernel at once.

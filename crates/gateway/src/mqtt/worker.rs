@@ -84,8 +84,8 @@ impl Worker {
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(limits::EVENTS_PER_POLL);
         while !self.door.is_stopping() {
-            self.pace();
-            self.wait(&mut events, self.patience());
+            let patience = if self.pace() { Duration::ZERO } else { self.patience() };
+            self.wait(&mut events, patience);
             self.last_turn_began = std::mem::replace(&mut self.turn_began, Instant::now());
             self.open_letters();
             self.resume_held();
@@ -99,18 +99,25 @@ impl Worker {
     }
 
     /// Lets messages gather when the last turn found few and came soon after the one before: on a machine where a
-    /// wake-up costs as much as several messages this is what a message costs at medium rates.
-    fn pace(&mut self) {
+    /// wake-up costs as much as several messages this is what a message costs at medium rates. Ends early when acks
+    /// can leave. Returns whether it paused.
+    fn pace(&mut self) -> bool {
         let messages = std::mem::take(&mut self.turn_messages);
         if messages == 0 || messages >= limits::TURN_MESSAGES_ENOUGH {
-            return;
+            return false;
         }
         let pace = Duration::from_micros(limits::TURN_PACE_US);
-        let busy = self.turn_began.elapsed();
+        let rest = pace.saturating_sub(self.turn_began.elapsed());
         let since_last = self.turn_began - self.last_turn_began;
-        if since_last < 2 * pace && busy < pace {
-            std::thread::sleep(pace - busy);
+        if since_last >= 2 * pace || rest.is_zero() {
+            return false;
         }
+        let nap = self.seat.inbox.begin_nap();
+        // Progress that came before the nap was announced elsewhere.
+        if !self.queues.is_reached(self.door.hub.progress()) {
+            nap.sleep(rest);
+        }
+        true
     }
 
     /// How long to wait for events.
@@ -355,8 +362,7 @@ impl Worker {
         // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
         connection.session.on_end(!self.door.is_stopping(), &mut context);
         connection.out = out;
-        // Best effort: the peer may be gone.
-        drop(connection.flush(self.door.now_s()));
+        connection.part(self.door.now_s(), &mut self.read_buffer);
         drop(self.seat.poll.registry().deregister(&mut connection.socket));
         self.door.connections.fetch_sub(1, Ordering::AcqRel);
         self.door.hub.metrics().door(hub::Door::Mqtt).connections.dec();
