@@ -30,9 +30,9 @@ pub(crate) const FAREWELL_READS_MAX: usize = 16;
 pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
 /// Turns of the event loop begin at least this far apart while messages come faster than that, so that one turn
 /// serves several of them: waking up costs more than a small message does. A lone message never waits, and acks do not
-/// wait for the pace. It is a little less than the default interval between two syncs, so that a client that waits for
-/// each ack does not miss the next one.
-pub(crate) const TURN_PACE_US: u64 = 800;
+/// wait for the pace. It is so much less than the default interval between two syncs that clients that wait for each ack
+/// do not miss the next one.
+pub(crate) const TURN_PACE_US: u64 = 500;
 /// A turn that took this many messages is large enough; the next one begins at once.
 pub(crate) const TURN_MESSAGES_ENOUGH: u64 = 64;
 /// Events taken from the kernel at once.
