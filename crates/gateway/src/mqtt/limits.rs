@@ -32,7 +32,7 @@ pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
 /// serves several of them: waking up costs more than a small message does. A lone message never waits, and acks do not
 /// wait for the pace. It is so much less than the default interval between two syncs that clients that wait for each ack
 /// do not miss the next one.
-pub(crate) const TURN_PACE_US: u64 = 500;
+pub(crate) const TURN_PACE_US: u64 = 600;
 /// A turn that took this many messages is large enough; the next one begins at once.
 pub(crate) const TURN_MESSAGES_ENOUGH: u64 = 64;
 /// Events taken from the kernel at once.
