@@ -34,6 +34,8 @@ pub const CHUNK_ROWS: usize = 64 * 1024;
 pub const LATEST_SERIES_MAX: usize = 1_000_000;
 /// Bytes that the latest values of all active series may take in memory; beyond it the longest unused are dropped.
 pub const LATEST_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes that decoded columns take in memory so that repeated reads need not decode them again.
+pub const ARRAY_CACHE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of log at which a flush begins, however few rows it holds; bounds the time a recovery takes.
 pub const LOG_FLUSH_BYTES: u64 = 512 * 1024 * 1024;
 /// Most parts that one flush makes of one table. A device that spreads a batch over ten thousand days meets this.
@@ -48,8 +50,10 @@ pub const PART_ROW_GROUP_ROWS: usize = 128 * 1024;
 pub const PART_PAGE_ROWS: usize = 8 * 1024;
 /// Rows of a part that a read of one series holds in memory at once.
 pub const PART_WINDOW_ROWS: usize = 8 * 1024;
-/// Rows of one series that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
+/// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;
+/// Bytes of fields up to which a read of a whole table copies the open chunk instead of freezing it.
+pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of fields after which a chunk is frozen, however few rows it has.
 pub const CHUNK_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Part files whose footers are kept open between reads.

@@ -8,7 +8,7 @@ mod gaps;
 mod series;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey};
@@ -19,6 +19,7 @@ pub(crate) use series::{SeriesIndex, tags};
 use crate::codec::Malformed;
 use crate::entry::Entry;
 use crate::row::KeyId;
+use crate::table::TableView;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
@@ -46,6 +47,8 @@ pub(crate) struct Table {
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
     /// Physical names in use.
     taken: HashSet<Arc<str>, RandomState>,
+    /// The columns as readers see them; made when first asked after a change.
+    view: OnceLock<Arc<TableView>>,
 }
 
 /// A key and its columns by type.
@@ -81,6 +84,7 @@ impl Table {
             tags: Vec::new(),
             key_numbers: HashMap::default(),
             taken: internal.into_iter().map(Arc::from).collect(),
+            view: OnceLock::new(),
         }
     }
 
@@ -100,6 +104,11 @@ impl Table {
     /// Columns that the table's parts may have, the internal ones not counted.
     pub(crate) fn columns(&self) -> usize {
         self.taken.len() - 3
+    }
+
+    /// The columns as readers see them.
+    pub(crate) fn view(&self) -> Arc<TableView> {
+        self.view.get_or_init(|| Arc::new(TableView::new(self))).clone()
     }
 
     /// A free physical name for `name`, by preference the plain one.
@@ -298,6 +307,7 @@ impl Table {
             *types |= type_bit(field_type);
         }
         self.keys[key as usize].columns[index] = Some(physical);
+        self.view = OnceLock::new();
         Ok(true)
     }
 
@@ -313,6 +323,7 @@ impl Table {
             return Err(Malformed("column name defined twice"));
         }
         self.tags.push(Tag { name: name.into(), physical });
+        self.view = OnceLock::new();
         Ok(true)
     }
 }

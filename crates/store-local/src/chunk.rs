@@ -1,14 +1,17 @@
 //! Rows in memory: one table's rows in the order of arrival, with a way from each row to the series' one before.
 //!
 //! A row is kept as the bytes the log has (docs/adr/0002-memtable-rows-as-bytes.md). The open chunk is written under
-//! the store's lock; frozen it is shared with readers and the flush, and gets an index by series when first asked.
+//! the store's lock; frozen it is shared with readers and the flush, and gets the order of a part when first asked.
 
-use std::sync::OnceLock;
+mod sorted;
+
+use std::sync::{Arc, OnceLock};
 
 use model::ValueRef;
 use model::limits::{CHUNK_BODY_BYTES_MAX, LOG_PENDING_BYTES_MAX};
 
 use crate::row::{self, KeyId};
+pub(crate) use sorted::SortedRows;
 
 /// No row before.
 pub(crate) const NO_ROW: u32 = u32::MAX;
@@ -20,8 +23,16 @@ pub(crate) struct Chunk {
     pub(crate) number: u64,
     rows: Vec<Row>,
     bodies: Vec<u8>,
-    /// Series number and row number of every row, sorted; made once, of a frozen chunk.
-    by_series: OnceLock<Vec<u64>>,
+    extent: Option<Extent>,
+    /// Made once, of a frozen chunk.
+    sorted: OnceLock<Arc<SortedRows>>,
+}
+
+/// Smallest and largest series and time of some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) series: (u32, u32),
+    pub(crate) ts: (i64, i64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +57,14 @@ impl Chunk {
         self.rows.is_empty()
     }
 
-    /// Memory taken, including the index that a frozen chunk will get.
+    /// Memory taken, including the order that a frozen chunk will get.
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.capacity() * (size_of::<Row>() + size_of::<u64>()) + self.bodies.capacity()
+        self.rows.capacity() * (size_of::<Row>() + SORTED_ROW_BYTES) + self.bodies.capacity()
+    }
+
+    /// Bytes of all rows' fields.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.bodies.len()
     }
 
     /// Whether the next row should go to a new chunk.
@@ -69,6 +85,9 @@ impl Chunk {
         let start = self.rows.last().map_or(0, |row| row.body_end as usize);
         let body_end = self.bodies.len() as u32;
         self.rows.push(Row { ts, sequence, series, previous, body_end });
+        let extent = self.extent.get_or_insert(Extent { series: (series, series), ts: (ts, ts) });
+        extent.series = (extent.series.0.min(series), extent.series.1.max(series));
+        extent.ts = (extent.ts.0.min(ts), extent.ts.1.max(ts));
         &self.bodies[start..]
     }
 
@@ -80,10 +99,9 @@ impl Chunk {
         self.rows[row as usize].ts
     }
 
-    /// Smallest and largest time.
-    pub(crate) fn ts_range(&self) -> Option<(i64, i64)> {
-        let times = self.rows.iter().map(|row| row.ts);
-        Some((times.clone().min()?, times.max()?))
+    /// Smallest and largest series and time; `None` when there are no rows.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        self.extent
     }
 
     pub(crate) fn sequence(&self, row: u32) -> u64 {
@@ -108,9 +126,15 @@ impl Chunk {
         std::iter::successors(Some(last), previous)
     }
 
+    /// A chunk with a copy of all rows. Like every copy it has the number 0, which no other chunk has.
+    pub(crate) fn copy(&self) -> Self {
+        let (rows, bodies) = (self.rows.clone(), self.bodies.clone());
+        Self { number: 0, rows, bodies, extent: self.extent, sorted: OnceLock::new() }
+    }
+
     /// A chunk with a copy of some rows, in their order.
     pub(crate) fn copy_of(&self, rows: &[u32]) -> Self {
-        let mut copy = Self::new(self.number);
+        let mut copy = Self::new(0);
         let mut previous = NO_ROW;
         for row in rows {
             copy.bodies.extend_from_slice(self.body(*row));
@@ -127,25 +151,19 @@ impl Chunk {
         self.bodies.shrink_to_fit();
     }
 
-    /// Rows of one series in the order of arrival. For frozen chunks.
+    /// Rows of one series by time and arrival, those without fields left out. For frozen chunks.
     pub(crate) fn rows_of(&self, series: u32) -> impl Iterator<Item = u32> {
-        let index = self.by_series();
-        let start = index.partition_point(|entry| *entry < u64::from(series) << 32);
-        index[start..]
-            .iter()
-            .take_while(move |entry| (**entry >> 32) as u32 == series)
-            .map(|entry| *entry as u32)
+        self.sorted().places_of(series).iter().copied()
     }
 
-    fn by_series(&self) -> &[u64] {
-        self.by_series.get_or_init(|| {
-            let entry = |(number, row): (usize, &Row)| u64::from(row.series) << 32 | number as u64;
-            let mut index: Vec<u64> = self.rows.iter().enumerate().map(entry).collect();
-            index.sort_unstable();
-            index
-        })
+    /// All rows in the order of a part. For frozen chunks.
+    pub(crate) fn sorted(&self) -> &Arc<SortedRows> {
+        self.sorted.get_or_init(|| Arc::new(SortedRows::new(self, 0..self.len() as u32)))
     }
 }
+
+/// What [`SortedRows`] takes for each row: time, place, and a run or the end of a row of several places.
+const SORTED_ROW_BYTES: usize = 20;
 
 // A row's place in the bytes has 32 bits.
 const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "places fit");
@@ -170,8 +188,8 @@ mod tests {
     fn one_series_is_found_in_open_and_frozen_chunks() {
         let chunk = chunk();
         assert_eq!(chunk.chain(3).collect::<Vec<_>>(), [3, 2, 0]);
-        assert_eq!(chunk.rows_of(0).collect::<Vec<_>>(), [0, 2, 3]);
-        assert_eq!(chunk.rows_of(1).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(chunk.rows_of(0).collect::<Vec<_>>(), [3, 2, 0]);
+        assert_eq!(chunk.rows_of(1).collect::<Vec<_>>(), [4, 1]);
         assert_eq!(chunk.rows_of(2).count(), 0);
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Durability, Progress, ProgressWatcher, StoreError};
 
+use crate::array_cache::ArrayCache;
 use crate::catalog::Catalog;
 use crate::chunk::{Chunk, NO_ROW};
 use crate::disk::{Disk, Layout};
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) flush_work: Condvar,
     pub(crate) segments: Segments,
     pub(crate) part_cache: PartCache,
+    pub(crate) arrays: Arc<ArrayCache>,
     marks: Marks,
     watchers: RwLock<Vec<Arc<dyn ProgressWatcher>>>,
 }
@@ -274,6 +276,7 @@ impl Core {
         segments: Segments,
         sequence: u64,
     ) -> Self {
+        let arrays = Arc::new(ArrayCache::new(options.array_cache_bytes_max));
         let core = Self {
             disk,
             layout,
@@ -283,6 +286,7 @@ impl Core {
             flush_work: Condvar::new(),
             segments,
             part_cache: PartCache::default(),
+            arrays,
             marks: Marks::default(),
             watchers: RwLock::default(),
         };

@@ -5,6 +5,7 @@
 //! read, read.rs. File formats are described in docs/format.
 
 mod append;
+mod array_cache;
 mod catalog;
 mod chunk;
 mod codec;

@@ -26,6 +26,8 @@ pub struct Options {
     pub latest_series_max: usize,
     /// Bytes that the latest values may take in memory.
     pub latest_bytes_max: usize,
+    /// Bytes that decoded columns of parts and chunks may take in memory.
+    pub array_cache_bytes_max: usize,
     /// Most columns of a table, tag columns included.
     pub columns_per_table_max: usize,
     /// Most tables.
@@ -64,6 +66,7 @@ impl Default for Options {
             chunk_rows: limits::CHUNK_ROWS,
             latest_series_max: limits::LATEST_SERIES_MAX,
             latest_bytes_max: limits::LATEST_BYTES_MAX,
+            array_cache_bytes_max: limits::ARRAY_CACHE_BYTES_MAX,
             columns_per_table_max: limits::COLUMNS_PER_TABLE_MAX,
             tables_max: limits::TABLES_MAX,
             flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,

@@ -7,6 +7,7 @@
 //! 3. Every byte that is read from a part was checked against the block checksums in the manifest before it is used.
 
 pub(crate) mod blocks;
+pub(crate) mod cells;
 pub(crate) mod column;
 pub(crate) mod make;
 pub(crate) mod read;

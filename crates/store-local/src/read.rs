@@ -17,7 +17,7 @@ use crate::core::{Core, State};
 use crate::part::Part;
 use crate::part::read::KeyColumns;
 use crate::row::KeyId;
-pub(crate) use merge::Merge;
+use merge::Merge;
 
 /// Rows of one series in order, at most one per ts.
 pub(crate) trait Source {
@@ -30,18 +30,18 @@ pub(crate) trait Source {
 }
 
 /// What a read of one series looks at.
-pub(crate) struct Snapshot {
-    pub(crate) series: u32,
+struct Snapshot {
+    series: u32,
     /// Oldest first.
-    pub(crate) chunks: Vec<Arc<Chunk>>,
+    chunks: Vec<Arc<Chunk>>,
     /// Parts that may have rows of the series, oldest first.
-    pub(crate) parts: Vec<Arc<Part>>,
+    parts: Vec<Arc<Part>>,
 }
 
 /// A key that was asked for.
-pub(crate) struct AskedKey {
-    pub(crate) id: KeyId,
-    pub(crate) columns: KeyColumns,
+struct AskedKey {
+    id: KeyId,
+    columns: KeyColumns,
 }
 
 impl Core {
@@ -71,7 +71,7 @@ fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
 }
 
-pub(crate) fn asked_key(id: KeyId, key: &Key) -> AskedKey {
+fn asked_key(id: KeyId, key: &Key) -> AskedKey {
     let columns = FieldType::ALL.into_iter();
     AskedKey { id, columns: columns.filter_map(|of| Some((of, key.column(of)?.clone()))).collect() }
 }

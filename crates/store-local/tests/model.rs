@@ -3,6 +3,8 @@
 //! Until a power cut both stores must agree exactly. After it, what was durable must be there; of what came later each
 //! value may be any that was sent since, and then the reference is set to what the store kept.
 
+mod tables;
+
 use std::collections::BTreeMap;
 
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value};
@@ -34,6 +36,7 @@ enum Action {
     Kill,
     PowerCut(Option<u64>),
     Read(Order, i64, i64, usize),
+    Table(tables::TableAction),
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -64,6 +67,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Close),
         1 => Just(Action::Kill),
         2 => prop::option::of(any::<u64>()).prop_map(Action::PowerCut),
+        4 => tables::read().prop_map(Action::Table),
         3 => (order, -5..20_i64, 0..25_i64, 0..9_usize).prop_map(|(o, from, to, limit)| Action::Read(o, from, to, limit)),
     ]
 }
@@ -142,6 +146,7 @@ impl World {
             Action::Kill => self.end(Survivors::All),
             Action::PowerCut(None) => self.end(Survivors::Synced),
             Action::PowerCut(Some(seed)) => self.end(Survivors::Random(*seed)),
+            Action::Table(read) => read.compare(self.store(), &self.reference),
             Action::Read(order, from, to, limit) => self.read(*order, (*from, *to), *limit),
         }
     }

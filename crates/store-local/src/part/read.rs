@@ -7,6 +7,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use model::limits::PART_WINDOW_ROWS as WINDOW_ROWS;
 use model::{FieldType, TimeRange, Timestamp, ValueRef};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -16,16 +17,19 @@ use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader}
 use store::{Order, StoreError};
 
 use super::blocks::BlockFile;
+use super::cells::{self, Cell};
 use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
 use crate::read::Source;
 
 /// A part whose footer was read.
 pub(crate) struct PartReader {
-    file: BlockFile,
+    pub(super) file: BlockFile,
     reader: SerializedFileReader<BlockFile>,
     columns: HashMap<Box<str>, usize, RandomState>,
-    series: usize,
-    ts: usize,
+    pub(super) arrow: ArrowReaderMetadata,
+    pub(crate) cells: Vec<Cell>,
+    pub(super) series: usize,
+    pub(crate) ts: usize,
 }
 
 /// A row group and rows in it.
@@ -50,7 +54,10 @@ impl PartReader {
                 .ok_or_else(|| file.corrupt(0, format!("the part has no column {name}")))
         };
         let (series, ts) = (find(SERIES_COLUMN)?, find(TS_COLUMN)?);
-        Ok(Self { file, reader, columns, series, ts })
+        let metadata = Arc::new(reader.metadata().clone());
+        let cells = cells::cells(&metadata, series, ts);
+        let arrow = cells::arrow_metadata(metadata).map_err(|error| file.error(&error))?;
+        Ok(Self { file, reader, columns, arrow, cells, series, ts })
     }
 
     /// The number of a column by its physical name.

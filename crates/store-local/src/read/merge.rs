@@ -17,7 +17,7 @@ use crate::part::Part;
 use crate::part::read::{KeyColumns, PartSource};
 
 /// The walk over all sources of one series.
-pub(crate) struct Merge<'a> {
+pub(super) struct Merge<'a> {
     core: &'a Core,
     series: u32,
     columns: Vec<KeyColumns>,
@@ -30,7 +30,7 @@ pub(crate) struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    pub(crate) fn new(
+    pub(super) fn new(
         core: &'a Core,
         snapshot: Snapshot,
         keys: &[Option<AskedKey>],
@@ -57,7 +57,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Visits rows until the limit, a break or the end.
-    pub(crate) fn run(
+    pub(super) fn run(
         mut self,
         limit: usize,
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,

@@ -1,0 +1,291 @@
+//! Blocks: sorted rows of one source, found first and decoded column by column when they are needed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use model::TimeRange;
+use store::{Order, SeriesSet, StoreError};
+
+use crate::array_cache::{ArrayKey, Cached, Keep, Run};
+use crate::chunk::{Chunk, SortedRows};
+use crate::core::Core;
+use crate::part::Part;
+use crate::part::cells::{Cell, PartColumns};
+
+use super::plan::Slot;
+
+/// Cells that a read may ask of a part without being a scan, which keeps out of the cache.
+const CELLS_KEPT_MAX: usize = 64;
+/// Series up to which their rows are picked out of an unsorted copy instead of sorting it.
+const SERIES_PICKED_MAX: u64 = 16;
+
+/// Which series are wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    /// Smallest and largest.
+    pub(crate) bounds: (u32, u32),
+    /// Which of them; all when `None`.
+    pub(crate) set: Option<Arc<SeriesSet>>,
+}
+
+impl Series {
+    pub(crate) fn one(series: u32) -> Self {
+        Self { bounds: (series, series), set: None }
+    }
+
+    /// Whether all series between two numbers are wanted.
+    fn has_all(&self, series: (u32, u32)) -> bool {
+        self.bounds.0 <= series.0
+            && series.1 <= self.bounds.1
+            && self.set.as_ref().is_none_or(|set| set.contains_range(series.0..=series.1))
+    }
+
+    /// Whether any series between two numbers is wanted.
+    pub(crate) fn has_any(&self, series: (u32, u32)) -> bool {
+        let (first, last) = (series.0.max(self.bounds.0), series.1.min(self.bounds.1));
+        first <= last && self.set.as_ref().is_none_or(|set| set.range(first..=last).next().is_some())
+    }
+
+    fn has(&self, series: u32) -> bool {
+        self.bounds.0 <= series
+            && series <= self.bounds.1
+            && self.set.as_ref().is_none_or(|set| set.contains(series))
+    }
+}
+
+/// What a source is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub(crate) series: Series,
+    pub(crate) range: TimeRange,
+    pub(crate) order: Order,
+    /// Whether the rows' series have to be known.
+    pub(crate) runs: bool,
+}
+
+/// Neighbouring rows of one series, or of any where the series do not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pick {
+    pub(crate) series: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// Rows of one source and which of them are wanted.
+pub(crate) struct Block {
+    /// Never empty.
+    pub(crate) picks: Vec<Pick>,
+    /// The series of all rows; empty when they were not asked for.
+    pub(crate) runs: Arc<[Run]>,
+    ts: OnceLock<ArrayRef>,
+    /// By slot; `None` when the source does not have the column.
+    columns: Box<[OnceLock<Option<ArrayRef>>]>,
+    content: Content,
+}
+
+enum Content {
+    Cell(Arc<PartColumns>, u32),
+    Rows(Arc<Chunk>, Arc<SortedRows>),
+}
+
+impl Block {
+    fn new(picks: Vec<Pick>, runs: Arc<[Run]>, slots: usize, content: Content) -> Self {
+        let columns = (0..slots).map(|_| OnceLock::new()).collect();
+        Self { picks, runs, ts: OnceLock::new(), columns, content }
+    }
+
+    /// The time column of all rows.
+    pub(crate) fn ts(&self) -> Result<&ArrayRef, StoreError> {
+        if let Some(array) = self.ts.get() {
+            return Ok(array);
+        }
+        let array = match &self.content {
+            Content::Cell(columns, cell) => columns.array(*cell, columns.reader.ts)?,
+            Content::Rows(_, rows) => rows.ts_array(),
+        };
+        Ok(self.ts.get_or_init(|| array))
+    }
+
+    /// The times of all rows.
+    pub(crate) fn times(&self) -> Result<&[i64], StoreError> {
+        Ok(self.ts()?.as_primitive::<TimestampMicrosecondType>().values())
+    }
+
+    /// The column in a slot, of all rows.
+    pub(crate) fn column(
+        &self,
+        core: &Core,
+        slots: &[Slot],
+        slot: usize,
+    ) -> Result<Option<&ArrayRef>, StoreError> {
+        if let Some(column) = self.columns[slot].get() {
+            return Ok(column.as_ref());
+        }
+        match &self.content {
+            Content::Cell(columns, cell) => {
+                let column = columns.reader.column(&slots[slot].physical);
+                let array = column.map(|column| columns.array(*cell, column)).transpose()?;
+                Ok(self.columns[slot].get_or_init(|| array).as_ref())
+            }
+            Content::Rows(chunk, rows) => {
+                self.fill_from_chunk(core, slots, chunk, rows);
+                Ok(self.columns[slot].get().and_then(Option::as_ref))
+            }
+        }
+    }
+
+    /// Makes all columns at once, because each row has to be decoded from its beginning.
+    fn fill_from_chunk(&self, core: &Core, slots: &[Slot], chunk: &Arc<Chunk>, rows: &Arc<SortedRows>) {
+        let shared = chunk.number != 0 && rows.len() == chunk.sorted().len();
+        let key =
+            |slot: &Slot| ArrayKey::Chunk { chunk: chunk.number, key: slot.key, field_type: slot.field_type };
+        let mut missing = Vec::new();
+        for (index, slot) in slots.iter().enumerate() {
+            match shared.then(|| core.arrays.get(&key(slot))).flatten() {
+                Some(Cached::Array(array)) => drop(self.columns[index].set(Some(array))),
+                _ => missing.push(index),
+            }
+        }
+        let wanted: Vec<_> = missing.iter().map(|slot| (slots[*slot].key, slots[*slot].field_type)).collect();
+        for (index, array) in missing.into_iter().zip(rows.columns(chunk, &wanted)) {
+            if shared {
+                core.arrays.put(key(&slots[index]), Cached::Array(array.clone()), Keep::Always);
+            }
+            let _ = self.columns[index].set(Some(array));
+        }
+    }
+}
+
+/// The blocks of a source, nearest first in the order of the scope.
+pub(crate) enum Blocks {
+    Part { columns: Arc<PartColumns>, cells: VecDeque<u32> },
+    Chunk(Option<Arc<Chunk>>),
+}
+
+impl Blocks {
+    /// Of a part; `share` of it is the cells from the first to the second fraction of the third.
+    pub(crate) fn of_part(
+        core: &Core,
+        part: &Part,
+        scope: &Scope,
+        share: (usize, usize, usize),
+    ) -> Result<Self, StoreError> {
+        let reader = core.part_cache.reader(core.disk.as_ref(), part)?;
+        let all = reader.cells.len();
+        let share = (all * share.0 / share.2) as u32..(all * share.1 / share.2) as u32;
+        let of_series = reader.cells_of(scope.series.bounds);
+        let range = share.start.max(of_series.start)..share.end.min(of_series.end);
+        let wanted = |cell: &u32| {
+            let cell = &reader.cells[*cell as usize];
+            cell.overlaps(&scope.range) && scope.series.has_any(cell.series)
+        };
+        let cells: VecDeque<u32> = range.clone().filter(wanted).collect();
+        let keep = if cells.len() > CELLS_KEPT_MAX { Keep::IfRoom } else { Keep::Always };
+        // Pages are fetched ahead where most will be used.
+        let dense = scope.order == Order::Ascending && cells.len() * 2 > range.len();
+        let ahead = if dense { range } else { 0..0 };
+        let columns = PartColumns::new(part.info.id, reader, core.arrays.clone(), keep, ahead);
+        Ok(Self::Part { columns: Arc::new(columns), cells })
+    }
+
+    /// The next block with a wanted row.
+    pub(crate) fn next(&mut self, scope: &Scope, slots: usize) -> Result<Option<Block>, StoreError> {
+        match self {
+            Self::Chunk(chunk) => Ok(chunk.take().and_then(|chunk| chunk_block(chunk, scope, slots))),
+            Self::Part { columns, cells } => loop {
+                let cell = match scope.order {
+                    Order::Ascending => cells.pop_front(),
+                    Order::Descending => cells.pop_back(),
+                };
+                let Some(cell) = cell else { return Ok(None) };
+                if let Some(block) = part_block(columns, cell, scope, slots)? {
+                    return Ok(Some(block));
+                }
+            },
+        }
+    }
+}
+
+fn part_block(
+    columns: &Arc<PartColumns>,
+    number: u32,
+    scope: &Scope,
+    slots: usize,
+) -> Result<Option<Block>, StoreError> {
+    let cell: &Cell = &columns.reader.cells[number as usize];
+    let all_times = cell.is_within(&scope.range);
+    let content = Content::Cell(columns.clone(), number);
+    if all_times && !scope.runs && scope.series.has_all(cell.series) {
+        let pick = Pick { series: cell.series.0, start: 0, end: cell.rows };
+        return Ok(Some(Block::new(vec![pick], Arc::default(), slots, content)));
+    }
+    let runs = columns.runs(number)?;
+    let picks = picks(&runs, &scope.series);
+    let mut block = Block::new(picks, runs, slots, content);
+    if !all_times {
+        let mut picks = std::mem::take(&mut block.picks);
+        narrow(&mut picks, block.times()?, &scope.range);
+        block.picks = picks;
+    }
+    Ok(Some(block).filter(|block| !block.picks.is_empty()))
+}
+
+fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> {
+    let few = match &scope.series {
+        Series { bounds, set: None } => u64::from(bounds.1) - u64::from(bounds.0) < SERIES_PICKED_MAX,
+        Series { set: Some(set), .. } => set.len() <= SERIES_PICKED_MAX,
+    };
+    let inside = |ts: i64| scope.range.start.micros() <= ts && ts < scope.range.end.micros();
+    let rows = match few {
+        // A chunk with a number lives on, so sorting it once pays.
+        false => chunk.sorted().clone(),
+        true if chunk.number == 0 => {
+            let wanted = |row: &u32| scope.series.has(chunk.series(*row)) && inside(chunk.ts(*row));
+            Arc::new(SortedRows::new(&chunk, (0..chunk.len() as u32).filter(wanted)))
+        }
+        true => {
+            let sorted = chunk.sorted();
+            let mut picks = picks(&sorted.runs, &scope.series);
+            narrow(&mut picks, &sorted.ts, &scope.range);
+            let places = picks.iter().flat_map(|pick| sorted.places(pick.start..pick.end));
+            Arc::new(SortedRows::new(&chunk, places.copied()))
+        }
+    };
+    let mut picks = picks(&rows.runs, &scope.series);
+    narrow(&mut picks, &rows.ts, &scope.range);
+    (!picks.is_empty()).then(|| Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
+}
+
+/// The runs of the wanted series.
+fn picks(runs: &[Run], series: &Series) -> Vec<Pick> {
+    let start = |index: usize| index.checked_sub(1).map_or(0, |before| runs[before].end);
+    let pick = |index: usize| Pick { series: runs[index].series, start: start(index), end: runs[index].end };
+    let first = runs.partition_point(|run| run.series < series.bounds.0);
+    let end = runs.partition_point(|run| run.series <= series.bounds.1).max(first);
+    let Some(set) = &series.set else { return (first..end).map(pick).collect() };
+    if first == end {
+        return Vec::new();
+    }
+    // Few series are looked for among many runs, and many runs are looked up one by one.
+    if set.len() < (end - first) as u64 / 8 {
+        let wanted = set.range(runs[first].series..=runs[end - 1].series);
+        let find = |series: u32| runs.binary_search_by_key(&series, |run| run.series).ok();
+        return wanted.filter_map(find).map(pick).collect();
+    }
+    (first..end).filter(|index| set.contains(runs[*index].series)).map(pick).collect()
+}
+
+/// Leaves only rows in the range of time; each pick is sorted by time.
+fn narrow(picks: &mut Vec<Pick>, times: &[i64], range: &TimeRange) {
+    let (start, end) = (range.start.micros(), range.end.micros());
+    picks.retain_mut(|pick| {
+        let of_pick = &times[pick.start as usize..pick.end as usize];
+        let first = of_pick.partition_point(|ts| *ts < start);
+        let last = first + of_pick[first..].partition_point(|ts| *ts < end);
+        (pick.start, pick.end) = (pick.start + first as u32, pick.start + last as u32);
+        pick.start < pick.end
+    });
+}

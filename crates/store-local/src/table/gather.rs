@@ -1,0 +1,215 @@
+//! Makes arrays of the rows that a merge has picked.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, PrimitiveArray, StringViewArray, UInt32Array, make_array, new_null_array,
+};
+use arrow_buffer::NullBufferBuilder;
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::DataType;
+use store::StoreError;
+use store::table::{TS_TYPE, arrow_type};
+
+use super::merge::{Picked, Piece};
+use super::plan::{Output, Plan, tags_of};
+
+/// The columns of a batch, in the order of the plan's outputs.
+pub(crate) fn arrays(plan: &Plan, picked: &Picked, backward: bool) -> Result<Vec<ArrayRef>, StoreError> {
+    let mut reversed = picked.pieces.clone();
+    if backward {
+        reversed.reverse();
+    }
+    let mut tags = Tags::default();
+    let array = |output: &Output| match output {
+        Output::Ts => ts(picked, &newest(picked, &reversed)),
+        Output::Tag(tag) => tags.array(plan, picked, &reversed, *tag),
+        Output::Field(slot) => field(plan, picked, &reversed, *slot),
+    };
+    let arrays = plan.outputs.iter().map(array).collect::<Result<Vec<_>, _>>()?;
+    if !backward || picked.rows < 2 {
+        return Ok(arrays);
+    }
+    let indices: UInt32Array = (0..picked.rows as u32).rev().collect();
+    let take = |array: &ArrayRef| arrow_select::take::take(array, &indices, None);
+    Ok(arrays.iter().map(|array| take(array).expect("BUG: indices lie within the batch")).collect())
+}
+
+/// The pieces with the newest write for each row that several blocks have.
+fn newest<'a>(picked: &Picked, pieces: &'a [Piece]) -> Cow<'a, [Piece]> {
+    choose(picked, pieces, |writes| writes[0])
+}
+
+fn choose<'a>(
+    picked: &Picked,
+    pieces: &'a [Piece],
+    choice: impl Fn(&[(u32, u32)]) -> (u32, u32),
+) -> Cow<'a, [Piece]> {
+    if picked.writes.is_empty() {
+        return Cow::Borrowed(pieces);
+    }
+    let single = |piece: &Piece| match *piece {
+        Piece::Same { start, end } => {
+            let (block, row) = choice(&picked.writes[start as usize..end as usize]);
+            Piece::Rows { block, start: row, end: row + 1 }
+        }
+        rows => rows,
+    };
+    Cow::Owned(pieces.iter().map(single).collect())
+}
+
+fn ts(picked: &Picked, pieces: &[Piece]) -> Result<ArrayRef, StoreError> {
+    let arrays: Vec<_> =
+        picked.blocks.iter().map(|block| block.ts().map(|ts| Some(ts.clone()))).collect::<Result<_, _>>()?;
+    Ok(gather(&arrays, pieces, &TS_TYPE, picked.rows))
+}
+
+fn field(plan: &Plan, picked: &Picked, pieces: &[Piece], slot: usize) -> Result<ArrayRef, StoreError> {
+    let column = |slot: usize| {
+        let of = |block: &Arc<super::block::Block>| {
+            block.column(&plan.core, &plan.slots, slot).map(Option::<&ArrayRef>::cloned)
+        };
+        picked.blocks.iter().map(of).collect::<Result<Vec<_>, _>>()
+    };
+    let arrays = column(slot)?;
+    let data_type = arrow_type(plan.slots[slot].field_type);
+    if picked.writes.is_empty() {
+        return Ok(gather(&arrays, pieces, &data_type, picked.rows));
+    }
+    // The newest write that has the key decides, whatever the type of its value.
+    let of_key: Vec<Vec<Option<ArrayRef>>> =
+        plan.siblings(slot).filter(|other| *other != slot).map(column).collect::<Result<_, _>>()?;
+    let has = |(block, row): &(u32, u32)| {
+        let is_valid = |arrays: &Vec<Option<ArrayRef>>| {
+            arrays[*block as usize].as_ref().is_some_and(|array| array.is_valid(*row as usize))
+        };
+        is_valid(&arrays) || of_key.iter().any(is_valid)
+    };
+    let pieces =
+        choose(picked, pieces, |writes| *writes.iter().find(|write| has(write)).unwrap_or(&writes[0]));
+    Ok(gather(&arrays, &pieces, &data_type, picked.rows))
+}
+
+/// Puts pieces of arrays together; all of them are rows of one block.
+fn gather(arrays: &[Option<ArrayRef>], pieces: &[Piece], data_type: &DataType, rows: usize) -> ArrayRef {
+    if let [Piece::Rows { block, start, end }] = pieces
+        && let Some(array) = &arrays[*block as usize]
+    {
+        return array.slice(*start as usize, (end - start) as usize);
+    }
+    if arrays.iter().all(Option::is_none) {
+        return new_null_array(data_type, rows);
+    }
+    match data_type {
+        DataType::Float64 => gather_numbers::<Float64Type>(arrays, pieces, data_type, rows),
+        DataType::Int64 => gather_numbers::<Int64Type>(arrays, pieces, data_type, rows),
+        DataType::Timestamp(..) => {
+            gather_numbers::<TimestampMicrosecondType>(arrays, pieces, data_type, rows)
+        }
+        _ => gather_any(arrays, pieces, rows),
+    }
+}
+
+fn gather_numbers<T: ArrowPrimitiveType>(
+    arrays: &[Option<ArrayRef>],
+    pieces: &[Piece],
+    data_type: &DataType,
+    rows: usize,
+) -> ArrayRef {
+    let arrays: Vec<Option<&PrimitiveArray<T>>> =
+        arrays.iter().map(|array| array.as_ref().map(|array| array.as_primitive())).collect();
+    let mut values: Vec<T::Native> = Vec::with_capacity(rows);
+    let mut nulls = NullBufferBuilder::new(rows);
+    for piece in pieces {
+        let Piece::Rows { block, start, end } = *piece else { continue };
+        let (start, length) = (start as usize, (end - start) as usize);
+        let Some(array) = arrays[block as usize] else {
+            values.resize(values.len() + length, T::Native::default());
+            nulls.append_n_nulls(length);
+            continue;
+        };
+        values.extend_from_slice(&array.values()[start..start + length]);
+        match array.nulls() {
+            None => nulls.append_n_non_nulls(length),
+            Some(_) if length == 1 => nulls.append(array.is_valid(start)),
+            Some(of_array) => nulls.append_buffer(&of_array.slice(start, length)),
+        }
+    }
+    let array = PrimitiveArray::<T>::new(values.into(), nulls.finish());
+    Arc::new(array.with_data_type(data_type.clone()))
+}
+
+fn gather_any(arrays: &[Option<ArrayRef>], pieces: &[Piece], rows: usize) -> ArrayRef {
+    let mut numbers = vec![None; arrays.len()];
+    let mut data = Vec::new();
+    for (number, array) in numbers.iter_mut().zip(arrays) {
+        if let Some(array) = array {
+            *number = Some(data.len());
+            data.push(array.to_data());
+        }
+    }
+    let missing = data.len() < arrays.len();
+    let mut out = MutableArrayData::new(data.iter().collect(), missing, rows);
+    for piece in pieces {
+        let Piece::Rows { block, start, end } = *piece else { continue };
+        let added = match numbers[block as usize] {
+            Some(number) => out.try_extend(number, start as usize, end as usize),
+            None => out.try_extend_nulls((end - start) as usize),
+        };
+        added.expect("BUG: booleans and views have no offsets that overflow");
+    }
+    make_array(out.freeze())
+}
+
+/// Tag columns of a batch: one string for each run of rows of a series.
+#[derive(Default)]
+struct Tags {
+    /// By run: the series.
+    series: Vec<u32>,
+    /// By row: its run.
+    runs: Vec<u32>,
+    /// By run, by tag number.
+    values: Vec<Vec<Option<String>>>,
+}
+
+impl Tags {
+    fn array(
+        &mut self,
+        plan: &Plan,
+        picked: &Picked,
+        pieces: &[Piece],
+        tag: usize,
+    ) -> Result<ArrayRef, StoreError> {
+        if self.runs.len() < picked.rows {
+            self.find_runs(picked, pieces);
+            self.values = tags_of(&plan.core, plan.tags, &self.series);
+        }
+        let values: StringViewArray = self.values.iter().map(|tags| tags[tag].as_deref()).collect();
+        if values.len() == picked.rows {
+            return Ok(Arc::new(values));
+        }
+        let runs = UInt32Array::from(self.runs.clone());
+        Ok(arrow_select::take::take(&values, &runs, None).expect("BUG: each row has a run"))
+    }
+
+    fn find_runs(&mut self, picked: &Picked, pieces: &[Piece]) {
+        self.runs.reserve(picked.rows);
+        for piece in newest(picked, pieces).iter() {
+            let Piece::Rows { block, mut start, end } = *piece else { continue };
+            let runs = &picked.blocks[block as usize].runs;
+            let mut run = runs.partition_point(|run| run.end <= start);
+            while start < end {
+                let stop = runs[run].end.min(end);
+                if self.series.last() != Some(&runs[run].series) {
+                    self.series.push(runs[run].series);
+                }
+                let number = self.series.len() as u32 - 1;
+                self.runs.resize(self.runs.len() + (stop - start) as usize, number);
+                (start, run) = (stop, run + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Merges sources run by run: where only one source has rows they are taken as a whole, where several have the same
+//! row its fields are chosen one by one later.
+//!
+//! Sources are ranked: every row of a newer source has a later sequence than every row of an older one (manifest.rs,
+//! invariant 4), so at one (series, ts) the newest source that has a key decides it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use store::{Order, StoreError};
+
+use super::block::{Block, Blocks, Scope};
+use super::plan::{Plan, Source};
+
+/// By what rows are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Series, then time.
+    Series,
+    /// Time, then series.
+    Time(Order),
+}
+
+/// A row's place in the order; compares ascending in every order.
+type Key = (i64, i64);
+
+impl By {
+    fn key(self, series: u32, ts: i64) -> Key {
+        match self {
+            Self::Series => (series.into(), ts),
+            Self::Time(Order::Ascending) => (ts, series.into()),
+            // Turns the order around without an overflow.
+            Self::Time(Order::Descending) => (!ts, series.into()),
+        }
+    }
+
+    fn is_backward(self) -> bool {
+        self == Self::Time(Order::Descending)
+    }
+}
+
+/// Rows for one output batch: which rows of which blocks.
+#[derive(Default)]
+pub(crate) struct Picked {
+    pub(crate) blocks: Vec<Arc<Block>>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Block and row of the writes of one row, newest first, one row after the other.
+    pub(crate) writes: Vec<(u32, u32)>,
+    pub(crate) rows: usize,
+    /// Distinguishes this batch from the one before.
+    serial: u64,
+}
+
+/// Some of the rows of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Neighbouring rows of a block.
+    Rows { block: u32, start: u32, end: u32 },
+    /// One row that several blocks have: a range of [`Picked::writes`].
+    Same { start: u32, end: u32 },
+}
+
+impl Picked {
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
+        self.pieces.clear();
+        self.writes.clear();
+        self.rows = 0;
+        self.serial += 1;
+    }
+
+    fn push(&mut self, block: u32, start: u32, end: u32, backward: bool) {
+        self.rows += (end - start) as usize;
+        if let Some(Piece::Rows { block: last, start: first, end: last_end }) = self.pieces.last_mut()
+            && *last == block
+        {
+            match backward {
+                false if *last_end == start => return *last_end = end,
+                true if *first == end => return *first = start,
+                _ => {}
+            }
+        }
+        self.pieces.push(Piece::Rows { block, start, end });
+    }
+}
+
+/// A walk over one source.
+struct Cursor {
+    source: Source,
+    scope: Scope,
+    blocks: Option<Blocks>,
+    block: Option<Arc<Block>>,
+    /// Picks of the block that are left, but for the one at hand.
+    pick: usize,
+    /// Rows of the pick at hand that are left.
+    start: u32,
+    end: u32,
+    /// The place of the block in the batch with this serial.
+    in_batch: (u64, u32),
+}
+
+impl Cursor {
+    /// Opens the next block; `false` when there is none.
+    fn load(&mut self, plan: &Plan) -> Result<bool, StoreError> {
+        let blocks = match &mut self.blocks {
+            Some(blocks) => blocks,
+            none => none.insert(self.source.open(&plan.core, &self.scope)?),
+        };
+        self.block = blocks.next(&self.scope, plan.slots.len())?.map(Arc::new);
+        self.in_batch = (u64::MAX, 0);
+        let Some(block) = &self.block else { return Ok(false) };
+        self.pick = match self.scope.order {
+            Order::Ascending => 0,
+            Order::Descending => block.picks.len() - 1,
+        };
+        (self.start, self.end) = (block.picks[self.pick].start, block.picks[self.pick].end);
+        Ok(true)
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// The row at hand.
+    fn row(&self) -> u32 {
+        match self.scope.order {
+            Order::Ascending => self.start,
+            Order::Descending => self.end - 1,
+        }
+    }
+
+    fn key(&self, by: By) -> Result<Key, StoreError> {
+        let block = self.block.as_ref().expect("BUG: only loaded cursors have a row");
+        Ok(by.key(block.picks[self.pick].series, block.times()?[self.row() as usize]))
+    }
+
+    fn number_in(&mut self, batch: &mut Picked) -> u32 {
+        if self.in_batch.0 != batch.serial
+            && let Some(block) = &self.block
+        {
+            self.in_batch = (batch.serial, batch.blocks.len() as u32);
+            batch.blocks.push(block.clone());
+        }
+        self.in_batch.1
+    }
+
+    /// Gives rows before `bound` until the batch has `rows_max` or the block ends.
+    fn take(
+        &mut self,
+        by: By,
+        bound: Option<Key>,
+        rows_max: usize,
+        batch: &mut Picked,
+    ) -> Result<(), StoreError> {
+        let block = self.number_in(batch);
+        while let Some(loaded) = &self.block
+            && batch.rows < rows_max
+        {
+            let series = loaded.picks[self.pick].series;
+            let (start, end) = (self.start, self.end);
+            let before = match bound {
+                None => end - start,
+                Some(bound) => {
+                    let times = &loaded.times()?[start as usize..end as usize];
+                    let count = match by.is_backward() {
+                        false => times.partition_point(|ts| by.key(series, *ts) < bound),
+                        true => times.len() - times.partition_point(|ts| by.key(series, *ts) >= bound),
+                    };
+                    count as u32
+                }
+            };
+            let count = before.min((rows_max - batch.rows).min(u32::MAX as usize) as u32);
+            if count == 0 {
+                return Ok(());
+            }
+            match self.scope.order {
+                Order::Ascending => batch.push(block, start, start + count, false),
+                Order::Descending => batch.push(block, end - count, end, true),
+            }
+            self.pass(count);
+        }
+        Ok(())
+    }
+
+    /// Leaves rows of the pick at hand behind; after the last of the block it is not loaded any more.
+    fn pass(&mut self, count: u32) {
+        match self.scope.order {
+            Order::Ascending => self.start += count,
+            Order::Descending => self.end -= count,
+        }
+        if self.start < self.end {
+            return;
+        }
+        let Some(block) = &self.block else { return };
+        let next = match self.scope.order {
+            Order::Ascending => Some(self.pick + 1).filter(|pick| *pick < block.picks.len()),
+            Order::Descending => self.pick.checked_sub(1),
+        };
+        match next {
+            Some(pick) => {
+                self.pick = pick;
+                (self.start, self.end) = (block.picks[pick].start, block.picks[pick].end);
+            }
+            None => self.block = None,
+        }
+    }
+}
+
+/// The walk over several sources at once.
+pub(crate) struct Merge {
+    by: By,
+    cursors: Vec<Cursor>,
+    /// The key of each cursor's row, or one before it while it is not loaded; the newest source first.
+    heap: BinaryHeap<Reverse<(Key, Reverse<u32>, usize)>>,
+    same: Vec<usize>,
+}
+
+impl Merge {
+    pub(crate) fn new(by: By, sources: impl IntoIterator<Item = (Source, Scope)>) -> Self {
+        let mut merge = Self { by, cursors: Vec::new(), heap: BinaryHeap::new(), same: Vec::new() };
+        for (source, scope) in sources {
+            let extent = source.extent;
+            let series = extent.series.0.max(scope.series.bounds.0);
+            let ts = match by {
+                By::Time(Order::Descending) => extent.ts.1,
+                _ => extent.ts.0,
+            };
+            let first = match by {
+                // The first series may begin at any time.
+                By::Series => (series.into(), i64::MIN),
+                By::Time(_) => by.key(series, ts),
+            };
+            merge.heap.push(Reverse((first, Reverse(source.rank), merge.cursors.len())));
+            merge.cursors.push(Cursor {
+                source,
+                scope,
+                blocks: None,
+                block: None,
+                pick: 0,
+                start: 0,
+                end: 0,
+                in_batch: (u64::MAX, 0),
+            });
+        }
+        merge
+    }
+
+    /// Adds rows until the batch has `rows_max`; `false` after the last row.
+    pub(crate) fn fill(
+        &mut self,
+        plan: &Plan,
+        rows_max: usize,
+        batch: &mut Picked,
+    ) -> Result<bool, StoreError> {
+        if let [only] = self.cursors.as_mut_slice() {
+            while batch.rows < rows_max {
+                if !only.is_loaded() {
+                    // A batch that is full enough ends with its block: then nothing has to be copied.
+                    if batch.rows > rows_max / 2 {
+                        return Ok(true);
+                    }
+                    if !only.load(plan)? {
+                        return Ok(false);
+                    }
+                }
+                only.take(self.by, None, rows_max, batch)?;
+            }
+            return Ok(true);
+        }
+        while batch.rows < rows_max {
+            let Some(Reverse((key, _, first))) = self.heap.pop() else { return Ok(false) };
+            if !self.cursors[first].is_loaded() {
+                self.load(plan, first)?;
+                continue;
+            }
+            self.same.clear();
+            self.same.push(first);
+            while let Some(Reverse((next, _, other))) = self.heap.peek().copied()
+                && next == key
+            {
+                self.heap.pop();
+                match self.cursors[other].is_loaded() {
+                    true => self.same.push(other),
+                    false => self.load(plan, other)?,
+                }
+            }
+            match self.same.len() {
+                1 => {
+                    let bound = self.heap.peek().map(|Reverse((next, ..))| *next);
+                    self.cursors[first].take(self.by, bound, rows_max, batch)?;
+                }
+                _ => self.take_same(batch),
+            }
+            for index in std::mem::take(&mut self.same) {
+                let cursor = &self.cursors[index];
+                let next = if cursor.is_loaded() { cursor.key(self.by)? } else { key };
+                self.heap.push(Reverse((next, Reverse(cursor.source.rank), index)));
+            }
+        }
+        Ok(true)
+    }
+
+    fn load(&mut self, plan: &Plan, index: usize) -> Result<(), StoreError> {
+        let cursor = &mut self.cursors[index];
+        if cursor.load(plan)? {
+            self.heap.push(Reverse((cursor.key(self.by)?, Reverse(cursor.source.rank), index)));
+        }
+        Ok(())
+    }
+
+    /// Gives the row that several cursors have at hand.
+    fn take_same(&mut self, batch: &mut Picked) {
+        let cursors = &mut self.cursors;
+        self.same.sort_unstable_by_key(|index| Reverse(cursors[*index].source.rank));
+        let start = batch.writes.len() as u32;
+        for index in &self.same {
+            let cursor = &mut cursors[*index];
+            let write = (cursor.number_in(batch), cursor.row());
+            batch.writes.push(write);
+            cursor.pass(1);
+        }
+        batch.pieces.push(Piece::Same { start, end: batch.writes.len() as u32 });
+        batch.rows += 1;
+    }
+}

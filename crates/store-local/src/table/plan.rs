@@ -1,0 +1,312 @@
+//! What a read needs to know, and how it is divided into tasks that readers take one after the other.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use model::{FieldType, TimeRange};
+use store::{Order, ReadOrder, SeriesSet, StoreError};
+
+use super::block::{Blocks, Scope, Series};
+use super::merge::By;
+use crate::chunk::{Chunk, Extent};
+use crate::core::Core;
+use crate::part::Part;
+use crate::row::KeyId;
+
+/// Rows that are worth a task of their own.
+const TASK_ROWS: u64 = 128 * 1024;
+
+/// A field column that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) key: KeyId,
+    pub(crate) field_type: FieldType,
+    /// Its name in parts.
+    pub(crate) physical: Arc<str>,
+}
+
+/// A column that is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// By number of the tag.
+    Tag(usize),
+    Ts,
+    /// By slot.
+    Field(usize),
+}
+
+/// A part or a chunk, and what it may hold.
+#[derive(Clone)]
+pub(crate) struct Source {
+    /// Newer sources have higher ranks.
+    pub(crate) rank: u32,
+    pub(crate) extent: Extent,
+    rows: u64,
+    kind: Kind,
+    /// Which share of the cells of a part, from the first to the second fraction of the third.
+    share: (usize, usize, usize),
+}
+
+#[derive(Clone)]
+enum Kind {
+    Part(Arc<Part>),
+    Chunk(Arc<Chunk>),
+}
+
+impl Source {
+    pub(crate) fn open(&self, core: &Core, scope: &Scope) -> Result<Blocks, StoreError> {
+        match &self.kind {
+            Kind::Part(part) => Blocks::of_part(core, part, scope, self.share),
+            Kind::Chunk(chunk) => Ok(Blocks::Chunk(Some(chunk.clone()))),
+        }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let (a, b) = (&self.extent, &other.extent);
+        a.series.0 <= b.series.1 && b.series.0 <= a.series.1 && a.ts.0 <= b.ts.1 && b.ts.0 <= a.ts.1
+    }
+}
+
+/// Parts and chunks, oldest first, as ranked sources.
+pub(crate) fn sources(parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source> {
+    let of_part = |part: &Arc<Part>| {
+        let extent = Extent { series: part.info.series, ts: part.info.ts };
+        (extent, part.info.rows, Kind::Part(part.clone()))
+    };
+    let of_chunk =
+        |chunk: &Arc<Chunk>| Some((chunk.extent()?, chunk.len() as u64, Kind::Chunk(chunk.clone())));
+    let all = parts.iter().map(of_part).chain(chunks.iter().filter_map(of_chunk));
+    let ranked = |(rank, (extent, rows, kind)): (usize, (Extent, u64, Kind))| {
+        let share = (0, 1, 1);
+        Source { rank: rank as u32, extent, rows, kind, share }
+    };
+    all.enumerate().map(ranked).collect()
+}
+
+/// What is read.
+pub(crate) struct Plan {
+    pub(crate) core: Arc<Core>,
+    pub(crate) tags: usize,
+    /// With the columns of one key next to each other.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) range: TimeRange,
+    pub(crate) series: Option<Arc<SeriesSet>>,
+    pub(crate) order: ReadOrder,
+}
+
+/// What a reader does at a time.
+pub(crate) enum Task {
+    /// As many rows as the number says, of which nothing is asked.
+    Count(u64),
+    Merge(By, Vec<(Source, Scope)>),
+}
+
+impl Plan {
+    /// The slots of a slot's key.
+    pub(crate) fn siblings(&self, slot: usize) -> impl Iterator<Item = usize> {
+        let key = self.slots[slot].key;
+        (0..self.slots.len()).filter(move |other| self.slots[*other].key == key)
+    }
+
+    fn needs_runs(&self) -> bool {
+        self.outputs.iter().any(|output| matches!(output, Output::Tag(_)))
+    }
+
+    fn scope(&self, bounds: (u32, u32), order: Order, runs: bool) -> Scope {
+        Scope { series: Series { bounds, set: self.series.clone() }, range: self.range, order, runs }
+    }
+
+    /// The sources that may have something to give.
+    fn relevant(&self, sources: Vec<Source>) -> Vec<Source> {
+        let all = Series { bounds: (0, u32::MAX), set: self.series.clone() };
+        let (start, end) = (self.range.start.micros(), self.range.end.micros());
+        let has = |source: &Source| {
+            source.extent.ts.0 < end && start <= source.extent.ts.1 && all.has_any(source.extent.series)
+        };
+        sources.into_iter().filter(has).collect()
+    }
+
+    /// Divides the work; `series` are all that may have rows, asked only where the order needs it.
+    pub(crate) fn tasks(
+        &self,
+        sources: Vec<Source>,
+        readers_max: usize,
+        series: impl FnOnce() -> Vec<u32>,
+    ) -> VecDeque<Task> {
+        let sources = self.relevant(sources);
+        if sources.is_empty() || self.range.is_empty() {
+            return VecDeque::new();
+        }
+        match self.order {
+            ReadOrder::Any => {
+                let groups = groups(sources);
+                groups.into_iter().flat_map(|group| self.group_tasks(group, readers_max)).collect()
+            }
+            ReadOrder::SeriesThenTime => self.series_tasks(sources, readers_max).into(),
+            ReadOrder::Time(order) => [self.time_task(&sources, order, &series())].into(),
+        }
+    }
+
+    /// Tasks for sources none of which overlaps any other source.
+    fn group_tasks(&self, group: Vec<Source>, readers_max: usize) -> Vec<Task> {
+        let [only] = group.as_slice() else { return self.series_tasks(group, readers_max) };
+        let (start, end) = (self.range.start.micros(), self.range.end.micros());
+        let is_whole = start <= only.extent.ts.0 && only.extent.ts.1 < end && self.series.is_none();
+        if let Kind::Part(_) = only.kind
+            && self.outputs.is_empty()
+            && is_whole
+        {
+            return vec![Task::Count(only.rows)];
+        }
+        let shares = match only.kind {
+            Kind::Part(_) if readers_max > 1 => only.rows.div_ceil(TASK_ROWS).max(1) as usize,
+            _ => 1,
+        };
+        let task = |share: usize| {
+            let source = Source { share: (share, share + 1, shares), ..only.clone() };
+            let scope = self.scope((0, u32::MAX), Order::Ascending, self.needs_runs());
+            Task::Merge(By::Series, vec![(source, scope)])
+        };
+        (0..shares).map(task).collect()
+    }
+
+    /// Tasks for ranges of series, ascending.
+    fn series_tasks(&self, group: Vec<Source>, readers_max: usize) -> Vec<Task> {
+        let rows: u64 = group.iter().map(|source| source.rows).sum();
+        let first = group.iter().map(|source| source.extent.series.0).min().unwrap_or(0);
+        let last = group.iter().map(|source| source.extent.series.1).max().unwrap_or(0);
+        let tasks = match readers_max {
+            0 | 1 => 1,
+            // More than there are readers, because series have more and less rows.
+            _ => (rows / TASK_ROWS).clamp(1, 4 * readers_max as u64),
+        };
+        let runs = self.needs_runs() || group.len() > 1;
+        let bounds = cut(self.series.as_deref(), (first, last), tasks);
+        let task = |bounds: &(u32, u32)| {
+            let inside = group
+                .iter()
+                .filter(|source| source.extent.series.0 <= bounds.1 && bounds.0 <= source.extent.series.1);
+            let scope = self.scope(*bounds, Order::Ascending, runs);
+            Task::Merge(By::Series, inside.map(|source| (source.clone(), scope.clone())).collect())
+        };
+        bounds.iter().map(task).collect()
+    }
+
+    fn time_task(&self, sources: &[Source], order: Order, series: &[u32]) -> Task {
+        let of_series = |id: &u32| {
+            let scope = Scope {
+                series: Series::one(*id),
+                range: self.range,
+                order,
+                runs: self.needs_runs() || sources.len() > 1 || series.len() > 1,
+            };
+            let has = |source: &&Source| scope.series.has_any(source.extent.series);
+            sources.iter().filter(has).map(|source| (source.clone(), scope.clone())).collect::<Vec<_>>()
+        };
+        Task::Merge(By::Time(order), series.iter().flat_map(of_series).collect())
+    }
+}
+
+/// Cuts a range of series into up to `count` ranges with about as many wanted series each.
+fn cut(wanted: Option<&SeriesSet>, (first, last): (u32, u32), count: u64) -> Vec<(u32, u32)> {
+    let before = match wanted {
+        Some(set) => first.checked_sub(1).map_or(0, |before| set.rank(before)),
+        None => first.into(),
+    };
+    let present = wanted.map_or(u64::from(last) + 1, |set| set.rank(last)) - before;
+    let count = count.min(present).max(1);
+    let begin = |index: u64| match wanted {
+        _ if index == 0 => first,
+        Some(set) => set.select((before + present * index / count) as u32).unwrap_or(last),
+        None => (before + present * index / count) as u32,
+    };
+    let end = |index: u64| if index + 1 == count { last } else { begin(index + 1) - 1 };
+    (0..count).map(|index| (begin(index), end(index))).collect()
+}
+
+/// Sources that overlap, directly or through others, in groups.
+fn groups(mut sources: Vec<Source>) -> Vec<Vec<Source>> {
+    sources.sort_by_key(|source| source.extent.ts.0);
+    let mut group_of: Vec<usize> = (0..sources.len()).collect();
+    let mut open: Vec<usize> = Vec::new();
+    for next in 0..sources.len() {
+        open.retain(|index| sources[*index].extent.ts.1 >= sources[next].extent.ts.0);
+        for index in &open {
+            if sources[*index].overlaps(&sources[next]) {
+                let (old, new) = (group_of[*index], group_of[next]);
+                group_of[..=next].iter_mut().filter(|group| **group == old).for_each(|group| *group = new);
+            }
+        }
+        open.push(next);
+    }
+    let mut groups: std::collections::BTreeMap<usize, Vec<Source>> = Default::default();
+    for (source, group) in sources.into_iter().zip(group_of) {
+        groups.entry(group).or_default().push(source);
+    }
+    groups.into_values().collect()
+}
+
+/// The values of some series' tags, by tag number. The lock is taken once for a thousand series.
+pub(crate) fn tags_of(core: &Core, tags: usize, series: &[u32]) -> Vec<Vec<Option<String>>> {
+    let mut all = Vec::with_capacity(series.len());
+    for series in series.chunks(1024) {
+        let encoded: Vec<Vec<u8>> = {
+            let state = core.state.lock();
+            series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
+        };
+        for encoded in encoded {
+            let mut values = vec![None; tags];
+            for tag in crate::catalog::tags(&encoded) {
+                let (number, value) = tag.expect("BUG: the tags of a known series are well-formed");
+                values[number as usize] = Some(value.to_owned());
+            }
+            all.push(values);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(rank: u32, series: (u32, u32), ts: (i64, i64)) -> Source {
+        let kind = Kind::Chunk(Arc::new(Chunk::new(0)));
+        Source { rank, extent: Extent { series, ts }, rows: 1, kind, share: (0, 1, 1) }
+    }
+
+    #[test]
+    fn only_sources_that_may_share_a_row_are_in_a_group() {
+        let found = |sources: &[Source]| {
+            let groups = groups(sources.to_vec()).into_iter();
+            let mut ranks: Vec<Vec<u32>> =
+                groups.map(|group| group.iter().map(|source| source.rank).collect()).collect();
+            ranks.iter_mut().for_each(|ranks| ranks.sort_unstable());
+            ranks.sort();
+            ranks
+        };
+        let [a, b, c, d] = [
+            source(0, (0, 9), (0, 10)),
+            source(1, (0, 9), (10, 15)),
+            source(2, (10, 19), (0, 15)),
+            source(3, (9, 10), (15, 20)),
+        ];
+        assert_eq!(found(&[a.clone(), b.clone(), c.clone()]), [vec![0, 1], vec![2]]);
+        assert_eq!(found(&[c.clone(), d.clone(), a.clone()]), [vec![0], vec![2, 3]]);
+        // The last one joins all others.
+        assert_eq!(found(&[a, b, c, d]), [[0, 1, 2, 3]]);
+        assert!(found(&[]).is_empty());
+    }
+
+    #[test]
+    fn ranges_of_series_meet_and_share_what_is_wanted() {
+        assert_eq!(cut(None, (10, 29), 4), [(10, 14), (15, 19), (20, 24), (25, 29)]);
+        assert_eq!(cut(None, (0, 1), 9), [(0, 0), (1, 1)]);
+        assert_eq!(cut(None, (5, u32::MAX), 1), [(5, u32::MAX)]);
+        let set: SeriesSet = [1, 10, 11, 12, 500, 900].into_iter().collect();
+        assert_eq!(cut(Some(&set), (5, 800), 2), [(5, 11), (12, 800)]);
+        assert_eq!(cut(Some(&set), (0, 1000), 3), [(0, 10), (11, 499), (500, 1000)]);
+        assert_eq!(cut(Some(&set), (20, 30), 3), [(20, 30)]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Readers: take tasks from a list that they share, pick rows, and make arrays of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use parking_lot::Mutex;
+use store::{BatchReader, Order, ReadOrder, StoreError};
+
+use super::gather;
+use super::merge::{Merge, Picked};
+use super::plan::{Plan, Task};
+
+/// The tasks of a read, in the order in which they are to be taken.
+pub(crate) type Tasks = Arc<Mutex<VecDeque<Task>>>;
+
+/// Gives the rows of one task after the other as arrays.
+pub(crate) struct Reader {
+    plan: Arc<Plan>,
+    tasks: Tasks,
+    current: Option<Current>,
+    picked: Picked,
+}
+
+enum Current {
+    Count(u64),
+    Merge(Box<Merge>),
+}
+
+/// The columns of a batch, and how many rows it has.
+pub(crate) type Arrays = (Vec<ArrayRef>, usize);
+
+impl Reader {
+    pub(crate) fn new(plan: Arc<Plan>, tasks: Tasks) -> Self {
+        Self { plan, tasks, current: None, picked: Picked::default() }
+    }
+
+    /// The next rows, at most `rows_max`; fewer where that saves copying them.
+    pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Arrays>, StoreError> {
+        self.picked.clear();
+        let mut counted = 0;
+        loop {
+            let rows = self.picked.rows + counted;
+            // A batch that is full enough ends with its task: then nothing has to be copied.
+            if rows >= rows_max || (self.current.is_none() && rows > rows_max / 2) {
+                break;
+            }
+            match &mut self.current {
+                None => match self.tasks.lock().pop_front() {
+                    None => break,
+                    Some(Task::Count(rows)) => self.current = Some(Current::Count(rows)),
+                    Some(Task::Merge(by, sources)) => {
+                        self.current = Some(Current::Merge(Box::new(Merge::new(by, sources))));
+                    }
+                },
+                Some(Current::Count(left)) => {
+                    let count = (rows_max - rows).min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    counted += count;
+                    *left -= count as u64;
+                    if *left == 0 {
+                        self.current = None;
+                    }
+                }
+                Some(Current::Merge(merge)) => {
+                    if !merge.fill(&self.plan, rows_max - counted, &mut self.picked)? {
+                        self.current = None;
+                    } else {
+                        break;
+                    }
+                }
+            }
+        }
+        let rows = self.picked.rows + counted;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let backward = self.plan.order == ReadOrder::Time(Order::Descending);
+        Ok(Some((gather::arrays(&self.plan, &self.picked, backward)?, rows)))
+    }
+}
+
+/// A reader as the contract has it.
+pub(super) struct LocalReader {
+    pub(super) reader: Reader,
+    pub(super) schema: SchemaRef,
+    pub(super) batch_rows: usize,
+    /// Rows that are still wanted.
+    pub(super) left: usize,
+}
+
+impl BatchReader for LocalReader {
+    fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let Some((arrays, rows)) = self.reader.next(self.batch_rows.min(self.left))? else {
+            return Ok(None);
+        };
+        self.left -= rows;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
+        Ok(Some(batch.expect("BUG: the columns fit the schema")))
+    }
+}

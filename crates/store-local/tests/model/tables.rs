@@ -1,0 +1,160 @@
+//! Random reads of the whole table: the same rows as the reference has, in the order asked for.
+
+use std::collections::BTreeMap;
+
+use model::{FieldType, TimeRange, Timestamp, Value};
+use proptest::prelude::*;
+use store::conformance::{TableRow, collect_table};
+use store::{Column, Order, ReadOrder, SeriesSet, Store, TableRead, TableSnapshot};
+
+use super::{DEVICES, key};
+
+/// A read without anything that only one of the stores knows, such as numbers of series and columns.
+#[derive(Debug, Clone)]
+pub(super) struct TableAction {
+    /// By key and type, a bit each.
+    fields: u32,
+    devices: Option<u8>,
+    range: Option<(i64, i64)>,
+    order: ReadOrder,
+    limit: Option<usize>,
+    batch_rows: usize,
+    readers_max: usize,
+}
+
+pub(super) fn read() -> impl Strategy<Value = TableAction> {
+    let orders = vec![
+        ReadOrder::Any,
+        ReadOrder::SeriesThenTime,
+        ReadOrder::Time(Order::Ascending),
+        ReadOrder::Time(Order::Descending),
+    ];
+    let range = prop::option::of((-5..20_i64, 0..25_i64));
+    let what = (any::<u32>(), prop::option::of(0..1_u8 << DEVICES), range);
+    let how = (prop::sample::select(orders), prop::option::of(0..9_usize), 1..20_usize, 1..4_usize);
+    (what, how).prop_map(|((fields, devices, range), (order, limit, batch_rows, readers_max))| TableAction {
+        fields,
+        devices,
+        range,
+        order,
+        limit,
+        batch_rows,
+        readers_max,
+    })
+}
+
+/// Device, time and the values by key and type.
+type Row = (String, i64, BTreeMap<(String, FieldType), Value>);
+
+impl TableAction {
+    fn read(&self, store: &dyn Store, columns: Vec<usize>) -> TableRead {
+        let wanted = |device: &u8| self.devices.is_some_and(|devices| devices & 1 << device != 0);
+        let number = |device| Some(store.find_series(&key(device))?.0 as u32);
+        let chosen: SeriesSet = (0..DEVICES).filter(wanted).filter_map(number).collect();
+        let at = Timestamp::from_micros;
+        TableRead {
+            columns,
+            series: self.devices.map(|_| chosen),
+            range: self.range.map_or(TimeRange::ALL, |(from, to)| TimeRange::new(at(from), at(to))),
+            order: self.order,
+            limit: self.limit,
+            batch_rows: self.batch_rows,
+            readers_max: self.readers_max,
+        }
+    }
+
+    /// The rows that each reader gives.
+    fn rows(&self, store: &dyn Store, limit: Option<usize>) -> Vec<Vec<Row>> {
+        let Some(snapshot) = store.snapshot("t").unwrap() else { return Vec::new() };
+        let (columns, names) = self.columns(snapshot.as_ref());
+        let read = TableRead { limit, ..self.read(store, columns) };
+        let row = |values: TableRow| {
+            let mut values = values.into_iter();
+            let (Some(Some(Value::String(device))), Some(Some(Value::I64(ts)))) =
+                (values.next(), values.next())
+            else {
+                panic!("each row has a device and a time");
+            };
+            let fields = names.iter().cloned().zip(values).filter_map(|(name, value)| Some((name, value?)));
+            (device, ts, fields.collect())
+        };
+        let readers = collect_table(snapshot.as_ref(), &read).unwrap();
+        readers.into_iter().map(|rows| rows.into_iter().map(row).collect()).collect()
+    }
+
+    /// Device, time and the chosen fields, and what the fields are.
+    fn columns(&self, snapshot: &dyn TableSnapshot) -> (Vec<usize>, Vec<(String, FieldType)>) {
+        let columns = snapshot.columns();
+        let (mut chosen, mut names) = (vec![0, columns.ts_index()], Vec::new());
+        for index in 0.. {
+            match columns.column(index) {
+                None => break,
+                Some(Column::Tag(_) | Column::Ts) => {}
+                Some(Column::Field(field)) => {
+                    let key = super::KEYS.iter().position(|key| *key == &*field.key).unwrap();
+                    if self.fields & 1 << (key * FieldType::ALL.len() + field.field_type.code() as usize - 1)
+                        != 0
+                    {
+                        chosen.push(index);
+                        names.push((field.key.to_string(), field.field_type));
+                    }
+                }
+            }
+        }
+        (chosen, names)
+    }
+
+    pub(super) fn compare(&self, ours: &dyn Store, reference: &dyn Store) {
+        let expected = sorted(self.rows(reference, None).concat());
+        let readers = self.rows(ours, None);
+        readers.iter().for_each(|rows| self.check_order(rows));
+        assert_eq!(sorted(readers.concat()), expected, "{self:?}");
+        self.compare_counts(ours, expected.len());
+        let Some(limit) = self.limit else { return };
+        let limited = self.rows(ours, self.limit).concat();
+        assert!(limited.len() >= limit.min(expected.len()), "{self:?}");
+        let times = |rows: &[Row]| rows.iter().take(limit).map(|(_, ts, _)| *ts).collect::<Vec<_>>();
+        if let ReadOrder::Time(_) = self.order {
+            assert_eq!(times(&limited), times(&self.rows(reference, None).concat()), "{self:?}");
+        }
+        for row in limited {
+            assert!(expected.binary_search_by(|known| place(known).cmp(&place(&row))).is_ok(), "{row:?}");
+        }
+    }
+
+    fn compare_counts(&self, ours: &dyn Store, expected: usize) {
+        let Some(snapshot) = ours.snapshot("t").unwrap() else { return };
+        let read = TableRead { limit: None, ..self.read(ours, Vec::new()) };
+        assert_eq!(collect_table(snapshot.as_ref(), &read).unwrap().concat().len(), expected, "{self:?}");
+    }
+
+    fn check_order(&self, rows: &[Row]) {
+        match self.order {
+            ReadOrder::Any => {}
+            ReadOrder::SeriesThenTime => {
+                for of_device in rows.chunk_by(|a, b| a.0 == b.0) {
+                    assert!(of_device.is_sorted_by_key(|(_, ts, _)| ts), "{self:?}: {rows:?}");
+                }
+                let mut devices: Vec<&String> = rows.iter().map(|(device, ..)| device).collect();
+                devices.dedup();
+                let runs = devices.len();
+                devices.sort();
+                devices.dedup();
+                assert_eq!(devices.len(), runs, "{self:?}: {rows:?}");
+            }
+            ReadOrder::Time(Order::Ascending) => assert!(rows.is_sorted_by_key(|(_, ts, _)| ts), "{rows:?}"),
+            ReadOrder::Time(Order::Descending) => {
+                assert!(rows.is_sorted_by_key(|(_, ts, _)| std::cmp::Reverse(ts)), "{rows:?}");
+            }
+        }
+    }
+}
+
+fn place(row: &Row) -> (&str, i64) {
+    (&row.0, row.1)
+}
+
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by(|a, b| place(a).cmp(&place(b)));
+    rows
+}
