@@ -58,8 +58,11 @@ pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 pub const CHUNK_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Part files whose footers are kept open between reads.
 pub const PART_READERS_MAX: usize = 128;
-/// Most series of one store; the memtable numbers them with 32 bits.
-pub const SERIES_MAX: usize = u32::MAX as usize - 1;
+/// Most series of one store. The index keeps their numbers in 31 bits.
+pub const SERIES_MAX: usize = 1 << 31;
+/// Most tables, columns, tags and series that recovery makes up in place of lost ones: what a lost log segment can have
+/// defined, at 16 bytes each.
+pub const LOST_DEFINITIONS_MAX: usize = LOG_SEGMENT_BYTES as usize / 16;
 /// Rows one read request may return when it names no limit.
 pub const READ_ROWS_DEFAULT: usize = 100;
 /// Rows one read request may return at most.

@@ -156,7 +156,7 @@ fn take(state: &mut State, batch: &Batch, mut sequence: Sequence, chunk_rows: us
         }
         let chunk = &mut table.open;
         let chunk_bytes = chunk.bytes();
-        let latest = series.latest.as_deref_mut();
+        let latest = series.latest_to_update(latest_use);
         let latest_bytes = latest.as_ref().map_or(0, |latest| latest.bytes());
         let body = chunk.body_buffer();
         let fields = row.fields().zip(&mut keys);

@@ -5,15 +5,20 @@
 //! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
 
 mod gaps;
+mod ids;
+mod numbers;
+mod select;
 mod series;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
-use model::{FieldType, SeriesKey};
+use model::{FieldType, SeriesKey, limits};
+use parking_lot::RwLock;
 use store::{StoreError, TableColumns};
 
+pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
 
 use crate::codec::Malformed;
@@ -28,14 +33,22 @@ pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
 /// Column of the row's time in parts.
 pub(crate) const TS_COLUMN: &str = "ts";
 
+/// A series entry without the definition of its table before it.
+pub(crate) const TABLE_OF_SERIES_MISSING: Malformed = Malformed("series of an unknown table");
+/// A series entry without the definition of one of its tags before it.
+pub(crate) const TAG_OF_SERIES_MISSING: Malformed = Malformed("series with an unknown tag");
+
 /// All definitions, and those of them that no manifest or series file holds yet.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) tables: Vec<Table>,
-    pub(crate) series: SeriesIndex,
+    /// Readers take this lock without that of the state, and never wait for the latter while they hold it.
+    pub(crate) series: Arc<RwLock<SeriesIndex>>,
     table_numbers: HashMap<Arc<str>, u32, RandomState>,
     /// Encoded table, column and tag entries to go into the next manifest edit.
     unsaved: Vec<u8>,
+    /// Definitions made up by [`fill_gaps`](Self::fill_gaps).
+    stand_ins: usize,
 }
 
 /// One table's keys, columns and tags.
@@ -101,6 +114,12 @@ impl Table {
         (types & type_bit(field_type) != 0).then_some(*key)
     }
 
+    /// The number of a tag. A table has few.
+    #[inline]
+    pub(crate) fn tag(&self, name: &str) -> Option<u32> {
+        self.tags.iter().position(|tag| *tag.name == *name).map(|tag| tag as u32)
+    }
+
     /// Columns that the table's parts may have, the internal ones not counted.
     pub(crate) fn columns(&self) -> usize {
         self.taken.len() - 3
@@ -125,13 +144,13 @@ impl Catalog {
 
     /// Finds a series by its key.
     pub(crate) fn find_series(&self, key: &SeriesKey) -> Option<u32> {
-        let table = *self.table_numbers.get(key.table())?;
+        let table = self.table(key.table())?;
+        let definitions = &self.tables[table as usize];
         let mut encoded = Vec::new();
         for (name, value) in key.tags() {
-            let tag = self.tables[table as usize].tags.iter().position(|tag| *tag.name == **name)?;
-            series::put_tag(&mut encoded, tag as u32, value);
+            series::put_tag(&mut encoded, definitions.tag(name)?, value);
         }
-        self.series.find(table, &encoded)
+        self.series.read().find(table, &encoded)
     }
 
     /// Defines the series of a key that [`find_series`](Self::find_series) did not find, with whatever it needs;
@@ -143,21 +162,24 @@ impl Catalog {
         columns_max: usize,
         log: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u32, StoreError> {
-        check("series", self.series.len(), model::limits::SERIES_MAX)?;
-        let known = self.table_numbers.get(key.table()).copied();
-        let new_tags = key.tags().iter().filter(|(name, _)| {
-            known.is_none_or(|table| !self.tables[table as usize].tags.iter().any(|tag| *tag.name == **name))
-        });
+        let id = self.series.read().len();
+        check("series", id, limits::SERIES_MAX)?;
+        let id = id as u32;
+        let known = self.table(key.table());
+        let new_tags = key
+            .tags()
+            .iter()
+            .filter(|(name, _)| known.is_none_or(|table| self.tables[table as usize].tag(name).is_none()));
         let columns = known.map_or(0, |table| self.tables[table as usize].columns()) + new_tags.count();
         check("columns of a table", columns.saturating_sub(1), columns_max)?;
         let table = match known {
             Some(table) => table,
             None => {
                 check("tables", self.tables.len(), tables_max)?;
-                let id = self.tables.len() as u32;
-                self.define(Entry::Table { id, name: key.table() }, log)
+                let table = self.tables.len() as u32;
+                self.define(Entry::Table { id: table, name: key.table() }, log)
                     .expect("BUG: the next table number is free");
-                id
+                table
             }
         };
         let mut encoded = Vec::new();
@@ -165,19 +187,18 @@ impl Catalog {
             let tag = self.tag(table, name, log);
             series::put_tag(&mut encoded, tag, value);
         }
-        let id = self.series.len() as u32;
         self.define(Entry::Series { id, table, tags: &encoded }, log)
             .expect("BUG: the next series number is free");
         Ok(id)
     }
 
     fn tag(&mut self, table: u32, name: &str, log: &mut dyn FnMut(Entry<'_>)) -> u32 {
-        let tags = &self.tables[table as usize].tags;
-        if let Some(tag) = tags.iter().position(|tag| *tag.name == *name) {
-            return tag as u32;
+        let definitions = &self.tables[table as usize];
+        if let Some(tag) = definitions.tag(name) {
+            return tag;
         }
-        let tag = tags.len() as u32;
-        let physical = self.tables[table as usize].free_name(name, "tag");
+        let tag = definitions.tags.len() as u32;
+        let physical = definitions.free_name(name, "tag");
         self.define(Entry::Tag { table, tag, name, physical: &physical }, log)
             .expect("BUG: the next tag number is free");
         tag
@@ -265,13 +286,19 @@ impl Catalog {
     }
 
     fn apply_series(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
-        let definitions = self.tables.get(table as usize).ok_or(Malformed("series of an unknown table"))?;
-        for tag in series::tags(tags) {
-            if tag?.0 as usize >= definitions.tags.len() {
-                return Err(Malformed("series with an unknown tag"));
+        let definitions = self.tables.get(table as usize).ok_or(TABLE_OF_SERIES_MISSING)?;
+        let mut seen = [0; limits::TAGS_PER_SERIES_MAX];
+        for (count, tag) in series::tags(tags).enumerate() {
+            let (tag, _) = tag?;
+            if tag as usize >= definitions.tags.len() {
+                return Err(TAG_OF_SERIES_MISSING);
             }
+            if seen[..count].contains(&tag) {
+                return Err(Malformed("series with a tag twice"));
+            }
+            *seen.get_mut(count).ok_or(Malformed("series with too many tags"))? = tag;
         }
-        self.series.insert(id, table, tags)
+        self.series.write().insert(id, table, tags)
     }
 }
 

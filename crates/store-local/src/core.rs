@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Durability, Progress, ProgressWatcher, StoreError};
 
 use crate::array_cache::ArrayCache;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SeriesIndex};
 use crate::chunk::{Chunk, NO_ROW};
 use crate::disk::{Disk, Layout};
 use crate::latest::Latest;
@@ -23,6 +23,8 @@ pub(crate) struct Core {
     pub(crate) layout: Layout,
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
+    /// The catalog's series, to be read without the lock of the state. Whoever holds this one must not wait for that.
+    pub(crate) series: Arc<RwLock<SeriesIndex>>,
     /// The committer sleeps here.
     pub(crate) commit_work: Condvar,
     /// The flusher sleeps here, and whoever waits for it.
@@ -86,12 +88,45 @@ pub(crate) struct SeriesState {
     /// The series' last row in the open chunk with the number `head_chunk`.
     pub(crate) head_row: u32,
     pub(crate) head_chunk: u64,
+    /// Made with the first row, or when somebody asks.
     pub(crate) latest: Option<Box<Latest>>,
 }
 
+/// Whether a series can have rows from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was just created.
+    New,
+    /// Log, series file or parts know it.
+    Before,
+}
+
+/// `head_chunk` of a series that never had a row; chunks are numbered from 1.
+const CHUNK_OF_NEW: u64 = 0;
+/// `head_chunk` of a series whose last row is not known.
+const CHUNK_UNKNOWN: u64 = u64::MAX;
+
 impl SeriesState {
-    pub(crate) fn new(table: u32, latest: Option<Box<Latest>>) -> Self {
-        Self { table, head_row: NO_ROW, head_chunk: 0, latest }
+    pub(crate) fn new(table: u32, origin: Origin) -> Self {
+        let head_chunk = match origin {
+            Origin::New => CHUNK_OF_NEW,
+            Origin::Before => CHUNK_UNKNOWN,
+        };
+        Self { table, head_row: NO_ROW, head_chunk, latest: None }
+    }
+
+    /// Whether no row was ever appended.
+    pub(crate) fn is_new(&self) -> bool {
+        self.head_chunk == CHUNK_OF_NEW
+    }
+
+    /// The latest values, to be updated by a row; they begin with the first one.
+    #[inline]
+    pub(crate) fn latest_to_update(&mut self, counts: &mut LatestUse) -> Option<&mut Latest> {
+        if self.head_chunk == CHUNK_OF_NEW && self.latest.is_none() {
+            self.latest = Some(counts.begin(true));
+        }
+        self.latest.as_deref_mut()
     }
 }
 
@@ -151,6 +186,16 @@ pub(crate) struct LatestUse {
     pub(crate) bytes: usize,
     /// Where the search for something to drop goes on.
     pub(crate) hand: usize,
+}
+
+impl LatestUse {
+    /// Counts a new cache; a complete one is that of a series without rows.
+    pub(crate) fn begin(&mut self, complete: bool) -> Box<Latest> {
+        let latest = Box::new(Latest::new(complete));
+        self.series += 1;
+        self.bytes += latest.bytes();
+        latest
+    }
 }
 
 /// Bytes of rows that no part holds.
@@ -218,20 +263,16 @@ impl State {
     }
 
     /// Adds what the memtable needs for tables and series that the catalog has got.
-    pub(crate) fn follow_catalog(&mut self, latest: bool) {
+    pub(crate) fn follow_catalog(&mut self, origin: Origin) {
         while self.tables.len() < self.catalog.tables.len() {
             let open = Chunk::new(self.next_chunk);
             self.next_chunk += 1;
             self.tables.push(TableMemory { flushing: Vec::new(), frozen: Vec::new(), open });
         }
-        for id in self.series.len()..self.catalog.series.len() {
-            let table = self.catalog.series.table(id as u32).expect("BUG: ids below the length are known");
-            let latest = latest.then(|| Box::new(Latest::new(true)));
-            if let Some(latest) = &latest {
-                self.latest.series += 1;
-                self.latest.bytes += latest.bytes();
-            }
-            self.series.push(SeriesState::new(table, latest));
+        let index = self.catalog.series.read();
+        for id in self.series.len()..index.len() {
+            let table = index.table(id as u32).expect("BUG: ids below the length are known");
+            self.series.push(SeriesState::new(table, origin));
         }
     }
 
@@ -281,6 +322,7 @@ impl Core {
             disk,
             layout,
             options,
+            series: state.catalog.series.clone(),
             state: Mutex::new(state),
             commit_work: Condvar::new(),
             flush_work: Condvar::new(),

@@ -18,7 +18,7 @@ use crate::part::Part;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::rows::{Partition, partitions, sort_partition};
 use crate::part::write::{PartField, PartSchema};
-use crate::series_file::{SeriesFile, encode_series};
+use crate::series_file::SeriesFile;
 
 /// What the flusher alone writes to.
 pub(crate) struct FlushFiles {
@@ -35,14 +35,13 @@ struct Generation {
     /// Frames with smaller numbers hold nothing that this flush does not make durable.
     frame: u64,
     definitions: Vec<u8>,
-    series_payloads: Vec<Vec<u8>>,
     series_count: u32,
     asked: u64,
 }
 
 /// Runs until the store is closed, sealed or dropped.
 pub(crate) fn run(core: &Core, mut files: FlushFiles) {
-    while let Some(generation) = next_generation(core, &files) {
+    while let Some(generation) = next_generation(core) {
         match flush(core, &mut files, generation) {
             Ok(()) => core.tell_watchers(),
             Err(Abort::Stopped) => return,
@@ -52,7 +51,7 @@ pub(crate) fn run(core: &Core, mut files: FlushFiles) {
 }
 
 /// Waits until a flush is asked for and takes the memtable.
-fn next_generation(core: &Core, files: &FlushFiles) -> Option<Generation> {
+fn next_generation(core: &Core) -> Option<Generation> {
     let mut guard = core.state.lock();
     loop {
         if guard.stop != Stop::Running || guard.sealed.is_some() {
@@ -76,8 +75,7 @@ fn next_generation(core: &Core, files: &FlushFiles) -> Option<Generation> {
         sequence: core.progress().appended,
         frame: state.pending.frame,
         definitions: state.catalog.unsaved().to_vec(),
-        series_payloads: encode_series(&state.catalog, files.series.count),
-        series_count: state.catalog.series.len() as u32,
+        series_count: state.catalog.series.read().len() as u32,
         asked: state.flusher.asked,
     };
     // Parts must not be ahead of the log: ask for a sync while they are being written.
@@ -104,7 +102,7 @@ fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<
         core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
     }
     wait_until_durable(core, generation.sequence)?;
-    let series_bytes = retry(core, || Ok(files.series.append(&generation.series_payloads)?))?;
+    let series_bytes = retry(core, || Ok(files.series.append(&core.series, generation.series_count)?))?;
     let segment = core.segments.newest().unwrap_or(files.manifest.state.covered.segment);
     let edit = Edit {
         covered: Covered { frame: generation.frame, sequence: generation.sequence, segment },

@@ -82,6 +82,10 @@ impl Latest {
 
     fn insert(&mut self, index: usize, newest: Newest) {
         self.text_bytes += text_bytes(&newest.value);
+        if self.entries.len() == self.entries.capacity() {
+            // There may be a million of these, most of them with a few keys that all come with the first row.
+            self.entries.reserve_exact((self.entries.len() / 2).max(1));
+        }
         self.entries.insert(index, newest);
     }
 }

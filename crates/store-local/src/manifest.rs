@@ -72,7 +72,7 @@ impl Manifest {
         Self::replace(disk, layout, state, BTreeMap::new())
     }
 
-    /// Reads the manifest; `None` if there is none.
+    /// Reads the manifest and changes nothing; `None` if there is none.
     pub(crate) fn open(disk: &dyn Disk, layout: &Layout) -> Result<Option<Self>, StoreError> {
         let path = layout.manifest();
         let failed = |error| StoreError::io("open", layout.manifest(), error);
@@ -108,13 +108,19 @@ impl Manifest {
             })?;
             manifest.apply(edit);
         }
-        if content.len() as u64 > records.end {
-            let file = &manifest.file;
-            file.set_len(records.end).map_err(failed)?;
-        }
-        // An edit that a killed process wrote may not be synced; what it makes superfluous is about to be removed.
-        manifest.file.sync_data().map_err(failed)?;
         Ok(Some(manifest))
+    }
+
+    /// Cuts off an unfinished edit at the end and makes the others durable. The caller has read all that they name.
+    pub(crate) fn cut_unfinished(&self) -> Result<(), StoreError> {
+        let cut = || {
+            if self.file.len()? > self.bytes {
+                self.file.set_len(self.bytes)?;
+            }
+            // An edit that a killed process wrote may not be synced; what it makes superfluous is about to be removed.
+            self.file.sync_data()
+        };
+        cut().map_err(|error| StoreError::io("cut", &self.path, error))
     }
 
     /// Applies all definitions to an empty catalog.

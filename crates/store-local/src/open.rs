@@ -8,13 +8,15 @@ use store::{Sequence, StoreError};
 use crate::catalog::Catalog;
 use crate::chunk::NO_ROW;
 use crate::codec::Reader;
-use crate::core::{Committer, Core, Doing, Flusher, LatestUse, MemoryUse, Pending, State, Stop, freeze};
+use crate::core::{
+    Committer, Core, Doing, Flusher, LatestUse, MemoryUse, Origin, Pending, State, Stop, freeze,
+};
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::Entry;
 use crate::flusher::FlushFiles;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, PartInfo};
 use crate::options::Options;
 use crate::part::Part;
 use crate::part::rows::CHUNKS_MAX;
@@ -40,7 +42,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     let mut report = RecoveryReport::default();
     let mut state = empty_state();
     let flush_files = open_files(disk.as_ref(), &layout, &mut state)?;
-    state.follow_catalog(false);
+    state.follow_catalog(Origin::Before);
     let mut replay = MemoryReplay { state: &mut state, chunk_rows: options.chunk_rows };
     let covered = flush_files.manifest.state.covered;
     let end = recover(disk.as_ref(), &layout, options.segment_bytes, covered, &mut replay, &mut report)?;
@@ -51,7 +53,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     // What was damaged must not be met again by every later recovery.
     state.flusher.asked = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
     report.parts = flush_files.manifest.parts.len() as u64;
-    report.series = state.catalog.series.len() as u64;
+    report.series = state.catalog.series.read().len() as u64;
     let next_segment = end.next_segment;
     let segments = Segments::new(end.live, end.spare);
     let core = Core::new(disk, layout, options, state, segments, sequence);
@@ -77,6 +79,10 @@ fn open_files(disk: &dyn Disk, layout: &Layout, state: &mut State) -> Result<Flu
         Some(manifest) => {
             manifest.define(&mut state.catalog)?;
             let series = SeriesFile::open(disk, layout, manifest.state.series_bytes, &mut state.catalog)?;
+            check_names(layout, &manifest, &state.catalog)?;
+            // Only now that all is known to be good: a damaged directory is left as it was found.
+            manifest.cut_unfinished()?;
+            series.cut_unfinished()?;
             (manifest, series)
         }
         None => {
@@ -94,6 +100,23 @@ fn open_files(disk: &dyn Disk, layout: &Layout, state: &mut State) -> Result<Flu
     let parts = parts.map(|info| Part { info: info.clone(), path: layout.part(info.id) });
     state.version = Arc::new(state.version.with(parts));
     Ok(FlushFiles { next_part: 1 + largest_part(disk, layout, &manifest)?, manifest, series })
+}
+
+/// Refuses a manifest with parts of tables or series that nothing defines: readers rely on them.
+fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Result<(), StoreError> {
+    let series = catalog.series.read().len();
+    let unknown = |info: &PartInfo| {
+        info.table as usize >= catalog.tables.len()
+            || info.series.1 as usize >= series
+            || info.series.0 > info.series.1
+    };
+    match manifest.parts.values().find(|info| unknown(info)) {
+        None => Ok(()),
+        Some(info) => {
+            let reason = format!("part {} has a table or series that is not defined", info.id);
+            Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason })
+        }
+    }
 }
 
 /// The largest number of any part file, so that no number is used twice.
@@ -180,7 +203,7 @@ impl Replay for MemoryReplay<'_> {
             // Only after damage: the frame with the definitions before this one is gone.
             let applied = applied
                 .or_else(|_| catalog.fill_gaps(entry).and_then(|()| catalog.apply_unsaved(entry).map(drop)));
-            self.state.follow_catalog(false);
+            self.state.follow_catalog(Origin::Before);
             return applied.map_err(|malformed| malformed.0);
         };
         self.check(series, body)?;
@@ -213,5 +236,45 @@ impl MemoryReplay<'_> {
             known.ok_or("a row's column is not defined")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::real::RealDisk;
+    use crate::manifest::Edit;
+
+    /// Opens a store whose manifest, under right checksums, names this part.
+    fn open_with(info: PartInfo) -> Option<StoreError> {
+        let dir = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let options = Options { preallocate: false, ..Options::default() };
+        drop(open(disk.clone(), dir.path(), options.clone()).unwrap());
+        let mut definitions = Vec::new();
+        Entry::Table { id: 0, name: "t" }.put(&mut definitions);
+        let mut manifest = Manifest::open(disk.as_ref(), &Layout::new(dir.path())).unwrap().unwrap();
+        let series_bytes = manifest.state.series_bytes;
+        manifest.append(Edit { definitions, series_bytes, added: vec![info], ..Edit::default() }).unwrap();
+        open(disk, dir.path(), options).err()
+    }
+
+    #[test]
+    fn a_part_of_an_unknown_table_or_series_is_refused_before_anything_is_made_for_it() {
+        let part = |table, series| PartInfo {
+            id: 1,
+            table,
+            partition: (0, 1),
+            rows: 1,
+            bytes: 1,
+            series,
+            ts: (0, 0),
+            sequence: (1, 1),
+            block_crcs: Vec::new(),
+        };
+        for info in [part(u32::MAX, (0, 0)), part(0, (0, u32::MAX)), part(0, (1, 0))] {
+            let refused = open_with(info).unwrap().to_string();
+            assert!(refused.contains("manifest") && refused.contains("not defined"), "{refused}");
+        }
     }
 }

@@ -3,9 +3,12 @@
 //!
 //! A bad record at the very end is an unfinished write; one with a valid record after it is damage.
 
+use std::io;
 use std::path::Path;
 
 use store::StoreError;
+
+use crate::disk::DiskFile;
 
 /// Bytes of a file's header.
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
@@ -100,6 +103,73 @@ fn record_at(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {
     let (crc, length, kind) = (word(4), word(8), word(12));
     let payload = record[RECORD_HEADER_BYTES..].get(..length as usize)?;
     (record_crc(length, kind, payload) == crc).then_some((kind, payload))
+}
+
+/// Reads the records of a file one after the other, holding a window of it in memory.
+pub(crate) struct RecordReader<'a> {
+    file: &'a dyn DiskFile,
+    window: Vec<u8>,
+    /// What of the window was read already.
+    used: usize,
+    /// Where in the file the window ends.
+    window_end: u64,
+    end: u64,
+}
+
+/// Bytes that are read at once.
+const WINDOW_BYTES: usize = 512 * 1024;
+
+impl<'a> RecordReader<'a> {
+    /// Reads the header of a file and then its records up to `end`.
+    pub(crate) fn new(file: &'a dyn DiskFile, kind: FileKind, end: u64) -> io::Result<Result<Self, String>> {
+        let mut reader = Self { file, window: Vec::new(), used: 0, window_end: 0, end };
+        let has_header = reader.fill(FILE_HEADER_BYTES)?;
+        Ok(match has_header && reader.window[..FILE_HEADER_BYTES] == file_header(kind) {
+            true => {
+                reader.used = FILE_HEADER_BYTES;
+                Ok(reader)
+            }
+            false => Err("the header is not that of a file this program writes".to_owned()),
+        })
+    }
+
+    /// Where the next record begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.window_end - (self.window.len() - self.used) as u64
+    }
+
+    /// The kind and the payload of the next record; `None` when there is no valid one.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u32, &[u8])>> {
+        if !self.fill(RECORD_HEADER_BYTES)? {
+            return Ok(None);
+        }
+        let at = self.used + 8;
+        let length: [u8; 4] = self.window[at..at + 4].try_into().expect("BUG: four bytes are four bytes");
+        // A length beyond the end is found before room is made for it.
+        if !self.fill(RECORD_HEADER_BYTES + u32::from_le_bytes(length) as usize)? {
+            return Ok(None);
+        }
+        let Some((kind, payload)) = record_at(&self.window, self.used) else { return Ok(None) };
+        self.used += RECORD_HEADER_BYTES + payload.len();
+        Ok(Some((kind, payload)))
+    }
+
+    /// Has `bytes` unread bytes in the window; `false` if the file ends before.
+    fn fill(&mut self, bytes: usize) -> io::Result<bool> {
+        let present = self.window.len() - self.used;
+        let left = self.end - self.window_end;
+        if present >= bytes || ((bytes - present) as u64) > left {
+            return Ok(present >= bytes);
+        }
+        self.window.drain(..self.used);
+        self.used = 0;
+        let wanted = (bytes.max(WINDOW_BYTES) - present).min(left as usize);
+        self.window.resize(present + wanted, 0);
+        let read = self.file.read_at(&mut self.window[present..], self.window_end)?;
+        self.window.truncate(present + read);
+        self.window_end += read as u64;
+        Ok(self.window.len() >= bytes)
+    }
 }
 
 #[cfg(test)]

@@ -3,21 +3,24 @@
 //! Invariants:
 //! 1. Records are appended and synced before the manifest edit that names the new length.
 //! 2. What lies beyond the length that the manifest names is an unfinished write; it is cut off when the store opens.
-//! 3. Everything before that length is valid, or the file is damaged and the store does not open.
+//! 3. Everything before that length is valid, or the file is damaged and the store does not open; then nothing is cut.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use store::StoreError;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SeriesIndex, TABLE_OF_SERIES_MISSING, TAG_OF_SERIES_MISSING};
 use crate::codec::Reader;
-use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
+use crate::disk::{Disk, DiskFile, Layout, OpenMode};
 use crate::entry::Entry;
-use crate::record::{FileKind, file_header, put_record, read_records};
+use crate::record::{FileKind, RecordReader, file_header, put_record};
 
 /// Bytes of entries after which a new record begins.
 const RECORD_BYTES: usize = 1024 * 1024;
+/// Series that are encoded under one hold of the index's lock.
+const SLICE: u32 = 1024;
 const SERIES_RECORD: u32 = 1;
 
 /// The open file.
@@ -45,7 +48,7 @@ impl SeriesFile {
         Ok(Self { file, path, bytes: header.len() as u64, count: 0 })
     }
 
-    /// Reads the file into the catalog, whose tables and tags are there already.
+    /// Reads the first `bytes` of the file into the catalog, whose tables and tags are there already. Changes nothing.
     pub(crate) fn open(
         disk: &dyn Disk,
         layout: &Layout,
@@ -54,55 +57,82 @@ impl SeriesFile {
     ) -> Result<Self, StoreError> {
         let path = layout.series();
         let failed = |error| StoreError::io("open", layout.series(), error);
-        let file = disk.open(&path, OpenMode::Write).map_err(failed)?;
-        let mut content = read_all(file.as_ref()).map_err(failed)?;
-        if content.len() as u64 > bytes {
-            content.truncate(bytes as usize); // invariant 2
-            file.set_len(bytes).and_then(|()| file.sync_data()).map_err(failed)?;
-        }
-        let records = read_records(&path, FileKind::Series, &content)?;
         let corrupt = |offset, reason: &str| {
             let reason = reason.to_owned();
             StoreError::Corrupt { path: layout.series(), offset, reason }
         };
-        if records.end != bytes {
-            return Err(corrupt(records.end, "a record's checksum does not match")); // invariant 3
+        let file = disk.open(&path, OpenMode::Write).map_err(failed)?;
+        let len = file.len().map_err(failed)?;
+        if len < bytes {
+            let reason = format!("the file ends here, the manifest knows {bytes} bytes of it");
+            return Err(corrupt(len, &reason)); // invariant 3
         }
-        for (offset, _, payload) in records.records {
+        let records = RecordReader::new(file.as_ref(), FileKind::Series, bytes).map_err(failed)?;
+        let mut records = records.map_err(|reason| corrupt(0, &reason))?;
+        while records.offset() < bytes {
+            let offset = records.offset();
+            let Some((_, payload)) = records.next().map_err(failed)? else {
+                return Err(corrupt(offset, "a record's checksum does not match")); // invariant 3
+            };
             let mut reader = Reader::new(payload);
             while !reader.is_empty() {
                 let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
-                applied.map_err(|malformed| corrupt(offset, malformed.0))?;
+                applied.map_err(|malformed| match malformed {
+                    // The record is as it was written, so it is the manifest that lost something.
+                    TABLE_OF_SERIES_MISSING | TAG_OF_SERIES_MISSING => StoreError::Corrupt {
+                        path: layout.manifest(),
+                        offset: 0,
+                        reason: format!("the series file has a {}", malformed.0),
+                    },
+                    malformed => corrupt(offset, malformed.0),
+                })?;
             }
         }
-        Ok(Self { file, path, bytes, count: catalog.series.len() as u32 })
+        let count = catalog.series.read().len() as u32;
+        Ok(Self { file, path, bytes, count })
     }
 
-    /// Appends encoded series entries and returns the new length, which counts once the manifest says so.
+    /// Cuts off what an unfinished flush left behind the bytes that the manifest knows (invariant 2).
+    pub(crate) fn cut_unfinished(&self) -> Result<(), StoreError> {
+        let cut = || match self.file.len()? > self.bytes {
+            true => self.file.set_len(self.bytes).and_then(|()| self.file.sync_data()),
+            false => Ok(()),
+        };
+        cut().map_err(|error| StoreError::io("cut", &self.path, error))
+    }
+
+    /// Appends the series with numbers below `end` and returns the new length, which counts once the manifest says so.
     /// May be repeated after an error.
-    pub(crate) fn append(&self, entries: &[Vec<u8>]) -> Result<u64, StoreError> {
-        let mut bytes = Vec::new();
-        entries.iter().for_each(|payload| put_record(&mut bytes, SERIES_RECORD, payload));
-        if !bytes.is_empty() {
-            let failed = |verb| move |error| StoreError::io(verb, self.path.clone(), error);
-            self.file.write_at(&bytes, self.bytes).map_err(failed("write"))?;
+    pub(crate) fn append(&self, series: &RwLock<SeriesIndex>, end: u32) -> Result<u64, StoreError> {
+        let failed = |verb| move |error| StoreError::io(verb, self.path.clone(), error);
+        let mut bytes = self.bytes;
+        let mut next = self.count;
+        let mut record = Vec::new();
+        while next < end {
+            let payload = encode_series(series, &mut next, end);
+            record.clear();
+            put_record(&mut record, SERIES_RECORD, &payload);
+            self.file.write_at(&record, bytes).map_err(failed("write"))?;
+            bytes += record.len() as u64;
+        }
+        if bytes > self.bytes {
             self.file.sync_data().map_err(failed("sync"))?;
         }
-        Ok(self.bytes + bytes.len() as u64)
+        Ok(bytes)
     }
 }
 
-/// Encodes the series from number `from` on, in payloads of records.
-pub(crate) fn encode_series(catalog: &Catalog, from: u32) -> Vec<Vec<u8>> {
-    let mut payloads = vec![Vec::new()];
-    for id in from..catalog.series.len() as u32 {
-        let table = catalog.series.table(id).expect("BUG: ids below the length are known");
-        if payloads.last().is_some_and(|payload| payload.len() >= RECORD_BYTES) {
-            payloads.push(Vec::new());
+/// Encodes the series from number `next` on for one record, and leaves in `next` which comes after them.
+fn encode_series(series: &RwLock<SeriesIndex>, next: &mut u32, end: u32) -> Vec<u8> {
+    let mut payload = Vec::new();
+    while *next < end && payload.len() < RECORD_BYTES {
+        let slice = *next..end.min(next.saturating_add(SLICE));
+        *next = slice.end;
+        let index = series.read();
+        for id in slice {
+            let table = index.table(id).expect("BUG: ids below the length are known");
+            Entry::Series { id, table, tags: index.encoded_tags(id) }.put(&mut payload);
         }
-        let payload = payloads.last_mut().expect("BUG: there is one from the beginning");
-        Entry::Series { id, table, tags: catalog.series.encoded_tags(id) }.put(payload);
     }
-    payloads.retain(|payload| !payload.is_empty());
-    payloads
+    payload
 }

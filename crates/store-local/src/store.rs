@@ -13,7 +13,7 @@ use store::{
 };
 
 use crate::committer;
-use crate::core::{Core, Stop};
+use crate::core::{Core, Origin, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
 use crate::flusher;
@@ -116,8 +116,7 @@ impl Store for LocalStore {
         let pending = &mut state.pending;
         let log = &mut |entry: Entry<'_>| entry.put(&mut pending.buffer);
         let id = state.catalog.create_series(key, options.tables_max, options.columns_per_table_max, log)?;
-        state.follow_catalog(true);
-        state.bound_latest(options.latest_series_max, options.latest_bytes_max);
+        state.follow_catalog(Origin::New);
         let was_empty = state.pending.wanted.is_none();
         self.core.request_commit(state, Durability::Memory, was_empty);
         Ok(SeriesId(id.into()))
@@ -167,7 +166,7 @@ impl Store for LocalStore {
             sealed: state.sealed.as_ref().map(ToString::to_string),
             busy: state.full.iter().flatten().next().cloned(),
             tables: state.catalog.tables.len() as u64,
-            series: state.catalog.series.len() as u64,
+            series: self.core.series.read().len() as u64,
             rows_appended: state.rows_appended,
             log_pending_bytes: state.pending.bytes() as u64,
             log_bytes,

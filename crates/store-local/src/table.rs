@@ -22,12 +22,12 @@ use store::{
     TableStatus, TagColumn, TagMatcher,
 };
 
-use crate::catalog::{Key, Table};
+use crate::catalog::{Condition, Key, Table, select};
 use crate::chunk::Chunk;
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
-use plan::{Output, Plan, Slot, sources, tags_of};
+use plan::{Output, Plan, Slot, sources};
 use reader::{LocalReader, Reader};
 
 /// A table's columns as its definitions say.
@@ -77,15 +77,14 @@ impl fmt::Debug for LocalTable {
 
 /// The status of every table, sorted by name.
 pub(crate) fn statuses(state: &State) -> Vec<TableStatus> {
-    let mut series = vec![0; state.tables.len()];
-    state.series.iter().for_each(|of| series[of.table as usize] += 1);
+    let series = state.catalog.series.read();
     let status = |(number, table): (usize, &Table)| {
         let memory = &state.tables[number];
         let parts = state.version.parts(number as u32);
         let chunks = || memory.flushing.iter().chain(&memory.frozen).map(AsRef::as_ref).chain([&memory.open]);
         TableStatus {
             table: table.name.to_string(),
-            series: series[number],
+            series: series.count(number as u32),
             rows: rows_max(parts.iter().map(AsRef::as_ref), chunks()),
             points: None,
             bytes: parts.iter().map(|part| part.info.bytes).sum(),
@@ -129,7 +128,7 @@ pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
         core: core.clone(),
         table,
         view: state.catalog.tables[table as usize].view(),
-        series_end: state.catalog.series.len() as u32,
+        series_end: core.series.read().len() as u32,
         parts: state.version.parts(table).to_vec(),
         chunks: memory.flushing.iter().chain(&memory.frozen).cloned().chain(copy).collect(),
     })
@@ -149,26 +148,10 @@ impl TableSnapshot for LocalTable {
     }
 
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
-        let number = |matcher: &TagMatcher| {
-            self.view.columns.tags.iter().position(|column| *column.tag == *matcher.tag)
-        };
-        let numbers: Vec<Option<usize>> = matchers.iter().map(number).collect();
-        let mut selected = SeriesSet::new();
-        for series in self.series().chunks(1024) {
-            if matchers.is_empty() {
-                selected.extend(series);
-                continue;
-            }
-            for (id, tags) in series.iter().zip(tags_of(&self.core, self.view.columns.tags.len(), series)) {
-                let satisfies = |(matcher, number): (&TagMatcher, &Option<usize>)| {
-                    matcher.predicate.accepts(number.and_then(|number| tags[number].as_deref()))
-                };
-                if matchers.iter().zip(&numbers).all(satisfies) {
-                    selected.insert(*id);
-                }
-            }
-        }
-        Ok(selected)
+        let tags = &self.view.columns.tags;
+        let condition = |matcher| Condition::new(tags, matcher);
+        let conditions: Vec<Condition<'_>> = matchers.iter().map(condition).collect();
+        Ok(select(&self.core.series, self.table, self.series_end, &conditions))
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
@@ -247,7 +230,6 @@ impl LocalTable {
 
     /// The table's series, ascending.
     fn series(&self) -> Vec<u32> {
-        let state = self.core.state.lock();
-        (0..self.series_end).filter(|id| state.catalog.series.table(*id) == Some(self.table)).collect()
+        select(&self.core.series, self.table, self.series_end, &[]).iter().collect()
     }
 }

@@ -242,3 +242,59 @@ fn a_manifest_cut_anywhere_costs_no_row_that_only_a_part_holds() {
         }
     }
 }
+
+/// Whoever repairs a directory finds it as it was: nothing is cut off before manifest and series file are known to be
+/// good.
+#[test]
+fn a_refused_directory_is_left_as_it_was() {
+    let disk = filled(4, true);
+    let (manifest, series) = (files(&disk, "/manifest").remove(0), files(&disk, "/series").remove(0));
+    let mut damaged = disk.content(&series);
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    let torn = |content: &[u8]| [content, b"TREC and no more".as_slice()].concat();
+    disk.set_content(&series, torn(&damaged));
+    disk.set_content(&manifest, torn(&disk.content(&manifest)));
+    let before = disk.paths().into_iter().map(|path| (path.clone(), disk.content(&path))).collect::<Vec<_>>();
+    let refused = open(&disk, tiny_manual()).err().unwrap();
+    assert!(names(&refused, &series), "{refused}");
+    for (path, content) in before {
+        assert_eq!(disk.content(&path), content, "{}", path.display());
+    }
+
+    damaged[last] ^= 1;
+    disk.set_content(&series, torn(&damaged));
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    assert_eq!(readable(&store).unwrap(), all());
+    assert_eq!(disk.content(&series), damaged, "the unfinished write is cut off");
+}
+
+#[test]
+fn a_segment_of_bytes_that_nobody_wrote_is_reported() {
+    let disk = filled(0, true);
+    let written = files(&disk, ".log").remove(0);
+    let header = disk.content(&written)[..64].to_vec();
+    let next = written.with_file_name("00000000000000ff.log");
+    let mut flipped = header.clone();
+    flipped[13] ^= 1;
+    for (content, reported) in [
+        (b"garbage".to_vec(), true),
+        (flipped, true),
+        (vec![0xff; 4096], true),
+        (vec![0; 40], false),
+        (header[..12].to_vec(), false),
+        (header, false),
+        (Vec::new(), false),
+    ] {
+        let copy = disk.reboot(Survivors::All);
+        copy.put(&next, content.clone());
+        let (store, report) = open(&copy, tiny_manual()).unwrap();
+        assert_eq!(
+            report.damages.iter().any(|damage| names(damage, &next)),
+            reported,
+            "{content:?} {report:?}"
+        );
+        assert_eq!(report.damages.is_empty(), !reported, "{report:?}");
+        assert_eq!(readable(&store).unwrap(), all());
+    }
+}

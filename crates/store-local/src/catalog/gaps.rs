@@ -2,31 +2,19 @@
 //!
 //! What a lost definition named is unknown, so its rows cannot be served; the rows of all others can.
 
+use model::limits::LOST_DEFINITIONS_MAX;
+
 use super::{Catalog, series};
 use crate::codec::Malformed;
 use crate::entry::Entry;
 
 impl Catalog {
-    /// Defines stand-ins for everything with a smaller number than `entry` needs.
+    /// Defines stand-ins for everything with a smaller number than `entry` needs. Refuses when there would be more in
+    /// all than damage can explain: then the number itself is wrong.
     pub(crate) fn fill_gaps(&mut self, entry: Entry<'_>) -> Result<(), Malformed> {
         match entry {
             Entry::Table { id, .. } => self.fill_tables(id),
-            Entry::Column { table, key, .. } => {
-                self.fill_tables(table + 1)?;
-                while (self.tables[table as usize].keys.len() as u32) < key {
-                    let key = self.tables[table as usize].keys.len() as u32;
-                    let name = format!("lost key {key}");
-                    let field_type = model::FieldType::Json;
-                    self.apply_unsaved(Entry::Column {
-                        table,
-                        key,
-                        field_type,
-                        name: &name,
-                        physical: &name,
-                    })?;
-                }
-                Ok(())
-            }
+            Entry::Column { table, key, .. } => self.fill_keys(table, key),
             Entry::Tag { table, tag, .. } => self.fill_tags(table, tag),
             Entry::Series { id, table, tags } => {
                 let mut needed = 1;
@@ -34,35 +22,57 @@ impl Catalog {
                     needed = needed.max(tag?.0.saturating_add(1));
                 }
                 self.fill_tags(table, needed)?;
-                while (self.series.len() as u32) < id {
-                    let id = self.series.len() as u32;
-                    let mut tags = Vec::new();
-                    series::put_tag(&mut tags, 0, &format!("lost series {id}"));
-                    self.apply_unsaved(Entry::Series { id, table, tags: &tags })?;
-                }
-                Ok(())
+                self.fill_series(id, table)
             }
             Entry::Row { .. } => Err(Malformed("row among definitions")),
         }
+    }
+
+    /// Counts the stand-ins that make `present` definitions `wanted`, and returns their numbers.
+    fn missing(&mut self, present: usize, wanted: u32) -> Result<std::ops::Range<u32>, Malformed> {
+        let missing = (wanted as usize).saturating_sub(present);
+        if missing > LOST_DEFINITIONS_MAX - self.stand_ins {
+            return Err(Malformed("more definitions are missing before it than can be lost"));
+        }
+        self.stand_ins += missing;
+        Ok(present as u32..wanted)
     }
 
     fn fill_tables(&mut self, count: u32) -> Result<(), Malformed> {
         if count as usize > model::limits::TABLES_MAX {
             return Err(Malformed("table number over the limit"));
         }
-        while (self.tables.len() as u32) < count {
-            let id = self.tables.len() as u32;
+        for id in self.missing(self.tables.len(), count)? {
             self.apply_unsaved(Entry::Table { id, name: &format!("lost table {id}") })?;
+        }
+        Ok(())
+    }
+
+    fn fill_keys(&mut self, table: u32, count: u32) -> Result<(), Malformed> {
+        self.fill_tables(table.saturating_add(1))?;
+        for key in self.missing(self.tables[table as usize].keys.len(), count)? {
+            let name = format!("lost key {key}");
+            let field_type = model::FieldType::Json;
+            self.apply_unsaved(Entry::Column { table, key, field_type, name: &name, physical: &name })?;
         }
         Ok(())
     }
 
     fn fill_tags(&mut self, table: u32, count: u32) -> Result<(), Malformed> {
         self.fill_tables(table.saturating_add(1))?;
-        while (self.tables[table as usize].tags.len() as u32) < count {
-            let tag = self.tables[table as usize].tags.len() as u32;
+        for tag in self.missing(self.tables[table as usize].tags.len(), count)? {
             let name = format!("lost tag {tag}");
             self.apply_unsaved(Entry::Tag { table, tag, name: &name, physical: &name })?;
+        }
+        Ok(())
+    }
+
+    fn fill_series(&mut self, count: u32, table: u32) -> Result<(), Malformed> {
+        let present = self.series.read().len();
+        for id in self.missing(present, count)? {
+            let mut tags = Vec::new();
+            series::put_tag(&mut tags, 0, &format!("lost series {id}"));
+            self.apply_unsaved(Entry::Series { id, table, tags: &tags })?;
         }
         Ok(())
     }
@@ -81,6 +91,40 @@ mod tests {
         assert!(catalog.apply(entry).is_err());
         catalog.fill_gaps(entry).unwrap();
         assert_eq!(catalog.apply(entry), Ok(true));
-        assert_eq!((catalog.tables.len(), catalog.tables[1].tags.len(), catalog.series.len()), (2, 2, 4));
+        assert_eq!(
+            (catalog.tables.len(), catalog.tables[1].tags.len(), catalog.series.read().len()),
+            (2, 2, 4)
+        );
+    }
+
+    #[test]
+    fn a_number_that_no_loss_explains_is_refused_and_costs_nothing() {
+        let mut catalog = Catalog::default();
+        let tags = &[0, 1, b'x'];
+        let field_type = model::FieldType::I64;
+        for entry in [
+            Entry::Table { id: u32::MAX, name: "t" },
+            Entry::Tag { table: u32::MAX, tag: 0, name: "a", physical: "a" },
+            Entry::Tag { table: 0, tag: u32::MAX, name: "a", physical: "a" },
+            Entry::Column { table: u32::MAX, key: 0, field_type, name: "k", physical: "k" },
+            Entry::Column { table: 0, key: u32::MAX, field_type, name: "k", physical: "k" },
+            Entry::Series { id: 0, table: u32::MAX, tags },
+            Entry::Series { id: u32::MAX, table: 0, tags },
+            Entry::Series { id: 0, table: 0, tags: &[255, 255, 255, 255, 15, 1, b'x'] },
+        ] {
+            assert!(catalog.fill_gaps(entry).is_err(), "{entry:?}");
+        }
+        assert!(catalog.tables.len() <= 1 && catalog.series.read().len() == 0);
+    }
+
+    #[test]
+    fn stand_ins_are_counted_over_all_gaps() {
+        let mut catalog = Catalog { stand_ins: LOST_DEFINITIONS_MAX - 3, ..Catalog::default() };
+        let tags = &[0, 1, b'x'];
+        // A table, a tag and the series 0.
+        catalog.fill_gaps(Entry::Series { id: 1, table: 0, tags }).unwrap();
+        catalog.apply(Entry::Series { id: 1, table: 0, tags }).unwrap();
+        catalog.fill_gaps(Entry::Series { id: 2, table: 0, tags }).unwrap();
+        assert!(catalog.fill_gaps(Entry::Series { id: 3, table: 0, tags }).is_err());
     }
 }

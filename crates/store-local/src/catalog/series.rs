@@ -1,21 +1,72 @@
-//! Series by key and by number, in a few dozen bytes each.
+//! Series by key, by number and by tag value, in about a hundred bytes each. docs/adr/0006-series-index.md.
 //!
-//! A key is the table number and the encoded tags. All keys stand in one arena; the hash table holds numbers only.
+//! A key is the table number and the encoded tags. All keys stand in one arena; the hash tables hold numbers only, and
+//! the text of a tag value is that in the key of the first series that has it.
+//!
+//! Series are only ever added, so whoever knows a number finds the same series under it for good. A reader may let go
+//! of the lock at any time and go on later.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use model::limits;
 
+use super::ids::Ids;
+use super::numbers::Numbers;
 use crate::codec::{Malformed, Reader, put_text, put_varint};
 
 /// All series of a store.
 #[derive(Default)]
 pub(crate) struct SeriesIndex {
-    numbers: HashTable<u32>,
-    entries: Vec<Slot>,
-    arena: Vec<u8>,
+    keys: Keys,
+    numbers: Numbers,
     hasher: RandomState,
+    /// By table number.
+    pub(super) tables: Vec<TableIndex>,
+}
+
+/// The series of one table.
+#[derive(Default)]
+pub(super) struct TableIndex {
+    pub(super) all: Ids,
+    /// By tag number; tags that no series has may be missing.
+    pub(super) tags: Vec<TagIndex>,
+}
+
+/// Which series of a table have a tag, and with which value.
+#[derive(Default)]
+pub(super) struct TagIndex {
+    pub(super) present: Ids,
+    values: Values,
+    numbers: Numbers,
+}
+
+/// The distinct values of a tag, numbered as they appear; so the first series of each ascend.
+#[derive(Default)]
+struct Values {
+    postings: Vec<Posting>,
+    /// Series of the values that more than one has.
+    shared: Vec<Ids>,
+}
+
+/// The series of a value: the only one, or with the top bit set the place in `shared`.
+#[derive(Clone, Copy)]
+struct Posting(u32);
+
+const SHARED: u32 = 1 << 31;
+const _: () = assert!(limits::SERIES_MAX <= SHARED as usize, "a posting has a bit to spare");
+
+/// The series of one tag value.
+pub(super) enum Found<'a> {
+    One(u32),
+    Shared(&'a Ids),
+}
+
+/// Table and tags of each series.
+#[derive(Default)]
+struct Keys {
+    slots: Vec<Slot>,
+    arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,65 +95,181 @@ pub(crate) fn tags(encoded: &[u8]) -> impl Iterator<Item = Result<(u32, &str), M
     })
 }
 
+/// The value of one tag in an encoded key that is known to be valid.
+#[inline]
+fn tag_value(encoded: &[u8], tag: u32) -> Option<&[u8]> {
+    let mut reader = Reader::new(encoded);
+    while !reader.is_empty() {
+        let (found, value) = (reader.index().ok()?, reader.blob().ok()?);
+        if found == tag {
+            return Some(value);
+        }
+    }
+    None
+}
+
 impl SeriesIndex {
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.keys.slots.len()
     }
 
     /// The table of a series, if there is one with this number.
     #[inline]
     pub(crate) fn table(&self, id: u32) -> Option<u32> {
-        self.entries.get(id as usize).map(|slot| slot.table)
+        self.keys.slots.get(id as usize).map(|slot| slot.table)
+    }
+
+    /// How many series a table has.
+    pub(crate) fn count(&self, table: u32) -> u64 {
+        self.tables.get(table as usize).map_or(0, |index| index.all.len())
     }
 
     /// The encoded tags of a series.
+    #[inline]
     pub(crate) fn encoded_tags(&self, id: u32) -> &[u8] {
-        self.tags_of(&self.entries[id as usize])
+        self.keys.tags(id)
+    }
+
+    /// The value that a series has for one tag of its table.
+    pub(crate) fn tag_value(&self, id: u32, tag: u32) -> Option<&str> {
+        tag_value(self.keys.tags(id), tag).map(text)
     }
 
     pub(super) fn find(&self, table: u32, tags: &[u8]) -> Option<u32> {
-        let found = self.numbers.find(self.hash(table, tags), |id| {
-            let slot = &self.entries[*id as usize];
-            slot.table == table && self.tags_of(slot) == tags
-        });
-        found.copied()
+        let hash = self.hasher.hash_one((table, tags));
+        self.numbers.find(hash, |id| self.keys.is(id, table, tags))
     }
 
+    /// Adds a series whose tags are known to be valid and of its table. Repeating one changes nothing.
     pub(super) fn insert(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
-        if let Some(slot) = self.entries.get(id as usize) {
-            return match slot.table == table && self.tags_of(slot) == tags {
+        if (id as usize) < self.len() {
+            return match self.keys.is(id, table, tags) {
                 true => Ok(false),
                 false => Err(Malformed("series number defined twice")),
             };
         }
-        if id as usize != self.entries.len() {
+        if id as usize != self.len() {
             return Err(Malformed("series number out of order"));
         }
-        if self.find(table, tags).is_some() {
+        let Self { keys, numbers, hasher, tables } = self;
+        let hash = hasher.hash_one((table, tags));
+        if numbers.find(hash, |id| keys.is(id, table, tags)).is_some() {
             return Err(Malformed("series key defined twice"));
         }
-        let slot = Slot { table, tags_len: tags.len() as u32, tags_start: self.arena.len() as u64 };
-        self.arena.extend_from_slice(tags);
-        self.entries.push(slot);
-        let hash = self.hash(table, tags);
-        let Self { numbers, entries, arena, hasher } = self;
-        numbers.insert_unique(hash, id, |id| {
-            let slot = &entries[*id as usize];
-            hasher.hash_one((slot.table, tags_in(arena, slot)))
-        });
+        keys.push(table, tags);
+        numbers.insert(hash, id);
+        if tables.len() <= table as usize {
+            tables.resize_with(table as usize + 1, TableIndex::default);
+        }
+        tables[table as usize].push(id, keys, hasher);
         Ok(true)
     }
 
-    fn hash(&self, table: u32, tags: &[u8]) -> u64 {
-        self.hasher.hash_one((table, tags))
+    /// The index of a table of which there are series.
+    pub(super) fn table_index(&self, table: u32) -> Option<&TableIndex> {
+        self.tables.get(table as usize)
     }
 
-    fn tags_of(&self, slot: &Slot) -> &[u8] {
-        tags_in(&self.arena, slot)
+    /// The series that have a value of a tag.
+    pub(super) fn with_value<'a>(&self, index: &'a TagIndex, tag: u32, value: &str) -> Option<Found<'a>> {
+        let value = value.as_bytes();
+        let is = |number| index.values.text(tag, number, &self.keys) == value;
+        Some(index.series_of(index.numbers.find(self.hasher.hash_one(value), is)?))
+    }
+
+    /// The text of a value of a tag.
+    pub(super) fn text_of(&self, index: &TagIndex, tag: u32, number: u32) -> &str {
+        text(index.values.text(tag, number, &self.keys))
     }
 }
 
-fn tags_in<'a>(arena: &'a [u8], slot: &Slot) -> &'a [u8] {
-    let start = slot.tags_start as usize;
-    &arena[start..start + slot.tags_len as usize]
+impl TableIndex {
+    fn push(&mut self, id: u32, keys: &Keys, hasher: &RandomState) {
+        self.all.push(id);
+        let mut reader = Reader::new(keys.tags(id));
+        while let (Ok(tag), Ok(value)) = (reader.index(), reader.blob()) {
+            if self.tags.len() <= tag as usize {
+                self.tags.resize_with(tag as usize + 1, TagIndex::default);
+            }
+            self.tags[tag as usize].push(id, tag, value, keys, hasher);
+        }
+    }
+}
+
+impl TagIndex {
+    /// How many values there are; their numbers are those below.
+    pub(super) fn values(&self) -> u32 {
+        self.values.postings.len() as u32
+    }
+
+    pub(super) fn series_of(&self, number: u32) -> Found<'_> {
+        self.values.series_of(number)
+    }
+
+    fn push(&mut self, id: u32, tag: u32, value: &[u8], keys: &Keys, hasher: &RandomState) {
+        self.present.push(id);
+        let hash = hasher.hash_one(value);
+        match self.numbers.find(hash, |number| self.values.text(tag, number, keys) == value) {
+            Some(number) => self.values.share(number, id),
+            None => {
+                self.numbers.insert(hash, self.values());
+                self.values.postings.push(Posting(id));
+            }
+        }
+    }
+}
+
+impl Values {
+    fn series_of(&self, number: u32) -> Found<'_> {
+        let Posting(posting) = self.postings[number as usize];
+        match posting & SHARED {
+            0 => Found::One(posting),
+            _ => Found::Shared(&self.shared[(posting ^ SHARED) as usize]),
+        }
+    }
+
+    /// Adds a series to a value that has one already.
+    fn share(&mut self, number: u32, id: u32) {
+        let Posting(posting) = &mut self.postings[number as usize];
+        match *posting & SHARED {
+            0 => {
+                let place = self.shared.len() as u32;
+                self.shared.push(Ids::pair(*posting, id));
+                *posting = place | SHARED;
+            }
+            _ => self.shared[(*posting ^ SHARED) as usize].push(id),
+        }
+    }
+
+    fn text<'a>(&self, tag: u32, number: u32, keys: &'a Keys) -> &'a [u8] {
+        let first = match self.series_of(number) {
+            Found::One(id) => id,
+            Found::Shared(ids) => ids.first().expect("BUG: a shared value has two series at least"),
+        };
+        tag_value(keys.tags(first), tag).expect("BUG: a value's first series has the tag")
+    }
+}
+
+impl Keys {
+    fn push(&mut self, table: u32, tags: &[u8]) {
+        let slot = Slot { table, tags_len: tags.len() as u32, tags_start: self.arena.len() as u64 };
+        self.arena.extend_from_slice(tags);
+        self.slots.push(slot);
+    }
+
+    #[inline]
+    fn tags(&self, id: u32) -> &[u8] {
+        let slot = &self.slots[id as usize];
+        let start = slot.tags_start as usize;
+        &self.arena[start..start + slot.tags_len as usize]
+    }
+
+    #[inline]
+    fn is(&self, id: u32, table: u32, tags: &[u8]) -> bool {
+        self.slots[id as usize].table == table && self.tags(id) == tags
+    }
+}
+
+fn text(value: &[u8]) -> &str {
+    std::str::from_utf8(value).expect("BUG: tag values are checked before they are taken")
 }

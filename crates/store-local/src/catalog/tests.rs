@@ -48,7 +48,7 @@ fn definitions_rebuild_the_catalog_and_may_repeat() {
             assert_eq!(new, round == 0);
         }
     }
-    assert_eq!(copy.series.len(), 2);
+    assert_eq!(copy.series.read().len(), 2);
     assert_eq!(copy.tables[0].key("v"), Some(0));
     let b = SeriesKey::new("t", &[("site", "x"), ("device", "b")]).unwrap();
     assert_eq!(copy.find_series(&b), Some(1));

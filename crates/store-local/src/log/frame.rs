@@ -75,6 +75,16 @@ pub(crate) fn check_segment(bytes: &[u8], number: u64) -> SegmentState {
     }
 }
 
+/// Whether the beginning of a file without frames is what an end of the process or a power cut can have left of the
+/// segment named `number`: its header, unfinished or not, zeros, or the header of an earlier use.
+pub(crate) fn is_leftover(bytes: &[u8], number: u64) -> bool {
+    let head = &bytes[..bytes.len().min(SEGMENT_HEADER_BYTES)];
+    let header = segment_header(number);
+    let same = head.iter().zip(&header).take_while(|(found, wanted)| found == wanted).count();
+    let earlier = head.len() == SEGMENT_HEADER_BYTES && check_segment(head, number) == SegmentState::Unused;
+    earlier || head[same..].iter().all(|byte| *byte == 0)
+}
+
 /// Completes a frame: `frame` has room for the header at its beginning, then the payload. Pads to the alignment.
 pub(crate) fn seal_frame(frame: &mut Vec<u8>, segment: u64, header: &FrameHeader) {
     let length = frame.len() - FRAME_HEADER_BYTES;
@@ -199,7 +209,11 @@ mod tests {
         assert_eq!(check_segment(&header, 4), SegmentState::Unused);
         assert_eq!(check_segment(&header[..60], 3), SegmentState::Unused);
         assert_eq!(check_segment(&[0; 64], 3), SegmentState::Unused);
+        for leftover in [&header[..], &header[..20], &[0; 10], &[0; 64], &[]] {
+            assert!(is_leftover(leftover, 3) && is_leftover(leftover, 4) == (leftover.len() != 20));
+        }
         header[20] ^= 1;
         assert_eq!(check_segment(&header, 3), SegmentState::Damaged);
+        assert!(!is_leftover(&header, 3) && !is_leftover(b"what", 3));
     }
 }

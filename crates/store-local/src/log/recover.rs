@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use store::{Sequence, StoreError};
 
 use super::frame::{
-    FRAME_ALIGN, Frame, FrameKind, SEGMENT_HEADER_BYTES, SegmentState, check_segment, frame_at, is_torn,
+    FRAME_ALIGN, Frame, FrameKind, SEGMENT_HEADER_BYTES, SegmentState, check_segment, frame_at, is_leftover,
+    is_torn,
 };
 use super::writer::Segment;
 use crate::codec::Reader;
@@ -158,6 +159,9 @@ impl Walk<'_> {
                 "the segment header's checksum does not match; its frames are intact",
             );
         }
+        if last_frame.is_none() && !is_leftover(bytes, number) {
+            self.report.damage(path, 0, "this is no beginning of a segment, and no frame was found in it");
+        }
         self.report.segments += 1;
         let allocated = self.full_size(bytes);
         let bytes = end as u64;
@@ -206,7 +210,8 @@ impl Walk<'_> {
             self.entries(frame, path, offset);
         }
         self.expected_frame = header.number + 1;
-        self.expected_sequence = self.expected_sequence.max(header.first_sequence + u64::from(header.rows));
+        self.expected_sequence =
+            self.expected_sequence.max(header.first_sequence.saturating_add(u64::from(header.rows)));
     }
 
     fn entries(&mut self, frame: &Frame<'_>, path: &Path, offset: usize) {

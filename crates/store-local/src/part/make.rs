@@ -69,8 +69,8 @@ impl Surroundings for Live<'_> {
     fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
         for series in series.chunks(1024) {
             let encoded: Vec<Vec<u8>> = {
-                let state = self.0.state.lock();
-                series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
+                let index = self.0.series.read();
+                series.iter().map(|id| index.encoded_tags(*id).to_vec()).collect()
             };
             for tags in encoded {
                 for tag in crate::catalog::tags(&tags) {

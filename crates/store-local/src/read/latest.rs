@@ -36,12 +36,8 @@ impl Core {
             let table = table_of(&state, series)?;
             let definitions = state.catalog.tables[table as usize].keys.iter().enumerate();
             let keys: Vec<AskedKey> = definitions.map(|(id, key)| asked_key(id as KeyId, key)).collect();
-            if state.series[id as usize].latest.is_none() {
-                let latest = Box::new(Latest::new(false));
-                state.latest.series += 1;
-                state.latest.bytes += latest.bytes();
-                state.series[id as usize].latest = Some(latest);
-            }
+            let State { series: all, latest, .. } = &mut *state;
+            all[id as usize].latest.get_or_insert_with(|| latest.begin(false));
             (keys, snapshot(&mut state, id))
         };
         let newest = self.newest(&keys, &snapshot)?;
@@ -130,7 +126,11 @@ fn cached(
     keys: Option<&[String]>,
 ) -> Option<Vec<LatestValue>> {
     let definitions = &state.catalog.tables[table as usize];
-    let latest = state.series[series.0 as usize].latest.as_mut().filter(|latest| latest.complete)?;
+    let place = &mut state.series[series.0 as usize];
+    if place.is_new() {
+        return Some(Vec::new());
+    }
+    let latest = place.latest.as_mut().filter(|latest| latest.complete)?;
     latest.touched = true;
     let answer = |newest: &Newest| LatestValue {
         key: definitions.keys[newest.key as usize].name.to_string(),

@@ -252,8 +252,8 @@ pub(crate) fn tags_of(core: &Core, tags: usize, series: &[u32]) -> Vec<Vec<Optio
     let mut all = Vec::with_capacity(series.len());
     for series in series.chunks(1024) {
         let encoded: Vec<Vec<u8>> = {
-            let state = core.state.lock();
-            series.iter().map(|id| state.catalog.series.encoded_tags(*id).to_vec()).collect()
+            let index = core.series.read();
+            series.iter().map(|id| index.encoded_tags(*id).to_vec()).collect()
         };
         for encoded in encoded {
             let mut values = vec![None; tags];

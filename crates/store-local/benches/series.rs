@@ -1,0 +1,164 @@
+//! Series: memory of each, time to create, open and select them: `cargo bench -p store-local --bench series
+//! [-- SERIES [DIR]]`.
+//!
+//! The series are `{device="dev-N", model=20 values, region=100 values}` of one table. Memory is what the process grows by
+//! while they are created, or while a store that holds them is opened, and so all that the store keeps of them; that
+//! of a store which created them includes buffers of the log. CPU is that of the calling thread, which other programs do not
+//! disturb much.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::SeriesKey;
+use regex::Regex;
+use store::{Store, StoreError, TagMatcher, TagPredicate};
+use store_local::{LocalStore, Options, RealDisk};
+
+const TABLE: &str = "telemetry";
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let root = arguments.next().map_or_else(std::env::temp_dir, Into::into);
+    let dir = tempfile::tempdir_in(root).unwrap();
+    // Each in a process of its own would be cleaner; opening comes first to find the heap as a new process has it.
+    match std::env::var("SERIES_DIR") {
+        Ok(dir) => reopen(Path::new(&dir), count),
+        Err(_) => {
+            create(dir.path(), count);
+            let program = std::env::current_exe().unwrap();
+            let status = std::process::Command::new(program)
+                .arg(count.to_string())
+                .env("SERIES_DIR", dir.path())
+                .status();
+            assert!(status.unwrap().success());
+        }
+    }
+}
+
+fn open(dir: &Path) -> LocalStore {
+    LocalStore::open(Arc::new(RealDisk), dir, Options::default()).unwrap().0
+}
+
+fn key(n: u64) -> SeriesKey {
+    let (device, model, region) =
+        (format!("dev-{n}"), format!("model-{}", n % 20), format!("r-{}", n * 7 % 100));
+    SeriesKey::new(TABLE, &[("device", &device), ("model", &model), ("region", &region)]).unwrap()
+}
+
+fn create(dir: &Path, count: u64) {
+    let store = open(dir);
+    let before = rss_bytes();
+    let keys_cpu = {
+        let cpu = cpu_ns();
+        (0..count.min(100_000)).for_each(|n| drop(std::hint::black_box(key(n))));
+        (cpu_ns() - cpu) / count.min(100_000) as f64
+    };
+    let cpu = cpu_ns();
+    let (mut spent, mut slowest, mut busy) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    for n in 0..count {
+        let key = key(n);
+        loop {
+            let begun = Instant::now();
+            match store.series(&key) {
+                Ok(id) => {
+                    assert_eq!(id.0, n);
+                    let took = begun.elapsed();
+                    spent += took;
+                    slowest = slowest.max(took);
+                    break;
+                }
+                Err(StoreError::Busy { .. }) => {
+                    std::thread::sleep(Duration::from_micros(200));
+                    busy += begun.elapsed();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    println!(
+        "{count} series created: {:.2} M/s, {:.0} ns CPU each, the slowest {:.1} ms, {:.0} ms busy; {:.0} bytes each",
+        count as f64 / spent.as_secs_f64() / 1e6,
+        (cpu_ns() - cpu) / count as f64 - keys_cpu,
+        spent_ms(slowest),
+        spent_ms(busy),
+        (rss_bytes() - before) / count as f64,
+    );
+    let key = key(count / 2);
+    time("find by key", || store.find_series(&key).map_or(0, |_| 1));
+    let begun = Instant::now();
+    store.flush().unwrap();
+    println!("flushed in {:.0} ms", spent_ms(begun.elapsed()));
+    store.close().unwrap();
+}
+
+fn reopen(dir: &Path, count: u64) {
+    let before = rss_bytes();
+    let (begun, cpu) = (Instant::now(), cpu_ns());
+    let store = open(dir);
+    println!(
+        "opened in {:.0} ms, {:.0} ms CPU; {:.0} bytes each",
+        spent_ms(begun.elapsed()),
+        (cpu_ns() - cpu) / 1e6,
+        (rss_bytes() - before) / count as f64
+    );
+    assert_eq!(store.status().series, count);
+    let matcher = |tag: &str, predicate| TagMatcher { tag: tag.to_owned(), predicate };
+    let pattern = |pattern| TagPredicate::Matches(Regex::new(pattern).unwrap());
+    let device = |n: u64| format!("dev-{n}");
+    let region = || matcher("region", TagPredicate::Is("r-42".to_owned()));
+    let model = || matcher("model", TagPredicate::Is("model-2".to_owned()));
+    let cases = [
+        ("device is", vec![matcher("device", TagPredicate::Is(device(count / 3)))]),
+        ("region is", vec![region()]),
+        ("region is, model is", vec![region(), model()]),
+        ("region is not", vec![matcher("region", TagPredicate::IsNot("r-42".to_owned()))]),
+        ("device one of 1000", vec![matcher("device", TagPredicate::OneOf((0..1000).map(device).collect()))]),
+        (
+            "device none of 1000",
+            vec![matcher("device", TagPredicate::NoneOf((0..1000).map(device).collect()))],
+        ),
+        ("device matches 7$", vec![matcher("device", pattern("7$"))]),
+        ("device matches ^dev-1.*9$", vec![matcher("device", pattern("^dev-1.*9$"))]),
+        ("region matches 7$", vec![matcher("region", pattern("7$"))]),
+        ("region is, device matches 7$", vec![region(), matcher("device", pattern("7$"))]),
+        ("region present", vec![matcher("region", TagPredicate::Present)]),
+        ("region absent", vec![matcher("region", TagPredicate::Absent)]),
+        ("all", vec![]),
+    ];
+    let table = store.snapshot(TABLE).unwrap().unwrap();
+    for (name, matchers) in cases {
+        time(name, || table.select(&matchers).unwrap().len());
+    }
+}
+
+/// The fastest of some runs.
+fn time(name: &str, run: impl Fn() -> u64) {
+    let mut found = 0;
+    let timed = || {
+        let begun = Instant::now();
+        found = run();
+        begun.elapsed()
+    };
+    let spent = std::iter::repeat_with(timed).take(9).min().unwrap();
+    println!("{name}: {:.1} us, {found} found", spent.as_nanos() as f64 / 1e3);
+}
+
+fn spent_ms(spent: Duration) -> f64 {
+    spent.as_secs_f64() * 1e3
+}
+
+/// What the calling thread has computed.
+fn cpu_ns() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    stat.split(' ').next().unwrap().parse().unwrap()
+}
+
+fn rss_bytes() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: f64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096.0
+}

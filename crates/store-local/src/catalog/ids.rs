@@ -1,0 +1,140 @@
+//! The series of one tag value or one table, in few bytes whether they are few, many, or scattered.
+//!
+//! A bitmap costs about 70 bytes for each 65,536 numbers in which it has any. Below [`IDS_PER_CONTAINER`] of them a
+//! list is smaller.
+
+use roaring::RoaringBitmap;
+
+/// Ascending series numbers.
+#[derive(Debug)]
+pub(super) enum Ids {
+    List(Vec<u32>),
+    Bitmap(RoaringBitmap),
+}
+
+/// Numbers in each container at which a bitmap is the smaller form.
+const IDS_PER_CONTAINER: usize = 16;
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+impl Ids {
+    /// Two numbers, the smaller one first.
+    pub(super) fn pair(first: u32, second: u32) -> Self {
+        Self::List(vec![first, second])
+    }
+
+    /// Adds a number larger than all present.
+    pub(super) fn push(&mut self, id: u32) {
+        if let Self::List(list) = self
+            && list.len() == list.capacity()
+            && list.len() >= IDS_PER_CONTAINER * containers(list)
+            && !list.is_empty()
+        {
+            *self = Self::Bitmap(sorted(list));
+        }
+        match self {
+            Self::List(list) => list.push(id),
+            Self::Bitmap(bitmap) => bitmap.try_push(id).expect("BUG: series numbers ascend"),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::List(list) => list.len() as u64,
+            Self::Bitmap(bitmap) => bitmap.len(),
+        }
+    }
+
+    /// The smallest.
+    pub(super) fn first(&self) -> Option<u32> {
+        match self {
+            Self::List(list) => list.first().copied(),
+            Self::Bitmap(bitmap) => bitmap.min(),
+        }
+    }
+
+    pub(super) fn to_bitmap(&self) -> RoaringBitmap {
+        match self {
+            Self::List(list) => sorted(list),
+            Self::Bitmap(bitmap) => bitmap.clone(),
+        }
+    }
+
+    /// Adds all numbers to `set`.
+    pub(super) fn unite_into(&self, set: &mut RoaringBitmap) {
+        match self {
+            Self::List(list) => set.extend(list.iter().copied()),
+            Self::Bitmap(bitmap) => *set |= bitmap,
+        }
+    }
+
+    /// Leaves only these numbers in `set`.
+    pub(super) fn keep_in(&self, set: &mut RoaringBitmap) {
+        match self {
+            Self::List(list) => *set &= sorted(list),
+            Self::Bitmap(bitmap) => *set &= bitmap,
+        }
+    }
+
+    /// Takes these numbers out of `set`.
+    pub(super) fn remove_from(&self, set: &mut RoaringBitmap) {
+        match self {
+            Self::List(list) => *set -= sorted(list),
+            Self::Bitmap(bitmap) => *set -= bitmap,
+        }
+    }
+}
+
+/// Containers that a bitmap of the list may have.
+fn containers(list: &[u32]) -> usize {
+    match list {
+        [first, .., last] => ((last >> 16) - (first >> 16)) as usize + 1,
+        _ => 1,
+    }
+}
+
+fn sorted(list: &[u32]) -> RoaringBitmap {
+    RoaringBitmap::from_sorted_iter(list.iter().copied()).expect("BUG: series numbers ascend")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(numbers: impl Iterator<Item = u32>) -> Ids {
+        let mut ids = Ids::default();
+        numbers.for_each(|id| ids.push(id));
+        ids
+    }
+
+    #[test]
+    fn dense_numbers_become_a_bitmap_and_scattered_ones_stay_a_list() {
+        let dense = all((0..1000).map(|n| n * 3));
+        assert!(matches!(dense, Ids::Bitmap(_)));
+        let scattered = all((0..1000).map(|n| n << 16));
+        assert!(matches!(scattered, Ids::List(_)));
+        assert_eq!((dense.first(), scattered.first(), Ids::default().first()), (Some(0), Some(0), None));
+    }
+
+    #[test]
+    fn both_forms_mean_the_same() {
+        for step in [3, 1 << 16] {
+            let ids = all((1..=200).map(|n| n * step));
+            let bitmap: RoaringBitmap = (1..=200).map(|n| n * step).collect();
+            assert_eq!(ids.to_bitmap(), bitmap);
+            let other: RoaringBitmap = (0..=100).map(|n| n * step).chain([1]).collect();
+            let applied = |change: &dyn Fn(&mut RoaringBitmap)| {
+                let mut set = other.clone();
+                change(&mut set);
+                set
+            };
+            assert_eq!(applied(&|set| ids.unite_into(set)), &other | &bitmap);
+            assert_eq!(applied(&|set| ids.keep_in(set)), &other & &bitmap);
+            assert_eq!(applied(&|set| ids.remove_from(set)), &other - &bitmap);
+        }
+    }
+}
