@@ -1,8 +1,9 @@
 //! Rows on their way into a store.
 //!
-//! A [`Batch`] holds rows of any number of series in three flat vectors (rows, fields, text), so that a session can
-//! reuse one batch for millions of messages without an allocation per point. It is written through a
-//! [`BatchBuilder`], which can take back a half-built message: a payload enters whole or not at all.
+//! A [`Batch`] holds rows of any number of series in flat vectors (rows, fields, keys, text), so that a session can
+//! reuse one batch for millions of messages without an allocation per point. A field refers to its key by the key's
+//! number in the batch, so that a store looks a key up once for each batch and not once for each point. It is written
+//! through a [`BatchBuilder`], which can take back a half-built message: a payload enters whole or not at all.
 
 use crate::{SeriesId, Timestamp, ValueRef, limits};
 
@@ -11,8 +12,15 @@ use crate::{SeriesId, Timestamp, ValueRef, limits};
 pub struct Batch {
     rows: Vec<RowHead>,
     fields: Vec<Field>,
+    /// Nearly distinct: a key that was not found among its neighbours gets another number.
+    keys: Vec<Span>,
     text: String,
+    /// Bytes of the keys that `text` does not hold once more.
+    repeated_key_bytes: usize,
 }
+
+/// Keys that are compared with a new field's before it gets another number.
+const KEYS_COMPARED_MAX: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
 struct RowHead {
@@ -23,7 +31,7 @@ struct RowHead {
 
 #[derive(Debug, Clone, Copy)]
 struct Field {
-    key: Span,
+    key: u32,
     value: Slot,
 }
 
@@ -63,21 +71,28 @@ impl Batch {
         self.fields.len()
     }
 
-    /// Bytes of keys and text values.
+    /// Bytes of keys and text values, each key counted as often as it is used.
     pub fn text_bytes(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.repeated_key_bytes
+    }
+
+    /// Number of keys; a [`FieldRef::key_number`] is below it.
+    pub fn keys(&self) -> usize {
+        self.keys.len()
     }
 
     /// Whether the batch has reached a size at which it should be appended before more is added.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= limits::BATCH_ROWS_MAX / 2 || self.text.len() >= limits::BATCH_TEXT_BYTES_MAX / 2
+        self.rows.len() >= limits::BATCH_ROWS_MAX / 2 || self.text_bytes() >= limits::BATCH_TEXT_BYTES_MAX / 2
     }
 
     /// Removes all rows and keeps the memory for reuse.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.fields.clear();
+        self.keys.clear();
         self.text.clear();
+        self.repeated_key_bytes = 0;
     }
 
     /// The row at `index`, which must be below [`Batch::len`].
@@ -90,12 +105,24 @@ impl Batch {
         (0..self.rows.len()).map(|index| self.row(index))
     }
 
+    /// The text of a key, whose number must be below [`Batch::keys`].
+    pub fn key(&self, number: u32) -> &str {
+        self.span(self.keys[number as usize])
+    }
+
     /// Starts adding rows; nothing is added until [`BatchBuilder::finish`].
     pub fn builder(&mut self) -> BatchBuilder<'_> {
-        BatchBuilder {
-            mark: (self.rows.len(), self.fields.len(), self.text.len()),
-            finished: false,
-            batch: self,
+        BatchBuilder { mark: Mark::of(self), next_key: 0, finished: false, batch: self }
+    }
+
+    #[inline]
+    fn value(&self, field: &Field) -> ValueRef<'_> {
+        match field.value {
+            Slot::Bool(value) => ValueRef::Bool(value),
+            Slot::I64(value) => ValueRef::I64(value),
+            Slot::F64(value) => ValueRef::F64(value),
+            Slot::String(span) => ValueRef::String(self.span(span)),
+            Slot::Json(span) => ValueRef::Json(self.span(span)),
         }
     }
 
@@ -108,14 +135,38 @@ impl Batch {
 #[derive(Debug)]
 pub struct BatchBuilder<'a> {
     batch: &'a mut Batch,
-    mark: (usize, usize, usize),
+    mark: Mark,
+    /// Number of the key that the next field probably has: rows repeat the keys of the rows before.
+    next_key: usize,
     finished: bool,
+}
+
+/// Sizes of a batch to go back to.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    rows: usize,
+    fields: usize,
+    keys: usize,
+    text: usize,
+    repeated_key_bytes: usize,
+}
+
+impl Mark {
+    fn of(batch: &Batch) -> Self {
+        Self {
+            rows: batch.rows.len(),
+            fields: batch.fields.len(),
+            keys: batch.keys.len(),
+            text: batch.text.len(),
+            repeated_key_bytes: batch.repeated_key_bytes,
+        }
+    }
 }
 
 impl BatchBuilder<'_> {
     /// Adds a field to the row that the next [`row`](Self::row) call completes.
     pub fn field(&mut self, key: &str, value: ValueRef<'_>) {
-        let key = self.push_text(key);
+        let key = self.key(key);
         let value = match value {
             ValueRef::Bool(value) => Slot::Bool(value),
             ValueRef::I64(value) => Slot::I64(value),
@@ -140,12 +191,12 @@ impl BatchBuilder<'_> {
 
     /// Rows added by this builder.
     pub fn rows_added(&self) -> usize {
-        self.batch.rows.len() - self.mark.0
+        self.batch.rows.len() - self.mark.rows
     }
 
     /// Rows after the current batch's end may hold at most this many more bytes of text.
     pub fn text_room_bytes(&self) -> usize {
-        limits::BATCH_TEXT_BYTES_MAX.saturating_sub(self.batch.text.len())
+        limits::BATCH_TEXT_BYTES_MAX.saturating_sub(self.batch.text_bytes())
     }
 
     /// Keeps what was added. Fields of a row that was never completed are dropped.
@@ -154,6 +205,36 @@ impl BatchBuilder<'_> {
         let keep = self.batch.fields.len() - open;
         self.batch.fields.truncate(keep);
         self.finished = true;
+    }
+
+    /// The number of a key, a new one if the key was not met lately.
+    fn key(&mut self, key: &str) -> u32 {
+        let keys = self.batch.keys.len();
+        let expected = if self.next_key < keys { self.next_key } else { 0 };
+        let number = match expected < keys && self.is_key(expected, key) {
+            true => Some(expected),
+            false => (0..keys).rev().take(KEYS_COMPARED_MAX).find(|number| self.is_key(*number, key)),
+        };
+        let number = match number {
+            Some(number) => {
+                self.batch.repeated_key_bytes += key.len();
+                number
+            }
+            None => {
+                let key = self.push_text(key);
+                self.batch.keys.push(key);
+                keys
+            }
+        };
+        self.next_key = number + 1;
+        number as u32
+    }
+
+    #[inline]
+    fn is_key(&self, number: usize, key: &str) -> bool {
+        let Span { start, len } = self.batch.keys[number];
+        len as usize == key.len()
+            && self.batch.text.as_bytes()[start as usize..][..key.len()] == *key.as_bytes()
     }
 
     fn push_text(&mut self, text: &str) -> Span {
@@ -166,9 +247,11 @@ impl BatchBuilder<'_> {
 impl Drop for BatchBuilder<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.batch.rows.truncate(self.mark.0);
-            self.batch.fields.truncate(self.mark.1);
-            self.batch.text.truncate(self.mark.2);
+            self.batch.rows.truncate(self.mark.rows);
+            self.batch.fields.truncate(self.mark.fields);
+            self.batch.keys.truncate(self.mark.keys);
+            self.batch.text.truncate(self.mark.text);
+            self.batch.repeated_key_bytes = self.mark.repeated_key_bytes;
         }
     }
 }
@@ -193,22 +276,43 @@ impl<'a> RowRef<'a> {
 
     /// The row's fields in the order they were added. A repeated key means the last one wins.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = FieldRef<'a>> + use<'a> {
-        let begin = match self.index {
+        let batch = self.batch;
+        batch.fields[self.fields_begin()..self.fields_end()].iter().map(move |field| FieldRef {
+            key: batch.key(field.key),
+            key_number: field.key,
+            value: batch.value(field),
+        })
+    }
+
+    /// As [`fields`](Self::fields), but without looking up the keys' text: key numbers and values.
+    #[inline]
+    pub fn numbered_fields(&self) -> impl ExactSizeIterator<Item = (u32, ValueRef<'a>)> + use<'a> {
+        let batch = self.batch;
+        let fields = &batch.fields[self.fields_begin()..self.fields_end()];
+        fields.iter().map(move |field| (field.key, batch.value(field)))
+    }
+
+    /// Key number and value, if the row has exactly one field and that is an f64.
+    #[inline]
+    pub fn only_f64(&self) -> Option<(u32, f64)> {
+        let begin = self.fields_begin();
+        match self.batch.fields.get(begin)? {
+            Field { key, value: Slot::F64(value) } if self.fields_end() == begin + 1 => Some((*key, *value)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn fields_begin(&self) -> usize {
+        match self.index {
             0 => 0,
             index => self.batch.rows[index - 1].fields_end as usize,
-        };
-        let end = self.batch.rows[self.index].fields_end as usize;
-        let batch = self.batch;
-        batch.fields[begin..end].iter().map(move |field| FieldRef {
-            key: batch.span(field.key),
-            value: match field.value {
-                Slot::Bool(value) => ValueRef::Bool(value),
-                Slot::I64(value) => ValueRef::I64(value),
-                Slot::F64(value) => ValueRef::F64(value),
-                Slot::String(span) => ValueRef::String(batch.span(span)),
-                Slot::Json(span) => ValueRef::Json(batch.span(span)),
-            },
-        })
+        }
+    }
+
+    #[inline]
+    fn fields_end(&self) -> usize {
+        self.batch.rows[self.index].fields_end as usize
     }
 }
 
@@ -217,6 +321,8 @@ impl<'a> RowRef<'a> {
 pub struct FieldRef<'a> {
     /// The name under which the value was reported.
     pub key: &'a str,
+    /// Which of the batch's keys that is. Equal numbers are equal keys; a key may have several numbers.
+    pub key_number: u32,
     /// The value.
     pub value: ValueRef<'a>,
 }
@@ -259,6 +365,55 @@ mod tests {
             builder.field("c", ValueRef::I64(3));
         }
         assert_eq!((batch.len(), batch.points(), batch.text_bytes()), (1, 1, 1));
+    }
+
+    #[test]
+    fn keys_are_shared_by_rows_and_counted_as_often_as_used() {
+        let mut batch = Batch::new();
+        let names: Vec<String> = (0..2 * KEYS_COMPARED_MAX).map(|number| format!("key{number:02}")).collect();
+        let orders: [&[usize]; 5] = [&[0, 1, 2], &[0, 1, 2], &[2, 0], &[5], &[0, 1, 2]];
+        for (row, order) in orders.iter().enumerate() {
+            let mut builder = batch.builder();
+            order.iter().for_each(|name| builder.field(&names[*name], ValueRef::I64(row as i64)));
+            builder.row(SeriesId(1), Timestamp::from_micros(row as i64));
+            builder.finish();
+        }
+        assert_eq!((batch.keys(), batch.text_bytes()), (4, 12 * 5));
+        for (row, order) in batch.rows().zip(orders) {
+            assert!(row.fields().map(|field| field.key).eq(order.iter().map(|name| names[*name].as_str())));
+            let numbered = row.numbered_fields().map(|(number, _)| batch.key(number));
+            assert!(numbered.eq(row.fields().map(|field| field.key)));
+        }
+
+        // More keys than are compared: then a key may have two numbers, but never a wrong one.
+        let mut builder = batch.builder();
+        for name in names.iter().chain(names.iter().rev()) {
+            builder.field(name, ValueRef::Bool(true));
+        }
+        builder.row(SeriesId(1), Timestamp::from_micros(9));
+        builder.finish();
+        let expected = names.iter().chain(names.iter().rev()).map(String::as_str);
+        assert!(batch.row(5).fields().map(|field| field.key).eq(expected));
+    }
+
+    #[test]
+    fn a_row_of_one_number_is_seen_as_such() {
+        let mut batch = Batch::new();
+        let rows: [&[ValueRef<'_>]; 5] = [
+            &[ValueRef::F64(1.5)],
+            &[],
+            &[ValueRef::I64(1)],
+            &[ValueRef::F64(1.0), ValueRef::F64(2.0)],
+            &[ValueRef::F64(-2.5)],
+        ];
+        for values in rows {
+            let mut builder = batch.builder();
+            values.iter().for_each(|value| builder.field("v", *value));
+            builder.row(SeriesId(1), Timestamp::from_micros(1));
+            builder.finish();
+        }
+        let found: Vec<_> = batch.rows().map(|row| row.only_f64()).collect();
+        assert_eq!(found, [Some((0, 1.5)), None, None, None, Some((0, -2.5))]);
     }
 
     #[test]

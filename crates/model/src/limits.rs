@@ -24,6 +24,9 @@ pub const BATCH_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const LOG_PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Size of a log segment file.
 pub const LOG_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Segment files kept for reuse; a flush frees several at once, and filling new ones with zeros would double the log's
+/// share of the disk.
+pub const LOG_SPARES_MAX: usize = 8;
 /// Memtable bytes not yet flushed to parts; above it `append` answers busy.
 pub const MEMTABLE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Memtable bytes at which a flush to parts begins; well under the maximum so that flushing and ingest overlap.

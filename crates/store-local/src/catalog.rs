@@ -241,7 +241,7 @@ impl Catalog {
                 table.apply_tag(tag, name, physical)
             }
             Entry::Series { id, table, tags } => self.apply_series(id, table, tags),
-            Entry::Row { .. } => Err(Malformed("row among definitions")),
+            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Rows in memory: one table's rows in the order of arrival, with a way from each row to the series' one before.
 //!
-//! A row is kept as the bytes the log has (docs/adr/0002-memtable-rows-as-bytes.md). The open chunk is written under
-//! the store's lock; frozen it is shared with readers and the flush, and gets the order of a part when first asked.
+//! Series and times stand in columns. A row's fields are the bytes that the log has
+//! (docs/adr/0002-memtable-rows-as-bytes.md), or, as long as all rows of a chunk are one f64 of the same key, a column of
+//! numbers (docs/adr/0004-rows-of-one-number.md). The open chunk is written under the store's lock; frozen it is shared
+//! with readers and the flush, and gets the order of a part when first asked.
 
 mod sorted;
 
@@ -10,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use model::ValueRef;
 use model::limits::{CHUNK_BODY_BYTES_MAX, LOG_PENDING_BYTES_MAX};
 
-use crate::row::{self, KeyId};
+use crate::row::{self, Fields, KeyId};
 pub(crate) use sorted::SortedRows;
 
 /// No row before.
@@ -21,8 +23,13 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 pub(crate) struct Chunk {
     /// Distinguishes the open chunks that a table had; a series remembers its last row with it.
     pub(crate) number: u64,
-    rows: Vec<Row>,
-    bodies: Vec<u8>,
+    series: Vec<u32>,
+    ts: Vec<i64>,
+    /// The series' row before, in this chunk.
+    previous: Vec<u32>,
+    bodies: Bodies,
+    /// Sequences of the first and the last row.
+    sequence: (u64, u64),
     extent: Option<Extent>,
     /// Made once, of a frozen chunk.
     sorted: OnceLock<Arc<SortedRows>>,
@@ -35,13 +42,40 @@ pub(crate) struct Extent {
     pub(crate) ts: (i64, i64),
 }
 
+/// The rows' fields.
+#[derive(Debug, Clone)]
+enum Bodies {
+    /// Encoded one after the other, and where each ends.
+    Bytes { bytes: Vec<u8>, ends: Vec<u32> },
+    /// Each row has this one field.
+    Numbers { key: KeyId, values: Vec<f64> },
+}
+
+impl Default for Bodies {
+    fn default() -> Self {
+        Self::Bytes { bytes: Vec::new(), ends: Vec::new() }
+    }
+}
+
+/// Rows of one f64 each, of the same key, as columns of equal length.
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    ts: i64,
-    sequence: u64,
-    series: u32,
-    previous: u32,
-    body_end: u32,
+pub(crate) struct Numbers<'a> {
+    pub(crate) key: KeyId,
+    pub(crate) series: &'a [u32],
+    pub(crate) ts: &'a [i64],
+    pub(crate) values: &'a [f64],
+}
+
+impl<'a> Numbers<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Some of the rows.
+    pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
+        let Self { key, series, ts, values } = *self;
+        Self { key, series: &series[from..to], ts: &ts[from..to], values: &values[from..to] }
+    }
 }
 
 impl Chunk {
@@ -50,53 +84,165 @@ impl Chunk {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.series.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.series.is_empty()
     }
 
     /// Memory taken, including the order that a frozen chunk will get.
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.capacity() * (size_of::<Row>() + SORTED_ROW_BYTES) + self.bodies.capacity()
+        let sorted = self.series.capacity() * SORTED_ROW_BYTES;
+        let heads = (self.series.capacity() + self.previous.capacity()) * size_of::<u32>()
+            + self.ts.capacity() * size_of::<i64>();
+        let bodies = match &self.bodies {
+            Bodies::Bytes { bytes, ends } => bytes.capacity() + ends.capacity() * size_of::<u32>(),
+            Bodies::Numbers { values, .. } => values.capacity() * size_of::<f64>(),
+        };
+        sorted + heads + bodies
     }
 
     /// Bytes of all rows' fields.
     pub(crate) fn body_bytes(&self) -> usize {
-        self.bodies.len()
+        match &self.bodies {
+            Bodies::Bytes { bytes, .. } => bytes.len(),
+            Bodies::Numbers { values, .. } => size_of_val(values.as_slice()),
+        }
     }
 
-    /// Whether the next row should go to a new chunk.
+    /// Rows that still go into this chunk.
     #[inline]
-    pub(crate) fn is_full(&self, rows_max: usize) -> bool {
-        self.rows.len() >= rows_max || self.bodies.len() >= CHUNK_BODY_BYTES_MAX
+    pub(crate) fn room(&self, rows_max: usize) -> usize {
+        match &self.bodies {
+            Bodies::Bytes { bytes, .. } if bytes.len() >= CHUNK_BODY_BYTES_MAX => 0,
+            _ => rows_max.saturating_sub(self.series.len()),
+        }
     }
 
     /// Where the fields of the next row are to be encoded, before [`push`](Self::push).
     #[inline]
     pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bodies
+        if matches!(self.bodies, Bodies::Numbers { .. }) {
+            self.encode_numbers();
+        }
+        match &mut self.bodies {
+            Bodies::Bytes { bytes, .. } => bytes,
+            Bodies::Numbers { .. } => unreachable!("BUG: numbers were just encoded"),
+        }
     }
 
     /// Completes a row whose fields were encoded into [`body_buffer`](Self::body_buffer) and returns its bytes.
     #[inline]
     pub(crate) fn push(&mut self, series: u32, ts: i64, sequence: u64, previous: u32) -> &[u8] {
-        let start = self.rows.last().map_or(0, |row| row.body_end as usize);
-        let body_end = self.bodies.len() as u32;
-        self.rows.push(Row { ts, sequence, series, previous, body_end });
-        let extent = self.extent.get_or_insert(Extent { series: (series, series), ts: (ts, ts) });
-        extent.series = (extent.series.0.min(series), extent.series.1.max(series));
-        extent.ts = (extent.ts.0.min(ts), extent.ts.1.max(ts));
-        &self.bodies[start..]
+        self.count(sequence, sequence, &[series], &[ts]);
+        self.series.push(series);
+        self.ts.push(ts);
+        self.previous.push(previous);
+        let Bodies::Bytes { bytes, ends } = &mut self.bodies else {
+            unreachable!("BUG: a row is pushed after its body");
+        };
+        let start = ends.last().map_or(0, |end| *end as usize);
+        ends.push(bytes.len() as u32);
+        &bytes[start..]
+    }
+
+    /// Whether [`push_numbers`](Self::push_numbers) can take rows with this key.
+    #[inline]
+    pub(crate) fn takes_numbers(&self, of: KeyId) -> bool {
+        matches!(self.bodies, Bodies::Numbers { key, .. } if key == of) || self.is_empty()
+    }
+
+    /// Appends rows with sequences from `sequence` on. `previous` is asked in order for the series' row before, with
+    /// the index into `rows` and the row's number here.
+    #[inline]
+    pub(crate) fn push_numbers(
+        &mut self,
+        rows: Numbers<'_>,
+        sequence: u64,
+        mut previous: impl FnMut(usize, u32) -> u32,
+    ) {
+        if self.is_empty() && matches!(self.bodies, Bodies::Bytes { .. }) {
+            self.bodies = Bodies::Numbers { key: rows.key, values: Vec::new() };
+        }
+        let Bodies::Numbers { key, values } = &mut self.bodies else {
+            unreachable!("BUG: numbers are pushed to a chunk that takes them");
+        };
+        *key = rows.key;
+        values.extend_from_slice(rows.values);
+        self.count(sequence, sequence + rows.len() as u64 - 1, rows.series, rows.ts);
+        let first = self.series.len() as u32;
+        self.series.extend_from_slice(rows.series);
+        self.ts.extend_from_slice(rows.ts);
+        self.previous.extend((0..rows.len()).map(|index| previous(index, first + index as u32)));
+    }
+
+    /// As [`push_numbers`](Self::push_numbers) with one row, into a chunk that has other rows.
+    pub(crate) fn push_number_as_bytes(
+        &mut self,
+        row: Numbers<'_>,
+        sequence: u64,
+        previous: impl FnOnce(u32) -> u32,
+    ) {
+        row::put_field(self.body_buffer(), row.key, ValueRef::F64(row.values[0]));
+        let previous = previous(self.len() as u32);
+        self.push(row.series[0], row.ts[0], sequence, previous);
+    }
+
+    /// Takes account of rows before they are added.
+    #[inline]
+    fn count(&mut self, first: u64, last: u64, series: &[u32], ts: &[i64]) {
+        if self.series.is_empty() {
+            self.sequence.0 = first;
+        }
+        self.sequence.1 = last;
+        let extent = self.extent.get_or_insert(Extent { series: (u32::MAX, 0), ts: (i64::MAX, i64::MIN) });
+        let wider = |(min, max): (u32, u32), of: &u32| (min.min(*of), max.max(*of));
+        extent.series = series.iter().fold(extent.series, wider);
+        let wider = |(min, max): (i64, i64), of: &i64| (min.min(*of), max.max(*of));
+        extent.ts = ts.iter().fold(extent.ts, wider);
+    }
+
+    /// Turns the column of numbers into encoded bodies.
+    #[cold]
+    fn encode_numbers(&mut self) {
+        if let Bodies::Numbers { key, values } = &self.bodies {
+            let mut bytes = Vec::new();
+            let put = |value: &f64| {
+                row::put_field(&mut bytes, *key, ValueRef::F64(*value));
+                bytes.len() as u32
+            };
+            let ends = values.iter().map(put).collect();
+            self.bodies = Bodies::Bytes { bytes, ends };
+        }
+    }
+
+    /// All rows, if each has one f64 of the same key.
+    pub(crate) fn numbers(&self) -> Option<Numbers<'_>> {
+        match &self.bodies {
+            Bodies::Numbers { key, values } => {
+                Some(Numbers { key: *key, series: &self.series, ts: &self.ts, values })
+            }
+            Bodies::Bytes { .. } => None,
+        }
     }
 
     pub(crate) fn series(&self, row: u32) -> u32 {
-        self.rows[row as usize].series
+        self.series[row as usize]
     }
 
     pub(crate) fn ts(&self, row: u32) -> i64 {
-        self.rows[row as usize].ts
+        self.ts[row as usize]
+    }
+
+    /// The times of all rows.
+    pub(crate) fn times(&self) -> &[i64] {
+        &self.ts
+    }
+
+    /// Sequences of the first and the last row; those of the others lie between.
+    pub(crate) fn sequences(&self) -> (u64, u64) {
+        self.sequence
     }
 
     /// Smallest and largest series and time; `None` when there are no rows.
@@ -104,51 +250,91 @@ impl Chunk {
         self.extent
     }
 
-    pub(crate) fn sequence(&self, row: u32) -> u64 {
-        self.rows[row as usize].sequence
+    /// Whether a row has any field.
+    pub(crate) fn has_fields(&self, row: u32) -> bool {
+        match &self.bodies {
+            Bodies::Numbers { .. } => true,
+            Bodies::Bytes { .. } => !self.encoded(row).is_empty(),
+        }
     }
 
-    pub(crate) fn body(&self, row: u32) -> &[u8] {
+    #[inline]
+    pub(crate) fn fields(&self, row: u32) -> Fields<'_> {
+        match &self.bodies {
+            Bodies::Numbers { key, values } => Fields::number(*key, values[row as usize]),
+            Bodies::Bytes { .. } => row::fields(self.encoded(row)),
+        }
+    }
+
+    fn encoded(&self, row: u32) -> &[u8] {
+        let Bodies::Bytes { bytes, ends } = &self.bodies else {
+            unreachable!("BUG: asked for the bytes of numbers");
+        };
         let start = match row {
             0 => 0,
-            row => self.rows[row as usize - 1].body_end as usize,
+            row => ends[row as usize - 1],
         };
-        &self.bodies[start..self.rows[row as usize].body_end as usize]
-    }
-
-    pub(crate) fn fields(&self, row: u32) -> impl Iterator<Item = (KeyId, ValueRef<'_>)> {
-        row::fields(self.body(row))
+        &bytes[start as usize..ends[row as usize] as usize]
     }
 
     /// Rows of the series whose last row is `last`, newest arrival first. For open chunks.
     pub(crate) fn chain(&self, last: u32) -> impl Iterator<Item = u32> {
-        let previous = |row: &u32| Some(self.rows[*row as usize].previous).filter(|row| *row != NO_ROW);
+        let previous = |row: &u32| Some(self.previous[*row as usize]).filter(|row| *row != NO_ROW);
         std::iter::successors(Some(last), previous)
     }
 
     /// A chunk with a copy of all rows. Like every copy it has the number 0, which no other chunk has.
     pub(crate) fn copy(&self) -> Self {
-        let (rows, bodies) = (self.rows.clone(), self.bodies.clone());
-        Self { number: 0, rows, bodies, extent: self.extent, sorted: OnceLock::new() }
+        Self {
+            number: 0,
+            series: self.series.clone(),
+            ts: self.ts.clone(),
+            previous: self.previous.clone(),
+            bodies: self.bodies.clone(),
+            sequence: self.sequence,
+            extent: self.extent,
+            sorted: OnceLock::new(),
+        }
     }
 
-    /// A chunk with a copy of some rows, in their order.
+    /// A chunk with a copy of some rows, in their order. Sequences and extent are those of the whole chunk.
     pub(crate) fn copy_of(&self, rows: &[u32]) -> Self {
         let mut copy = Self::new(0);
-        let mut previous = NO_ROW;
-        for row in rows {
-            copy.bodies.extend_from_slice(self.body(*row));
-            let Row { ts, sequence, series, .. } = self.rows[*row as usize];
-            copy.push(series, ts, sequence, previous);
-            previous = copy.len() as u32 - 1;
-        }
+        let place = |index: usize| if index == 0 { NO_ROW } else { index as u32 - 1 };
+        copy.series = rows.iter().map(|row| self.series(*row)).collect();
+        copy.ts = rows.iter().map(|row| self.ts(*row)).collect();
+        copy.previous = (0..rows.len()).map(place).collect();
+        (copy.sequence, copy.extent) = (self.sequence, self.extent);
+        copy.bodies = match &self.bodies {
+            Bodies::Numbers { key, values } => {
+                let values = rows.iter().map(|row| values[*row as usize]).collect();
+                Bodies::Numbers { key: *key, values }
+            }
+            Bodies::Bytes { .. } => {
+                let mut bytes = Vec::new();
+                let mut put = |row: &u32| {
+                    bytes.extend_from_slice(self.encoded(*row));
+                    bytes.len() as u32
+                };
+                let ends = rows.iter().map(&mut put).collect();
+                Bodies::Bytes { bytes, ends }
+            }
+        };
         copy
     }
 
     /// Gives back memory that an open chunk keeps for growth.
     pub(crate) fn shrink(&mut self) {
-        self.rows.shrink_to_fit();
-        self.bodies.shrink_to_fit();
+        self.series.shrink_to_fit();
+        self.ts.shrink_to_fit();
+        self.previous.shrink_to_fit();
+        match &mut self.bodies {
+            Bodies::Numbers { values, .. } => values.shrink_to_fit(),
+            Bodies::Bytes { bytes, ends } => {
+                bytes.shrink_to_fit();
+                ends.shrink_to_fit();
+            }
+        }
     }
 
     /// Rows of one series by time and arrival, those without fields left out. For frozen chunks.
@@ -184,20 +370,63 @@ mod tests {
         chunk
     }
 
+    fn numbers() -> Chunk {
+        let mut chunk = Chunk::new(1);
+        assert!(chunk.takes_numbers(3));
+        let rows = Numbers {
+            key: 3,
+            series: &[0, 1, 0, 0, 1],
+            ts: &[10, 9, 8, 7, 6],
+            values: &[0.0, 0.5, 1.0, 1.5, 2.0],
+        };
+        let mut last = [NO_ROW; 2];
+        for (from, to) in [(0, 2), (2, 5)] {
+            let part = rows.slice(from, to);
+            chunk.push_numbers(part, from as u64 + 1, |index, row| {
+                std::mem::replace(&mut last[part.series[index] as usize], row)
+            });
+        }
+        assert!(chunk.takes_numbers(3) && !chunk.takes_numbers(4));
+        chunk
+    }
+
     #[test]
     fn one_series_is_found_in_open_and_frozen_chunks() {
-        let chunk = chunk();
-        assert_eq!(chunk.chain(3).collect::<Vec<_>>(), [3, 2, 0]);
-        assert_eq!(chunk.rows_of(0).collect::<Vec<_>>(), [3, 2, 0]);
-        assert_eq!(chunk.rows_of(1).collect::<Vec<_>>(), [4, 1]);
-        assert_eq!(chunk.rows_of(2).count(), 0);
+        for chunk in [chunk(), numbers()] {
+            assert_eq!(chunk.chain(3).collect::<Vec<_>>(), [3, 2, 0]);
+            assert_eq!(chunk.rows_of(0).collect::<Vec<_>>(), [3, 2, 0]);
+            assert_eq!(chunk.rows_of(1).collect::<Vec<_>>(), [4, 1]);
+            assert_eq!(chunk.rows_of(2).count(), 0);
+            assert_eq!(chunk.sequences(), (1, 5));
+            assert_eq!(chunk.extent(), Some(Extent { series: (0, 1), ts: (6, 10) }));
+        }
     }
 
     #[test]
     fn copies_keep_rows_whole() {
-        let copy = chunk().copy_of(&[1, 4]);
-        let rows: Vec<_> =
-            (0..2).map(|row| (copy.ts(row), copy.sequence(row), copy.fields(row).next())).collect();
-        assert_eq!(rows, [(9, 2, Some((3, ValueRef::I64(1)))), (6, 5, Some((3, ValueRef::I64(4))))]);
+        let rows = |chunk: &Chunk| -> Vec<_> {
+            let copy = chunk.copy_of(&[1, 4]);
+            assert_eq!(copy.chain(1).collect::<Vec<_>>(), [1, 0]);
+            (0..2)
+                .map(|row| (copy.ts(row), copy.fields(row).collect::<Vec<_>>()[0]))
+                .map(|(ts, (key, value))| (ts, key, value.to_owned()))
+                .collect()
+        };
+        assert_eq!(rows(&chunk()), [(9, 3, model::Value::I64(1)), (6, 3, model::Value::I64(4))]);
+        assert_eq!(rows(&numbers()), [(9, 3, model::Value::F64(0.5)), (6, 3, model::Value::F64(2.0))]);
+    }
+
+    #[test]
+    fn numbers_become_bytes_when_another_row_comes() {
+        let mut mixed = numbers();
+        mixed.body_buffer();
+        mixed.push(0, 5, 6, 3);
+        assert!(!mixed.takes_numbers(3) && mixed.numbers().is_none());
+        let before = numbers();
+        for row in 0..5 {
+            assert!(mixed.fields(row).eq(before.fields(row)) && mixed.has_fields(row));
+        }
+        assert!(!mixed.has_fields(5));
+        assert_eq!((mixed.chain(5).count(), mixed.sequences()), (4, (1, 6)));
     }
 }

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Durability, Progress, ProgressWatcher, StoreError};
 
+use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
 use crate::catalog::{Catalog, SeriesIndex};
-use crate::chunk::{Chunk, NO_ROW};
+use crate::chunk::Chunk;
 use crate::disk::{Disk, Layout};
-use crate::latest::Latest;
+use crate::latest::LatestPool;
 use crate::log::frame::FRAME_HEADER_BYTES;
 use crate::log::writer::Segments;
 use crate::options::Options;
 use crate::part::PartCache;
+use crate::series_state::{Origin, SeriesState};
 use crate::version::Version;
 
 /// Everything of an open store but its threads.
@@ -50,13 +52,13 @@ pub(crate) struct State {
     pub(crate) series: Vec<SeriesState>,
     pub(crate) tables: Vec<TableMemory>,
     pub(crate) pending: Pending,
-    pub(crate) latest: LatestUse,
+    pub(crate) latest: LatestPool,
     pub(crate) version: Arc<Version>,
     pub(crate) memory: MemoryUse,
     pub(crate) committer: Committer,
     pub(crate) flusher: Flusher,
-    /// Key numbers of the batch being appended; kept for its memory.
-    pub(crate) scratch: Vec<u32>,
+    /// What is known about the batch being appended; kept for its memory.
+    pub(crate) scratch: Scratch,
     pub(crate) next_chunk: u64,
     pub(crate) rows_appended: u64,
     pub(crate) stop: Stop,
@@ -80,54 +82,6 @@ pub(crate) enum Stop {
     Closing,
     /// Threads end at once, as in a crash.
     Now,
-}
-
-/// What the append path needs of a series.
-pub(crate) struct SeriesState {
-    pub(crate) table: u32,
-    /// The series' last row in the open chunk with the number `head_chunk`.
-    pub(crate) head_row: u32,
-    pub(crate) head_chunk: u64,
-    /// Made with the first row, or when somebody asks.
-    pub(crate) latest: Option<Box<Latest>>,
-}
-
-/// Whether a series can have rows from before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// It was just created.
-    New,
-    /// Log, series file or parts know it.
-    Before,
-}
-
-/// `head_chunk` of a series that never had a row; chunks are numbered from 1.
-const CHUNK_OF_NEW: u64 = 0;
-/// `head_chunk` of a series whose last row is not known.
-const CHUNK_UNKNOWN: u64 = u64::MAX;
-
-impl SeriesState {
-    pub(crate) fn new(table: u32, origin: Origin) -> Self {
-        let head_chunk = match origin {
-            Origin::New => CHUNK_OF_NEW,
-            Origin::Before => CHUNK_UNKNOWN,
-        };
-        Self { table, head_row: NO_ROW, head_chunk, latest: None }
-    }
-
-    /// Whether no row was ever appended.
-    pub(crate) fn is_new(&self) -> bool {
-        self.head_chunk == CHUNK_OF_NEW
-    }
-
-    /// The latest values, to be updated by a row; they begin with the first one.
-    #[inline]
-    pub(crate) fn latest_to_update(&mut self, counts: &mut LatestUse) -> Option<&mut Latest> {
-        if self.head_chunk == CHUNK_OF_NEW && self.latest.is_none() {
-            self.latest = Some(counts.begin(true));
-        }
-        self.latest.as_deref_mut()
-    }
 }
 
 /// One table's rows in memory, in the order of arrival: flushing, then frozen, then open.
@@ -176,25 +130,6 @@ impl Pending {
     /// Bytes not yet written and synced.
     pub(crate) fn bytes(&self) -> usize {
         self.buffer.len() - FRAME_HEADER_BYTES + self.in_flight
-    }
-}
-
-/// Bytes and number of the latest-value caches.
-#[derive(Default)]
-pub(crate) struct LatestUse {
-    pub(crate) series: usize,
-    pub(crate) bytes: usize,
-    /// Where the search for something to drop goes on.
-    pub(crate) hand: usize,
-}
-
-impl LatestUse {
-    /// Counts a new cache; a complete one is that of a series without rows.
-    pub(crate) fn begin(&mut self, complete: bool) -> Box<Latest> {
-        let latest = Box::new(Latest::new(complete));
-        self.series += 1;
-        self.bytes += latest.bytes();
-        latest
     }
 }
 
@@ -276,27 +211,33 @@ impl State {
         }
     }
 
-    /// Drops caches of latest values that were not used lately until the bounds are met.
+    /// Drops latest values that were not used lately until the bounds are met.
     pub(crate) fn bound_latest(&mut self, series_max: usize, bytes_max: usize) {
-        let mut steps = 2 * self.series.len();
-        while (self.latest.series > series_max || self.latest.bytes > bytes_max) && steps > 0 {
-            steps -= 1;
-            self.latest.hand = (self.latest.hand + 1) % self.series.len();
-            let place = &mut self.series[self.latest.hand].latest;
-            match place {
-                Some(latest) if latest.touched => latest.touched = false,
-                Some(latest) => {
-                    self.latest.series -= 1;
-                    self.latest.bytes -= latest.bytes();
-                    *place = None;
-                }
-                None => {}
-            }
+        while self.latest.is_over(series_max, bytes_max)
+            && let Some(series) = self.latest.evict()
+        {
+            self.series[series as usize].forget();
         }
     }
 }
 
-pub(crate) fn freeze(table: &mut TableMemory, next_chunk: &mut u64, memory: &mut MemoryUse) {
+impl TableMemory {
+    /// The open chunk, a new one if the last is full.
+    #[inline]
+    pub(crate) fn open_chunk(
+        &mut self,
+        rows_max: usize,
+        next_chunk: &mut u64,
+        memory: &mut MemoryUse,
+    ) -> &mut Chunk {
+        if self.open.room(rows_max) == 0 {
+            freeze(self, next_chunk, memory);
+        }
+        &mut self.open
+    }
+}
+
+fn freeze(table: &mut TableMemory, next_chunk: &mut u64, memory: &mut MemoryUse) {
     if table.open.is_empty() {
         return;
     }

@@ -113,6 +113,11 @@ impl Layout {
         self.log.join("spare")
     }
 
+    /// Where a segment that is not needed any more waits to be used again.
+    pub(crate) fn old_spare(&self, number: u64) -> PathBuf {
+        self.log.join(format!("{number:016x}.spare"))
+    }
+
     pub(crate) fn spare_new(&self) -> PathBuf {
         self.log.join("spare.tmp")
     }

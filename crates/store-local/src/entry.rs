@@ -2,8 +2,13 @@
 //!
 //! docs/format/README.md has the byte table. A definition (table, column, tag, series) always stands before its first use.
 
+mod run;
+
 use model::FieldType;
 
+pub(crate) use run::Run;
+
+use crate::chunk::Numbers;
 use crate::codec::{Malformed, Reader, put_text, put_varint};
 use crate::row::KeyId;
 
@@ -15,6 +20,7 @@ pub(crate) enum Entry<'a> {
     Tag { table: u32, tag: u32, name: &'a str, physical: &'a str },
     Series { id: u32, table: u32, tags: &'a [u8] },
     Row { series: u32, ts: i64, body: &'a [u8] },
+    Run(Run<'a>),
 }
 
 const TABLE: u8 = 1;
@@ -22,6 +28,16 @@ const COLUMN: u8 = 2;
 const TAG: u8 = 3;
 const SERIES: u8 = 4;
 const ROW: u8 = 5;
+const RUN: u8 = 6;
+
+/// Fewest rows for which a run is shorter than the rows one by one.
+pub(crate) const RUN_ROWS_MIN: usize = 2;
+
+/// Appends an entry for rows of one number each; there must be at least one.
+pub(crate) fn put_run(out: &mut Vec<u8>, rows: Numbers<'_>) {
+    out.push(RUN);
+    run::put(out, rows);
+}
 
 /// Most bytes of a row entry besides its fields.
 pub(crate) const ROW_OVERHEAD_BYTES: usize = 24;
@@ -63,6 +79,16 @@ impl<'a> Entry<'a> {
                 put_varint(out, body.len() as u64);
                 out.extend_from_slice(body);
             }
+            Self::Run(_) => unreachable!("BUG: runs are put from columns"),
+        }
+    }
+
+    /// How many rows this is.
+    pub(crate) fn rows(&self) -> u64 {
+        match self {
+            Self::Row { .. } => 1,
+            Self::Run(run) => run.len() as u64,
+            Self::Table { .. } | Self::Column { .. } | Self::Tag { .. } | Self::Series { .. } => 0,
         }
     }
 
@@ -86,6 +112,7 @@ impl<'a> Entry<'a> {
             ROW => {
                 Self::Row { series: reader.index()?, ts: reader.u64()?.cast_signed(), body: reader.blob()? }
             }
+            RUN => Self::Run(Run::read(reader)?),
             _ => return Err(Malformed("unknown entry kind")),
         })
     }

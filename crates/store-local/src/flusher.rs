@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::{FieldType, ValueRef};
 use parking_lot::MutexGuard;
 use store::{Sequence, StoreError};
 
@@ -16,8 +17,9 @@ use crate::log::recover::Covered;
 use crate::manifest::{Edit, Manifest, PartInfo};
 use crate::part::Part;
 use crate::part::make::{PartPlan, make_part};
-use crate::part::rows::{Partition, partitions, sort_partition};
+use crate::part::rows::{Partition, Sorted, partitions, sort_partition};
 use crate::part::write::{PartField, PartSchema};
+use crate::row::KeyId;
 use crate::series_file::SeriesFile;
 
 /// What the flusher alone writes to.
@@ -90,7 +92,7 @@ fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<
     for (table, chunks) in &generation.tables {
         for range in partitions(chunks, core.options.flush_parts_per_table_max) {
             let partition = sort_partition(chunks, range);
-            if !partition.keys.is_empty() {
+            if !partition.is_empty() {
                 let id = files.next_part;
                 files.next_part += 1;
                 added.push(retry(core, || flush_part(core, id, *table, chunks, &partition))?);
@@ -157,29 +159,44 @@ fn flush_part(
     partition: &Partition,
 ) -> Result<PartInfo, Abort> {
     let schema = part_schema(core, table, chunks, partition);
-    let sequences = partition.keys.iter().map(|key| chunks[key.chunk()].sequence(key.row()));
-    let sequence = sequences.fold((u64::MAX, 0), |(min, max), at| (min.min(at), max.max(at)));
-    make_part(core, PartPlan { id, partition: partition.range, sequence }, &schema, |writer| {
-        for key in &partition.keys {
-            writer.row(key.series(), key.ts())?;
-            for (field, value) in chunks[key.chunk()].fields(key.row()) {
-                writer.field(field, value);
+    let plan = PartPlan { id, partition: partition.range, sequence: partition.sequence };
+    make_part(core, plan, &schema, |writer| match &partition.rows {
+        Sorted::Numbers(key, rows) => {
+            for row in rows {
+                writer.row(row.series, row.ts)?;
+                writer.field(*key, ValueRef::F64(row.value));
             }
+            Ok(())
         }
-        Ok(())
+        Sorted::Places(rows) => {
+            for row in rows {
+                writer.row(row.series, row.ts)?;
+                for (field, value) in chunks[row.chunk()].fields(row.row()) {
+                    writer.field(field, value);
+                }
+            }
+            Ok(())
+        }
     })
 }
 
 /// The columns that have values in a part-to-be.
 fn part_schema(core: &Core, table: u32, chunks: &[Arc<Chunk>], partition: &Partition) -> PartSchema {
     let mut seen: Vec<u8> = Vec::new();
-    for key in &partition.keys {
-        for (key, value) in chunks[key.chunk()].fields(key.row()) {
-            let key = key as usize;
-            if seen.len() <= key {
-                seen.resize(key + 1, 0);
+    let mut see = |key: KeyId, field_type: FieldType| {
+        let key = key as usize;
+        if seen.len() <= key {
+            seen.resize(key + 1, 0);
+        }
+        seen[key] |= 1 << field_type.code();
+    };
+    match &partition.rows {
+        Sorted::Numbers(key, _) => see(*key, FieldType::F64),
+        Sorted::Places(rows) => {
+            for row in rows {
+                let fields = chunks[row.chunk()].fields(row.row());
+                fields.for_each(|(key, value)| see(key, value.field_type()));
             }
-            seen[key] |= 1 << value.field_type().code();
         }
     }
     let state = core.state.lock();
@@ -187,7 +204,7 @@ fn part_schema(core: &Core, table: u32, chunks: &[Arc<Chunk>], partition: &Parti
     let mut fields = Vec::new();
     for (number, types) in seen.iter().enumerate() {
         let key = &table_definition.keys[number.min(table_definition.keys.len() - 1)];
-        for field_type in model::FieldType::ALL {
+        for field_type in FieldType::ALL {
             if types & 1 << field_type.code() != 0 {
                 let physical = key.column(field_type).expect("BUG: a row's columns are defined").clone();
                 fields.push(PartField {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use model::{FieldType, ValueRef};
 
 use crate::catalog::Catalog;
+use crate::chunk::Numbers;
 use crate::codec::Reader;
-use crate::entry::Entry;
+use crate::entry::{Entry, put_run};
 use crate::log::frame::{
     FRAME_HEADER_BYTES, FrameHeader, FrameKind, SegmentState, check_segment, frame_at, seal_frame,
     segment_header,
@@ -85,6 +86,16 @@ fn entries() {
         let bytes = example("README.md", heading);
         assert_eq!(Entry::read(&mut Reader::new(&bytes)), Ok(entry));
     }
+    let mut run = Vec::new();
+    let (series, ts, values) = (&[300, 301], &[1_700_000_000_000_000; 2], &[52.5, -1.25]);
+    put_run(&mut run, Numbers { key: 0, series, ts, values });
+    check("README.md", "### Run", &run);
+    let bytes = example("README.md", "### Run");
+    let Ok(Entry::Run(run)) = Entry::read(&mut Reader::new(&bytes)) else {
+        panic!("the example is a run");
+    };
+    assert_eq!(run.rows().collect::<Vec<_>>(), [(300, ts[0], 52.5), (301, ts[1], -1.25)]);
+
     check("README.md", "### Fields", &body);
     let bytes = example("README.md", "### Fields");
     let fields: Vec<_> = row::fields(&bytes).collect();

@@ -5,6 +5,7 @@
 //! ts, so that of two values at one ts the later write stays.
 
 use model::{Timestamp, Value, ValueRef};
+use slab::Slab;
 
 use crate::row::KeyId;
 
@@ -21,7 +22,7 @@ pub(crate) struct Latest {
 }
 
 /// The newest value of one key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Newest {
     pub(crate) key: KeyId,
     pub(crate) ts: i64,
@@ -120,6 +121,68 @@ fn assign(place: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
 impl Newest {
     pub(crate) fn ts(&self) -> Timestamp {
         Timestamp::from_micros(self.ts)
+    }
+}
+
+/// The latest values of the series for which one number is not enough; see [`SeriesState`](crate::series_state).
+#[derive(Default)]
+pub(crate) struct LatestPool {
+    /// With the number of the series.
+    entries: Slab<(u32, Latest)>,
+    bytes: usize,
+    /// Where the search for something to drop goes on.
+    hand: usize,
+}
+
+impl LatestPool {
+    pub(crate) fn insert(&mut self, series: u32, latest: Latest) -> usize {
+        self.bytes += latest.bytes();
+        self.entries.insert((series, latest))
+    }
+
+    pub(crate) fn remove(&mut self, place: usize) -> Latest {
+        let (_, latest) = self.entries.remove(place);
+        self.bytes -= latest.bytes();
+        latest
+    }
+
+    pub(crate) fn get(&self, place: usize) -> &Latest {
+        &self.entries[place].1
+    }
+
+    /// Changes an entry and keeps account of its bytes.
+    #[inline]
+    pub(crate) fn change<T>(&mut self, place: usize, change: impl FnOnce(&mut Latest) -> T) -> T {
+        let latest = &mut self.entries[place].1;
+        let before = latest.bytes();
+        latest.touched = true;
+        let result = change(latest);
+        self.bytes = self.bytes + latest.bytes() - before;
+        result
+    }
+
+    /// Whether more is kept than the bounds allow.
+    #[inline]
+    pub(crate) fn is_over(&self, series_max: usize, bytes_max: usize) -> bool {
+        self.entries.len() > series_max || self.bytes > bytes_max
+    }
+
+    /// Removes an entry that was not used lately and returns its series.
+    pub(crate) fn evict(&mut self) -> Option<u32> {
+        // Every entry that is passed loses its mark, so the second round finds one.
+        for _ in 0..2 * self.entries.capacity() {
+            self.hand = (self.hand + 1) % self.entries.capacity();
+            match self.entries.get_mut(self.hand) {
+                Some((_, latest)) if latest.touched => latest.touched = false,
+                Some((series, _)) => {
+                    let series = *series;
+                    self.remove(self.hand);
+                    return Some(series);
+                }
+                None => {}
+            }
+        }
+        None
     }
 }
 

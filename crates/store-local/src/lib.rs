@@ -27,6 +27,7 @@ mod record;
 mod report;
 mod row;
 mod series_file;
+mod series_state;
 mod store;
 mod table;
 mod version;

@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use model::FieldType;
 use store::{Sequence, StoreError};
 
+use crate::append::Scratch;
 use crate::catalog::Catalog;
-use crate::chunk::NO_ROW;
+use crate::chunk::Numbers;
 use crate::codec::Reader;
-use crate::core::{
-    Committer, Core, Doing, Flusher, LatestUse, MemoryUse, Origin, Pending, State, Stop, freeze,
-};
+use crate::core::{Committer, Core, Doing, Flusher, MemoryUse, Pending, State, Stop};
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
-use crate::entry::Entry;
+use crate::entry::{Entry, Run};
 use crate::flusher::FlushFiles;
+use crate::latest::LatestPool;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
 use crate::manifest::{Manifest, PartInfo};
@@ -21,8 +22,9 @@ use crate::options::Options;
 use crate::part::Part;
 use crate::part::rows::CHUNKS_MAX;
 use crate::report::RecoveryReport;
-use crate::row::read_field;
+use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
+use crate::series_state::Origin;
 use crate::version::Version;
 
 /// A store whose threads have not been started.
@@ -55,7 +57,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     report.parts = flush_files.manifest.parts.len() as u64;
     report.series = state.catalog.series.read().len() as u64;
     let next_segment = end.next_segment;
-    let segments = Segments::new(end.live, end.spare);
+    let segments = Segments::new(end.live, end.spares);
     let core = Core::new(disk, layout, options, state, segments, sequence);
     Ok(Opened { core, report, lock, next_segment, flush_files })
 }
@@ -174,12 +176,12 @@ fn empty_state() -> State {
         series: Vec::new(),
         tables: Vec::new(),
         pending: Pending::new(0, 1),
-        latest: LatestUse::default(),
+        latest: LatestPool::default(),
         version: Arc::new(Version::default()),
         memory: MemoryUse::default(),
         committer: Committer { doing: Doing::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
-        scratch: Vec::new(),
+        scratch: Scratch::default(),
         // Series begin with a head in chunk 0, which therefore never exists.
         next_chunk: 1,
         rows_appended: 0,
@@ -196,46 +198,87 @@ struct MemoryReplay<'a> {
 }
 
 impl Replay for MemoryReplay<'_> {
-    fn replay(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str> {
-        let Entry::Row { series, ts, body } = entry else {
-            let catalog = &mut self.state.catalog;
-            let applied = catalog.apply_unsaved(entry).map(drop);
-            // Only after damage: the frame with the definitions before this one is gone.
-            let applied = applied
-                .or_else(|_| catalog.fill_gaps(entry).and_then(|()| catalog.apply_unsaved(entry).map(drop)));
-            self.state.follow_catalog(Origin::Before);
-            return applied.map_err(|malformed| malformed.0);
-        };
-        self.check(series, body)?;
-        let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
-        let place = &mut all[series as usize];
-        let table = &mut tables[place.table as usize];
-        if table.open.is_full(self.chunk_rows) {
-            freeze(table, next_chunk, memory);
+    fn replay(
+        &mut self,
+        entry: Entry<'_>,
+        sequence: Sequence,
+        covered: Sequence,
+    ) -> Result<(), &'static str> {
+        match entry {
+            Entry::Row { series, ts, body } => self.row(series, ts, body, sequence),
+            Entry::Run(run) => self.run(&run, sequence, covered),
+            definition => {
+                let catalog = &mut self.state.catalog;
+                let applied = catalog.apply_unsaved(definition).map(drop);
+                // Only after damage: the frame with the definitions before this one is gone.
+                let applied = applied.or_else(|_| {
+                    catalog.fill_gaps(definition)?;
+                    catalog.apply_unsaved(definition).map(drop)
+                });
+                self.state.follow_catalog(Origin::Before);
+                applied.map_err(|malformed| malformed.0)
+            }
         }
-        let before = table.open.bytes();
-        table.open.body_buffer().extend_from_slice(body);
-        let previous = if place.head_chunk == table.open.number { place.head_row } else { NO_ROW };
-        place.head_row = table.open.len() as u32;
-        place.head_chunk = table.open.number;
-        table.open.push(series, ts, sequence, previous);
-        memory.active = memory.active + table.open.bytes() - before;
-        Ok(())
     }
 }
 
 impl MemoryReplay<'_> {
+    fn row(&mut self, series: u32, ts: i64, body: &[u8], sequence: Sequence) -> Result<(), &'static str> {
+        self.check(series, body)?;
+        let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
+        let place = &mut all[series as usize];
+        let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+        let before = chunk.bytes();
+        chunk.body_buffer().extend_from_slice(body);
+        let previous = place.link(chunk.number, chunk.len() as u32);
+        chunk.push(series, ts, sequence, previous);
+        memory.active = memory.active + chunk.bytes() - before;
+        Ok(())
+    }
+
+    /// Rows that refer to something in vain are left out; the others are taken.
+    fn run(&mut self, run: &Run<'_>, sequence: Sequence, covered: Sequence) -> Result<(), &'static str> {
+        let mut refused = Ok(());
+        for (index, (series, ts, value)) in run.rows().enumerate() {
+            let sequence = sequence + index as u64;
+            if sequence <= covered {
+                continue;
+            }
+            if let Err(reason) = self.check_column(series, run.key, FieldType::F64) {
+                refused = Err(reason);
+                continue;
+            }
+            let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
+            let place = &mut all[series as usize];
+            let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+            let before = chunk.bytes();
+            let row = Numbers { key: run.key, series: &[series], ts: &[ts], values: &[value] };
+            let number = chunk.number;
+            match chunk.takes_numbers(run.key) {
+                true => chunk.push_numbers(row, sequence, |_, row| place.link(number, row)),
+                false => chunk.push_number_as_bytes(row, sequence, |row| place.link(number, row)),
+            }
+            memory.active = memory.active + chunk.bytes() - before;
+        }
+        refused
+    }
+
     /// A row enters memory only if every later read of it will succeed.
     fn check(&self, series: u32, body: &[u8]) -> Result<(), &'static str> {
-        let place = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
-        let keys = &self.state.catalog.tables[place.table as usize].keys;
+        self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
         let mut reader = Reader::new(body);
         while !reader.is_empty() {
             let (key, value) = read_field(&mut reader).map_err(|malformed| malformed.0)?;
-            let known = keys.get(key as usize).and_then(|key| key.column(value.field_type()));
-            known.ok_or("a row's column is not defined")?;
+            self.check_column(series, key, value.field_type())?;
         }
         Ok(())
+    }
+
+    fn check_column(&self, series: u32, key: KeyId, field_type: FieldType) -> Result<(), &'static str> {
+        let place = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
+        let keys = &self.state.catalog.tables[place.table as usize].keys;
+        let known = keys.get(key as usize).and_then(|key| key.column(field_type));
+        known.map(drop).ok_or("a row's column is not defined")
     }
 }
 

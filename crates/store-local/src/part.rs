@@ -12,6 +12,7 @@ pub(crate) mod column;
 pub(crate) mod make;
 pub(crate) mod read;
 pub(crate) mod rows;
+pub(crate) mod sort;
 pub(crate) mod write;
 
 use std::path::PathBuf;

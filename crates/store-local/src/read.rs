@@ -78,10 +78,10 @@ fn asked_key(id: KeyId, key: &Key) -> AskedKey {
 
 fn snapshot(state: &mut State, series: u32) -> Snapshot {
     let place = &state.series[series as usize];
-    let (table, head_row, head_chunk) = (place.table, place.head_row, place.head_chunk);
+    let table = place.table;
     let open = &state.tables[table as usize].open;
     let mut copy = None;
-    if head_chunk == open.number && !open.is_empty() {
+    if let Some(head_row) = place.head(open.number) {
         let mut rows: Vec<u32> = open.chain(head_row).take(READ_COPY_ROWS_MAX + 1).collect();
         if rows.len() > READ_COPY_ROWS_MAX {
             state.freeze(table);

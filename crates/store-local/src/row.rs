@@ -47,13 +47,39 @@ pub(crate) fn read_field<'a>(reader: &mut Reader<'a>) -> Result<(KeyId, ValueRef
     Ok((key, value))
 }
 
+/// The fields of a row in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Fields<'a> {
+    /// What the bytes do not hold.
+    number: Option<(KeyId, f64)>,
+    bytes: Reader<'a>,
+}
+
+impl Fields<'_> {
+    /// The one field of a row that is not kept as bytes.
+    #[inline]
+    pub(crate) fn number(key: KeyId, value: f64) -> Self {
+        Self { number: Some((key, value)), bytes: Reader::new(&[]) }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (KeyId, ValueRef<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some((key, value)) = self.number.take() {
+            return Some((key, ValueRef::F64(value)));
+        }
+        let more = !self.bytes.is_empty();
+        more.then(|| read_field(&mut self.bytes).expect("BUG: a body in memory was encoded or checked here"))
+    }
+}
+
 /// The fields of a body that this process encoded or recovery has checked.
-pub(crate) fn fields(body: &[u8]) -> impl Iterator<Item = (KeyId, ValueRef<'_>)> {
-    let mut reader = Reader::new(body);
-    std::iter::from_fn(move || {
-        (!reader.is_empty())
-            .then(|| read_field(&mut reader).expect("BUG: a body in memory was encoded or checked here"))
-    })
+#[inline]
+pub(crate) fn fields(body: &[u8]) -> Fields<'_> {
+    Fields { number: None, bytes: Reader::new(body) }
 }
 
 #[cfg(test)]

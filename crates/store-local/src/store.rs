@@ -13,13 +13,14 @@ use store::{
 };
 
 use crate::committer;
-use crate::core::{Core, Origin, Stop};
+use crate::core::{Core, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
 use crate::flusher;
 use crate::open::{Opened, open};
 use crate::options::Options;
 use crate::report::RecoveryReport;
+use crate::series_state::Origin;
 
 /// A store in one directory of this machine.
 ///

@@ -53,8 +53,20 @@ fn rows() -> impl Strategy<Value = Vec<RowAction>> {
     // Few times, some of them far apart, so that rows meet each other and partitions differ.
     let ts = prop_oneof![4 => 0..20_i64, 1 => (-3..3_i64).prop_map(|day| day * 86_400_000_000 - 1)];
     let field = (0..KEYS.len() as u8, value());
-    let row = (0..DEVICES, ts, prop::collection::vec(field, 0..4));
-    prop::collection::vec(row.prop_map(|(device, ts, fields)| RowAction { device, ts, fields }), 1..12)
+    let row = (0..DEVICES, ts.clone(), prop::collection::vec(field, 0..4));
+    let row = row.prop_map(|(device, ts, fields)| RowAction { device, ts, fields }).boxed();
+    // Rows of one f64 go another way through log and memtable.
+    let number = (0..DEVICES, ts, any::<i16>());
+    let number = number.prop_map(|(device, ts, n)| {
+        let fields = vec![(0, Value::F64(f64::from(n) / 8.0))];
+        RowAction { device, ts, fields }
+    });
+    let some = prop_oneof![8 => number.clone(), 1 => row.clone()];
+    prop_oneof![
+        3 => prop::collection::vec(row, 1..12),
+        2 => prop::collection::vec(number, 1..24),
+        1 => prop::collection::vec(some, 1..24),
+    ]
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -88,7 +100,8 @@ struct World {
 type Content = BTreeMap<(i64, &'static str), Value>;
 
 fn key(device: u8) -> SeriesKey {
-    SeriesKey::device("t", &format!("d{device}")).unwrap()
+    let table = if device == 2 { "u" } else { "t" };
+    SeriesKey::device(table, &format!("d{device}")).unwrap()
 }
 
 fn batch(store: &dyn Store, rows: &[RowAction]) -> Batch {

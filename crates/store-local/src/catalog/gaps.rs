@@ -24,7 +24,7 @@ impl Catalog {
                 self.fill_tags(table, needed)?;
                 self.fill_series(id, table)
             }
-            Entry::Row { .. } => Err(Malformed("row among definitions")),
+            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }
 

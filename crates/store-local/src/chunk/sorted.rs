@@ -31,7 +31,7 @@ impl SortedRows {
             let ts = chunk.ts(row) as u64 ^ 1 << 63;
             u128::from(chunk.series(row)) << 96 | u128::from(ts) << 32 | u128::from(row)
         };
-        let mut keys: Vec<u128> = rows.filter(|row| !chunk.body(*row).is_empty()).map(key).collect();
+        let mut keys: Vec<u128> = rows.filter(|row| chunk.has_fields(*row)).map(key).collect();
         keys.sort_unstable();
         let (mut runs, mut ts, mut ends): (Vec<Run>, Vec<i64>, Vec<u32>) = Default::default();
         let mut last = None;

@@ -8,7 +8,9 @@ pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 pub(crate) const FRAME_ALIGN: usize = 8;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"TACHOLOG";
-const FORMAT_VERSION: u32 = 1;
+/// Version 2 has runs; everything else is as in version 1.
+const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 const FRAME_MAGIC: [u8; 4] = *b"TFRM";
 
 /// What a frame holds.
@@ -69,9 +71,9 @@ pub(crate) fn check_segment(bytes: &[u8], number: u64) -> SegmentState {
         return SegmentState::Damaged;
     }
     match u32_at(header, 8) {
-        FORMAT_VERSION if u64_at(header, 16) == number => SegmentState::Valid,
-        FORMAT_VERSION => SegmentState::Unused,
-        version => SegmentState::Version(version),
+        version if !FORMAT_VERSIONS.contains(&version) => SegmentState::Version(version),
+        _ if u64_at(header, 16) == number => SegmentState::Valid,
+        _ => SegmentState::Unused,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::limits::LOG_SPARES_MAX;
 use store::{Sequence, StoreError};
 
 use super::frame::{
@@ -36,13 +37,16 @@ pub(crate) struct LogEnd {
     pub(crate) next_frame: u64,
     pub(crate) next_sequence: Sequence,
     pub(crate) live: Vec<Segment>,
-    pub(crate) spare: bool,
+    /// Files that may become segments.
+    pub(crate) spares: Vec<PathBuf>,
 }
 
 /// Where recovered entries go.
 pub(crate) trait Replay {
-    /// Takes an entry; `sequence` is that of the row if it is one. An error says what it refers to in vain.
-    fn replay(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str>;
+    /// Takes an entry; `sequence` is that of its first row if it has any, and rows up to `covered` are not wanted. An
+    /// error says what it refers to in vain.
+    fn replay(&mut self, entry: Entry<'_>, sequence: Sequence, covered: Sequence)
+    -> Result<(), &'static str>;
 }
 
 /// Reads all segments and hands their entries to `replay`.
@@ -69,11 +73,14 @@ pub(crate) fn recover(
         replay,
         report,
     };
-    let mut end = LogEnd { next_segment: 0, next_frame: 0, next_sequence: 0, live: Vec::new(), spare: false };
+    let mut end =
+        LogEnd { next_segment: 0, next_frame: 0, next_sequence: 0, live: Vec::new(), spares: Vec::new() };
     let mut newest = covered.segment;
     for name in &names {
         let Some(number) = numbered(name, ".log") else {
-            end.spare |= name == "spare" && has_size(disk, &layout.spare(), segment_bytes);
+            if name == "spare" || numbered(name, ".spare").is_some() {
+                find_spare(disk, layout.log.join(name), segment_bytes, &mut end.spares)?;
+            }
             if name == "spare.tmp" {
                 disk.remove(&layout.spare_new()).map_err(failed("remove", &layout.spare_new()))?;
             }
@@ -104,8 +111,19 @@ pub(crate) fn recover(
     Ok(end)
 }
 
-fn has_size(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
-    disk.open(path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|len| len == bytes)
+/// Keeps a spare file of the right size; another one, or one too many, is of no use.
+fn find_spare(
+    disk: &dyn Disk,
+    path: PathBuf,
+    bytes: u64,
+    spares: &mut Vec<PathBuf>,
+) -> Result<(), StoreError> {
+    let len = disk.open(&path, OpenMode::Read).and_then(|file| file.len());
+    if len.is_ok_and(|len| len == bytes) && spares.len() < LOG_SPARES_MAX {
+        spares.push(path);
+        return Ok(());
+    }
+    disk.remove(&path).map_err(|error| StoreError::io("remove", path, error))
 }
 
 /// Bytes that should have been a frame.
@@ -226,14 +244,18 @@ impl Walk<'_> {
                     break;
                 }
             };
-            let row = matches!(entry, Entry::Row { .. });
-            if !row || sequence > self.covered.sequence {
-                match self.replay.replay(entry, sequence) {
-                    Ok(()) => self.report.rows += u64::from(row),
+            let rows = entry.rows();
+            let wanted = match rows {
+                0 => 0,
+                rows => (sequence + rows - 1).saturating_sub(self.covered.sequence).min(rows),
+            };
+            if rows == 0 || wanted > 0 {
+                match self.replay.replay(entry, sequence, self.covered.sequence) {
+                    Ok(()) => self.report.rows += wanted,
                     Err(reason) => dropped = Some(reason),
                 }
             }
-            sequence += u64::from(row);
+            sequence += rows;
         }
         if let Some(reason) = dropped
             && !self.hole

@@ -1,8 +1,9 @@
-//! Writes frames into segments; keeps account of live segments and of the spare one.
+//! Writes frames into segments; keeps account of live segments and of spare ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use model::limits::LOG_SPARES_MAX;
 use parking_lot::{Condvar, Mutex};
 use store::StoreError;
 
@@ -24,17 +25,20 @@ pub(crate) struct Segments {
 struct Inner {
     /// Oldest first; the last may be the active one.
     live: Vec<Segment>,
-    spare: Spare,
+    /// Files of full size that may become segments.
+    spares: Vec<PathBuf>,
+    maker: Maker,
     stop: bool,
 }
 
+/// What the maker of spares does.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Spare {
+enum Maker {
     #[default]
-    None,
+    Idle,
+    /// It is to make one.
     Wanted,
     Making,
-    Ready,
 }
 
 /// A segment file with frames.
@@ -50,9 +54,9 @@ pub(crate) struct Segment {
 }
 
 impl Segments {
-    pub(crate) fn new(live: Vec<Segment>, spare: bool) -> Self {
-        let spare = if spare { Spare::Ready } else { Spare::None };
-        Self { inner: Mutex::new(Inner { live, spare, stop: false }), wanted: Condvar::new() }
+    pub(crate) fn new(live: Vec<Segment>, spares: Vec<PathBuf>) -> Self {
+        let inner = Inner { live, spares, ..Inner::default() };
+        Self { inner: Mutex::new(inner), wanted: Condvar::new() }
     }
 
     /// Bytes that a recovery would read.
@@ -78,16 +82,19 @@ impl Segments {
             if inner.stop {
                 return;
             }
-            if inner.spare != Spare::Wanted {
+            if inner.maker != Maker::Wanted {
                 self.wanted.wait(&mut inner);
                 continue;
             }
-            inner.spare = Spare::Making;
+            inner.maker = Maker::Making;
             drop(inner);
             let made = self.make_spare(disk, layout, segment_bytes);
             inner = self.inner.lock();
+            inner.maker = Maker::Idle;
             // Without a spare the committer makes a segment that grows, and meets the same error itself if it lasts.
-            inner.spare = if made.is_ok() { Spare::Ready } else { Spare::None };
+            if made.is_ok() {
+                inner.spares.push(layout.spare());
+            }
         }
     }
 
@@ -118,19 +125,16 @@ impl Segments {
                     _ => return Ok(()),
                 }
                 let segment = inner.live.remove(0);
-                let reuse = segment.allocated && inner.spare != Spare::Making && inner.spare != Spare::Ready;
-                if reuse {
-                    inner.spare = Spare::Making;
-                }
-                (segment, reuse)
+                (segment, segment.allocated && inner.spares.len() < LOG_SPARES_MAX)
             };
             let path = layout.segment(segment.number);
+            let spare = layout.old_spare(segment.number);
             let result = match reuse {
-                true => disk.rename(&path, &layout.spare()),
+                true => disk.rename(&path, &spare),
                 false => disk.remove(&path),
             };
-            if reuse {
-                self.inner.lock().spare = if result.is_ok() { Spare::Ready } else { Spare::None };
+            if reuse && result.is_ok() {
+                self.inner.lock().spares.push(spare);
             }
             result.map_err(|error| StoreError::io("recycle", path, error))?;
         }
@@ -178,7 +182,7 @@ impl<'a> LogWriter<'a> {
     /// error.
     pub(crate) fn prepare(&mut self, frame_bytes: usize) -> Result<u64, StoreError> {
         let fits = self.active.as_ref().is_some_and(|active| {
-            let better = !active.allocated && self.segments.inner.lock().spare == Spare::Ready;
+            let better = !active.allocated && !self.segments.inner.lock().spares.is_empty();
             // A frame larger than a segment gets one of its own; a repeated attempt must not begin the next.
             let empty = active.offset == SEGMENT_HEADER_BYTES as u64;
             empty || active.offset + frame_bytes as u64 <= self.segment_bytes && !better
@@ -205,8 +209,8 @@ impl<'a> LogWriter<'a> {
             segment.last_frame = frame_number;
             segment.bytes = active.offset;
         }
-        if self.preallocate && inner.spare == Spare::None {
-            inner.spare = Spare::Wanted;
+        if self.preallocate && inner.spares.is_empty() && inner.maker == Maker::Idle {
+            inner.maker = Maker::Wanted;
             self.segments.wanted.notify_all();
         }
         Ok(())
@@ -241,14 +245,9 @@ impl<'a> LogWriter<'a> {
         Ok(Active { number, file, path, offset: bytes, allocated, unsynced: true })
     }
 
-    /// Turns the spare file into the new segment; `false` if there is none.
+    /// Turns a spare file into the new segment; `false` if there is none.
     fn take_spare(&self, path: &std::path::Path) -> bool {
-        let mut inner = self.segments.inner.lock();
-        if inner.spare != Spare::Ready {
-            return false;
-        }
-        inner.spare = Spare::None;
-        drop(inner);
-        self.disk.rename(&self.layout.spare(), path).is_ok()
+        let spare = self.segments.inner.lock().spares.pop();
+        spare.is_some_and(|spare| self.disk.rename(&spare, path).is_ok())
     }
 }

@@ -3,65 +3,103 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::chunk::Chunk;
+use super::sort::{SortRow, sorted};
+use crate::chunk::{Chunk, Extent, Numbers};
+use crate::row::KeyId;
 
 /// Microseconds of a partition.
 pub(crate) const PARTITION_US: i64 = 86_400_000_000;
 
-/// A row's place in the order of a part: series, ts, and its place in the chunks, which is the order of arrival.
-/// One number, because sorting these is what a flush spends much of its time with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SortKey(u128);
-
 /// Most chunks of one table in a flush, and most rows of a chunk: a place has 16 bits for each.
 pub(crate) const CHUNKS_MAX: usize = 1 << 16;
 
-impl SortKey {
-    fn new(series: u32, ts: i64, chunk: usize, row: u32) -> Self {
-        let ts = (ts as u64) ^ (1 << 63); // so that negative times sort first
-        Self(u128::from(series) << 96 | u128::from(ts) << 32 | (chunk as u128) << 16 | u128::from(row))
-    }
+/// A row to be sorted and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    pub(crate) ts: i64,
+    pub(crate) series: u32,
+    chunk: u16,
+    row: u16,
+}
 
-    pub(crate) fn series(self) -> u32 {
-        (self.0 >> 96) as u32
-    }
-
-    pub(crate) fn ts(self) -> i64 {
-        ((self.0 >> 32) as u64 ^ (1 << 63)) as i64
-    }
-
+impl Place {
     pub(crate) fn chunk(self) -> usize {
-        (self.0 >> 16) as usize & 0xffff
+        self.chunk.into()
     }
 
     pub(crate) fn row(self) -> u32 {
-        self.0 as u32 & 0xffff
+        self.row.into()
     }
 }
 
-/// The rows of one part-to-be, sorted.
+/// A whole row, if it is one f64.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct NumberRow {
+    pub(crate) series: u32,
+    pub(crate) ts: i64,
+    pub(crate) value: f64,
+}
+
+impl SortRow for Place {
+    fn series(&self) -> u32 {
+        self.series
+    }
+
+    fn ts(&self) -> i64 {
+        self.ts
+    }
+}
+
+impl SortRow for NumberRow {
+    fn series(&self) -> u32 {
+        self.series
+    }
+
+    fn ts(&self) -> i64 {
+        self.ts
+    }
+}
+
+/// The rows of one part-to-be.
 pub(crate) struct Partition {
     /// Microseconds, half-open.
     pub(crate) range: (i64, i64),
-    pub(crate) keys: Vec<SortKey>,
+    /// All sequences of the rows lie between these two.
+    pub(crate) sequence: (u64, u64),
+    pub(crate) rows: Sorted,
+}
+
+/// Rows in the order of series, time and arrival.
+pub(crate) enum Sorted {
+    /// Rows of one f64 of the same key.
+    Numbers(KeyId, Vec<NumberRow>),
+    Places(Vec<Place>),
+}
+
+impl Partition {
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.rows {
+            Sorted::Numbers(_, rows) => rows.is_empty(),
+            Sorted::Places(rows) => rows.is_empty(),
+        }
+    }
 }
 
 /// Which days share a part: each day has its own, unless there are more than `parts_max`.
 pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i64)> {
     let mut days: BTreeMap<i64, usize> = BTreeMap::new();
     for chunk in chunks {
-        // Neighbours are mostly of the same day; looking it up once for a run of them is enough.
-        let mut run = (0, 0);
-        for row in 0..chunk.len() as u32 {
-            let day = chunk.ts(row).div_euclid(PARTITION_US);
-            if run.1 > 0 && run.0 != day {
-                *days.entry(run.0).or_default() += run.1;
-                run.1 = 0;
-            }
-            run = (day, run.1 + 1);
+        let day = |ts: &i64| ts.div_euclid(PARTITION_US);
+        // Nearly always all rows are of one day.
+        let times = chunk.times();
+        if let Some(Extent { ts: (first, last), .. }) = chunk.extent()
+            && day(&first) == day(&last)
+        {
+            *days.entry(day(&first)).or_default() += times.len();
+            continue;
         }
-        if run.1 > 0 {
-            *days.entry(run.0).or_default() += run.1;
+        for run in times.chunk_by(|a, b| day(a) == day(b)) {
+            *days.entry(day(&run[0])).or_default() += run.len();
         }
     }
     let rows: usize = days.values().sum();
@@ -81,19 +119,39 @@ pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i
 /// The sorted rows of one range of days; rows without any field are left out.
 pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partition {
     assert!(chunks.len() <= CHUNKS_MAX, "BUG: a flush begins before a table has this many chunks");
-    let mut keys = Vec::new();
-    for (number, chunk) in chunks.iter().enumerate() {
-        for row in 0..chunk.len() as u32 {
-            let ts = chunk.ts(row);
-            // The end of the last day saturates; i64::MAX itself belongs to it.
-            let inside = range.0 <= ts && (ts < range.1 || range.1 == i64::MAX);
-            if inside && !chunk.body(row).is_empty() {
-                keys.push(SortKey::new(chunk.series(row), ts, number, row));
-            }
+    // The end of the last day saturates; i64::MAX itself belongs to it.
+    let inside = move |ts: i64| range.0 <= ts && (ts < range.1 || range.1 == i64::MAX);
+    let here = chunks.iter().filter(|chunk| chunk.times().iter().any(|ts| inside(*ts)));
+    let sequence = here.map(|chunk| chunk.sequences());
+    let sequence = sequence.fold((u64::MAX, 0), |(min, max), of| (min.min(of.0), max.max(of.1)));
+    let numbers: Option<Vec<Numbers<'_>>> = chunks.iter().map(|chunk| chunk.numbers()).collect();
+    let numbers = numbers.filter(|numbers| numbers.windows(2).all(|pair| pair[0].key == pair[1].key));
+    let rows = match numbers {
+        Some(numbers) if !numbers.is_empty() => {
+            let rows = || numbers.iter().flat_map(number_rows).filter(|row| inside(row.ts));
+            Sorted::Numbers(numbers[0].key, sorted(rows))
         }
-    }
-    keys.sort_unstable();
-    Partition { range, keys }
+        _ => {
+            let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| places(number, chunk));
+            Sorted::Places(sorted(|| rows().filter(|row| inside(row.ts))))
+        }
+    };
+    Partition { range, sequence, rows }
+}
+
+fn number_rows<'a>(numbers: &Numbers<'a>) -> impl Iterator<Item = NumberRow> + use<'a> {
+    let rows = numbers.series.iter().zip(numbers.ts).zip(numbers.values);
+    rows.map(|((series, ts), value)| NumberRow { series: *series, ts: *ts, value: *value })
+}
+
+fn places(number: usize, chunk: &Chunk) -> impl Iterator<Item = Place> {
+    let rows = (0..chunk.len() as u32).filter(|row| chunk.has_fields(*row));
+    rows.map(move |row| Place {
+        ts: chunk.ts(row),
+        series: chunk.series(row),
+        chunk: number as u16,
+        row: row as u16,
+    })
 }
 
 #[cfg(test)]
@@ -114,8 +172,10 @@ mod tests {
     fn rows_sort_by_series_then_time_then_arrival() {
         let chunks = [chunk(&[(2, 5), (1, -5), (1, 7)]), chunk(&[(1, 7), (1, i64::MIN), (2, i64::MAX)])];
         let ranges = partitions(&chunks, 1);
-        let keys = sort_partition(&chunks, ranges[0]).keys;
-        let found: Vec<_> = keys.iter().map(|key| (key.series(), key.ts(), key.chunk(), key.row())).collect();
+        let Sorted::Places(rows) = sort_partition(&chunks, ranges[0]).rows else {
+            panic!("rows that are no numbers");
+        };
+        let found: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.chunk, row.row)).collect();
         let expected = [
             (1, i64::MIN, 1, 1),
             (1, -5, 0, 1),
@@ -135,7 +195,32 @@ mod tests {
         assert_eq!(partitions(&chunks, 100)[3], (3 * PARTITION_US, 4 * PARTITION_US));
         let shared = partitions(&chunks, 10);
         assert_eq!(shared.len(), 10);
-        let total: usize = shared.iter().map(|range| sort_partition(&chunks, *range).keys.len()).sum();
+        let rows = |range| match sort_partition(&chunks, range).rows {
+            Sorted::Places(rows) => rows.len(),
+            Sorted::Numbers(..) => panic!("rows that are no numbers"),
+        };
+        let total: usize = shared.iter().map(|range| rows(*range)).sum();
         assert_eq!(total, 100);
+    }
+
+    #[test]
+    fn numbers_are_sorted_with_their_values() {
+        let chunk = |rows: &[(u32, i64, f64)], sequence| {
+            let mut chunk = Chunk::new(1);
+            for (at, (series, ts, value)) in rows.iter().enumerate() {
+                let row = Numbers { key: 4, series: &[*series], ts: &[*ts], values: &[*value] };
+                chunk.push_numbers(row, sequence + at as u64, |_, _| NO_ROW);
+            }
+            Arc::new(chunk)
+        };
+        let day = PARTITION_US;
+        let chunks =
+            [chunk(&[(2, 5, 0.0), (1, 7, 1.0)], 10), chunk(&[(1, 7, 2.0), (1, 6, 3.0), (1, day, 4.0)], 20)];
+        let found = sort_partition(&chunks, (0, day));
+        let Sorted::Numbers(4, rows) = found.rows else { panic!("numbers of key 4") };
+        let rows: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.value)).collect();
+        assert_eq!(rows, [(1, 6, 3.0), (1, 7, 1.0), (1, 7, 2.0), (2, 5, 0.0)]);
+        assert_eq!((found.range, found.sequence), ((0, day), (10, 22)));
+        assert_eq!(sort_partition(&chunks, (day, 2 * day)).sequence, (20, 22));
     }
 }

@@ -36,20 +36,15 @@ impl Core {
             let table = table_of(&state, series)?;
             let definitions = state.catalog.tables[table as usize].keys.iter().enumerate();
             let keys: Vec<AskedKey> = definitions.map(|(id, key)| asked_key(id as KeyId, key)).collect();
-            let State { series: all, latest, .. } = &mut *state;
-            all[id as usize].latest.get_or_insert_with(|| latest.begin(false));
+            let State { series, latest, .. } = &mut *state;
+            series[id as usize].begin_partial(id, latest);
             (keys, snapshot(&mut state, id))
         };
         let newest = self.newest(&keys, &snapshot)?;
         let mut state = self.state.lock();
-        let state = &mut *state;
+        let State { series, latest, .. } = &mut *state;
         // If it was dropped meanwhile the caller tries again.
-        if let Some(latest) = &mut state.series[id as usize].latest {
-            let before = latest.bytes();
-            latest.merge_older(newest);
-            latest.touched = true;
-            state.latest.bytes = state.latest.bytes + latest.bytes() - before;
-        }
+        series[id as usize].complete(newest, latest);
         Ok(())
     }
 
@@ -126,24 +121,19 @@ fn cached(
     keys: Option<&[String]>,
 ) -> Option<Vec<LatestValue>> {
     let definitions = &state.catalog.tables[table as usize];
-    let place = &mut state.series[series.0 as usize];
-    if place.is_new() {
-        return Some(Vec::new());
-    }
-    let latest = place.latest.as_mut().filter(|latest| latest.complete)?;
-    latest.touched = true;
+    let mut one = None;
+    let entries = state.series[series.0 as usize].latest(&mut state.latest, &mut one)?;
     let answer = |newest: &Newest| LatestValue {
         key: definitions.keys[newest.key as usize].name.to_string(),
         ts: newest.ts(),
         value: newest.value.clone(),
     };
     let mut found: Vec<LatestValue> = match keys {
-        None => latest.entries().iter().map(answer).collect(),
+        None => entries.iter().map(answer).collect(),
         Some(keys) => {
             let mut asked: Vec<KeyId> = keys.iter().filter_map(|key| definitions.key(key)).collect();
             asked.sort_unstable();
             asked.dedup();
-            let entries = latest.entries();
             let find = |key: &KeyId| entries.binary_search_by_key(key, |newest| newest.key).ok();
             asked.iter().filter_map(find).map(|index| answer(&entries[index])).collect()
         }

@@ -1,0 +1,301 @@
+//! What an append needs of a series, in 32 bytes: at a million series each access is a cache miss, and there must be
+//! no second one behind it. So the latest value stands here as long as the series has one key and that is a number;
+//! all others are in the [`LatestPool`].
+
+use model::{Value, ValueRef};
+
+use crate::chunk::NO_ROW;
+use crate::latest::{Latest, LatestPool, Newest};
+use crate::row::KeyId;
+
+/// One series. The alignment keeps it within one cache line.
+#[derive(Debug)]
+#[repr(align(32))]
+pub(crate) struct SeriesState {
+    /// The series' last row and the open chunk that has it: chunk number << 16 | row.
+    head: u64,
+    newest_ts: i64,
+    /// The newest value, or its place in the pool.
+    newest_bits: u64,
+    pub(crate) table: u32,
+    newest_key: u16,
+    newest: Kept,
+}
+
+/// Where the latest values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// In memtable and parts only.
+    Nowhere,
+    /// The series never had a row.
+    NoRow,
+    /// Here: one key, no text.
+    Bool,
+    I64,
+    F64,
+    /// In the pool.
+    Pool,
+}
+
+/// Whether a series can have rows from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was just created.
+    New,
+    /// Log, series file or parts know it.
+    Before,
+}
+
+const ROW_BITS: u32 = 16;
+const _: () = assert!(crate::part::rows::CHUNKS_MAX <= 1 << ROW_BITS, "a chunk's row numbers fit");
+
+impl SeriesState {
+    pub(crate) fn new(table: u32, origin: Origin) -> Self {
+        let newest = match origin {
+            Origin::New => Kept::NoRow,
+            Origin::Before => Kept::Nowhere,
+        };
+        // Chunks are numbered from 1, so that this head is in none.
+        Self { head: 0, newest_ts: 0, newest_bits: 0, table, newest_key: 0, newest }
+    }
+
+    /// Notes that the series' last row is now `row` of the open chunk with this number; returns the one before in it.
+    #[inline]
+    pub(crate) fn link(&mut self, chunk: u64, row: u32) -> u32 {
+        let head = std::mem::replace(&mut self.head, chunk << ROW_BITS | u64::from(row));
+        if head >> ROW_BITS == chunk { head as u32 & ((1 << ROW_BITS) - 1) } else { NO_ROW }
+    }
+
+    /// The series' last row in the open chunk with this number.
+    pub(crate) fn head(&self, chunk: u64) -> Option<u32> {
+        (self.head >> ROW_BITS == chunk).then_some(self.head as u32 & ((1 << ROW_BITS) - 1))
+    }
+
+    /// Takes a row with a single f64.
+    #[inline]
+    pub(crate) fn update_number(&mut self, id: u32, key: KeyId, ts: i64, value: f64, pool: &mut LatestPool) {
+        if self.newest == Kept::F64 && u32::from(self.newest_key) == key {
+            if ts >= self.newest_ts {
+                self.newest_ts = ts;
+                self.newest_bits = value.to_bits();
+            }
+        } else if self.newest != Kept::Nowhere {
+            self.update_single(id, key, ts, ValueRef::F64(value), pool);
+        }
+    }
+
+    /// Takes a row with a single field.
+    pub(crate) fn update_single(
+        &mut self,
+        id: u32,
+        key: KeyId,
+        ts: i64,
+        value: ValueRef<'_>,
+        pool: &mut LatestPool,
+    ) {
+        let here = self.newest == Kept::NoRow || self.is_here() && u32::from(self.newest_key) == key;
+        match (Self::bits(key, value), here) {
+            (Some((kept, newest_key, bits)), true) => {
+                if self.newest == Kept::NoRow || ts >= self.newest_ts {
+                    (self.newest, self.newest_key, self.newest_ts, self.newest_bits) =
+                        (kept, newest_key, ts, bits);
+                }
+            }
+            _ => {
+                if let Some(place) = self.move_to_pool(id, pool) {
+                    pool.change(place, |latest| latest.update(0, key, ts, value));
+                }
+            }
+        }
+    }
+
+    /// Moves the latest values to the pool, unless they are nowhere.
+    #[inline]
+    pub(crate) fn move_to_pool(&mut self, id: u32, pool: &mut LatestPool) -> Option<usize> {
+        match self.newest {
+            Kept::Nowhere => return None,
+            Kept::Pool => return Some(self.newest_bits as usize),
+            Kept::NoRow | Kept::Bool | Kept::I64 | Kept::F64 => {}
+        }
+        let mut latest = Latest::new(true);
+        if let Some(Newest { key, ts, value }) = self.one() {
+            latest.update(0, key, ts, value.as_ref());
+        }
+        Some(self.put_into_pool(id, latest, pool))
+    }
+
+    /// Begins to keep values that are nowhere at present, those of older rows being absent.
+    pub(crate) fn begin_partial(&mut self, id: u32, pool: &mut LatestPool) {
+        if self.newest == Kept::Nowhere {
+            self.put_into_pool(id, Latest::new(false), pool);
+        }
+    }
+
+    /// Adds what older rows hold, if what [`begin_partial`](Self::begin_partial) began is still kept.
+    pub(crate) fn complete(&mut self, older: Vec<Newest>, pool: &mut LatestPool) {
+        if self.newest != Kept::Pool {
+            return;
+        }
+        let place = self.newest_bits as usize;
+        pool.change(place, |latest| latest.merge_older(older));
+        if let [one] = pool.get(place).entries()
+            && let Some((kept, key, bits)) = Self::bits(one.key, one.value.as_ref())
+        {
+            (self.newest, self.newest_key, self.newest_ts, self.newest_bits) = (kept, key, one.ts, bits);
+            pool.remove(place);
+        }
+    }
+
+    /// Says that the pool has dropped the values.
+    pub(crate) fn forget(&mut self) {
+        self.newest = Kept::Nowhere;
+    }
+
+    /// All latest values, sorted by key number, if they are kept. `one` is where a single value is put.
+    pub(crate) fn latest<'a>(
+        &self,
+        pool: &'a mut LatestPool,
+        one: &'a mut Option<Newest>,
+    ) -> Option<&'a [Newest]> {
+        match self.newest {
+            Kept::Nowhere => None,
+            Kept::Pool => {
+                let place = self.newest_bits as usize;
+                pool.change(place, |_| ()); // marks it as used
+                let latest = pool.get(place);
+                latest.complete.then(|| latest.entries())
+            }
+            Kept::NoRow | Kept::Bool | Kept::I64 | Kept::F64 => {
+                *one = self.one();
+                Some(one.as_slice())
+            }
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        matches!(self.newest, Kept::Bool | Kept::I64 | Kept::F64)
+    }
+
+    /// The value that is kept here.
+    fn one(&self) -> Option<Newest> {
+        let bits = self.newest_bits;
+        let value = match self.newest {
+            Kept::Bool => Value::Bool(bits != 0),
+            Kept::I64 => Value::I64(bits.cast_signed()),
+            Kept::F64 => Value::F64(f64::from_bits(bits)),
+            Kept::Nowhere | Kept::NoRow | Kept::Pool => return None,
+        };
+        Some(Newest { key: self.newest_key.into(), ts: self.newest_ts, value })
+    }
+
+    /// How a value is kept here, if it can be.
+    fn bits(key: KeyId, value: ValueRef<'_>) -> Option<(Kept, u16, u64)> {
+        let key = u16::try_from(key).ok()?;
+        Some(match value {
+            ValueRef::Bool(value) => (Kept::Bool, key, value.into()),
+            ValueRef::I64(value) => (Kept::I64, key, value.cast_unsigned()),
+            ValueRef::F64(value) => (Kept::F64, key, value.to_bits()),
+            ValueRef::String(_) | ValueRef::Json(_) => return None,
+        })
+    }
+
+    fn put_into_pool(&mut self, id: u32, latest: Latest, pool: &mut LatestPool) -> usize {
+        let place = pool.insert(id, latest);
+        self.newest = Kept::Pool;
+        self.newest_bits = place as u64;
+        place
+    }
+}
+
+const _: () = assert!(size_of::<SeriesState>() == 32, "two series to a cache line");
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Action {
+        Number(KeyId, i64, f64),
+        Row(i64, Vec<(KeyId, Value)>),
+        Evict,
+        Load,
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        let key = prop_oneof![4 => Just(0_u32), 2 => Just(1), 1 => Just(70_000)];
+        let value = prop_oneof![
+            any::<bool>().prop_map(Value::Bool),
+            any::<i8>().prop_map(|n| Value::I64(n.into())),
+            any::<i8>().prop_map(|n| Value::F64(n.into())),
+            "[a-z]{0,9}".prop_map(Value::String),
+        ];
+        let fields = prop::collection::vec((key.clone(), value), 1..3);
+        prop_oneof![
+            4 => (key, 0..9_i64, any::<i8>()).prop_map(|(key, ts, n)| Action::Number(key, ts, n.into())),
+            3 => (0..9_i64, fields).prop_map(|(ts, fields)| Action::Row(ts, fields)),
+            1 => Just(Action::Evict),
+            1 => Just(Action::Load),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_latest_values_are_the_same_wherever_they_are_kept(
+            known_before in any::<bool>(),
+            actions in prop::collection::vec(action(), 0..30),
+        ) {
+            let origin = if known_before { Origin::Before } else { Origin::New };
+            let (mut series, mut pool) = (SeriesState::new(3, origin), LatestPool::default());
+            let mut expected = Latest::new(true);
+            for action in actions {
+                match action {
+                    Action::Number(key, ts, value) => {
+                        series.update_number(7, key, ts, value, &mut pool);
+                        expected.update(0, key, ts, ValueRef::F64(value));
+                    }
+                    Action::Row(ts, fields) if fields.len() == 1 => {
+                        let (key, value) = &fields[0];
+                        series.update_single(7, *key, ts, value.as_ref(), &mut pool);
+                        expected.update(0, *key, ts, value.as_ref());
+                    }
+                    Action::Row(ts, fields) => {
+                        let place = series.move_to_pool(7, &mut pool);
+                        for (key, value) in &fields {
+                            if let Some(place) = place {
+                                pool.change(place, |latest| latest.update(0, *key, ts, value.as_ref()));
+                            }
+                            expected.update(0, *key, ts, value.as_ref());
+                        }
+                    }
+                    Action::Evict => {
+                        if let Some(evicted) = pool.evict() {
+                            prop_assert_eq!(evicted, 7);
+                            series.forget();
+                        }
+                    }
+                    Action::Load => {
+                        series.begin_partial(7, &mut pool);
+                        series.complete(expected.entries().to_vec(), &mut pool);
+                    }
+                }
+                let mut one = None;
+                if let Some(found) = series.latest(&mut pool, &mut one) {
+                    prop_assert_eq!(found, expected.entries());
+                }
+            }
+            series.begin_partial(7, &mut pool);
+            series.complete(expected.entries().to_vec(), &mut pool);
+            let mut one = None;
+            prop_assert_eq!(series.latest(&mut pool, &mut one), Some(expected.entries()));
+        }
+    }
+
+    #[test]
+    fn heads_count_only_in_their_chunk() {
+        let mut series = SeriesState::new(0, Origin::New);
+        assert_eq!((series.head(1), series.link(1, 65_535), series.link(1, 9)), (None, NO_ROW, 65_535));
+        assert_eq!((series.head(1), series.head(2), series.link(2, 0)), (Some(9), None, NO_ROW));
+    }
+}
