@@ -4,6 +4,8 @@
 //! may set. A limit that only a wire protocol knows (such as MQTT's largest remaining length) is named in that
 //! protocol's own `limits` module.
 
+use std::time::Duration;
+
 /// Longest key (field name) in bytes. Keys are column names; ThingsBoard allows 255 characters.
 pub const KEY_BYTES_MAX: usize = 255;
 /// Longest table name in bytes.
@@ -70,6 +72,24 @@ pub const LOST_DEFINITIONS_MAX: usize = LOG_SEGMENT_BYTES as usize / 16;
 pub const READ_ROWS_DEFAULT: usize = 100;
 /// Rows one read request may return at most.
 pub const READ_ROWS_MAX: usize = 1_000_000;
+/// Longest SQL statement in bytes. Statements come from people and dashboards; a longer one is a mistake or an attack.
+pub const SQL_BYTES_MAX: usize = 256 * 1024;
+/// Longest SQL statement whose plan is kept for reuse.
+pub const SQL_CACHED_BYTES_MAX: usize = 8 * 1024;
+/// Plans kept for reuse; the ones unused for longest are dropped.
+pub const SQL_PLANS_CACHED_MAX: usize = 512;
+/// Most parameters (`$1`, `$2`...) of a prepared statement: the PostgreSQL protocol counts them with 16 bits.
+pub const SQL_PARAMETERS_MAX: usize = 65_535;
+/// Rows that one job on the query readers' threads reads before others have their turn.
+pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
+/// Batches of an answer that wait for their reader; a query whose reader is slow stands still beyond it.
+pub const QUERY_BATCHES_WAITING_MAX: usize = 2;
+/// Selected series up to which rows in the order of time are merged by the store rather than sorted by the query.
+pub const QUERY_TIME_ORDER_SERIES_MAX: u64 = 256;
+/// Most buckets that gap filling may give for one group.
+pub const QUERY_GAPFILL_BUCKETS_MAX: usize = 1_000_000;
+/// Most bytes of text or elements of a list that one call of a function such as `repeat` may make for one batch.
+pub const QUERY_FUNCTION_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Longest access token of a device in bytes.
 pub const ACCESS_TOKEN_BYTES_MAX: usize = 255;
 /// Most devices that one bulk request creates; they are one transaction and one answer.
@@ -118,6 +138,42 @@ impl Default for IngestLimits {
             json_depth_max: 32,
             future_max_s: 7 * 86_400,
             oldest: crate::Timestamp::from_micros(31_536_000_000_000),
+        }
+    }
+}
+
+/// What an operator may set about SQL queries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// How long a query may take, waiting for its turn included.
+    pub timeout: Duration,
+    /// Memory that one query may hold for sorting, grouping and joining, in bytes.
+    pub memory_bytes_max: usize,
+    /// Memory that all queries may hold together, in bytes.
+    pub memory_bytes_total_max: usize,
+    /// Queries that run at the same time; others wait.
+    pub running_max: usize,
+    /// Queries that wait for their turn; others are answered busy at once.
+    pub waiting_max: usize,
+    /// How long a query waits for its turn before it is answered busy.
+    pub waiting_time_max: Duration,
+    /// Threads that plan and compute, and as many that read; as many as there are cores when zero.
+    pub threads: usize,
+    /// Most rows of one batch.
+    pub batch_rows: usize,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            memory_bytes_max: 256 * 1024 * 1024,
+            memory_bytes_total_max: 512 * 1024 * 1024,
+            running_max: 16,
+            waiting_max: 1_000,
+            waiting_time_max: Duration::from_secs(10),
+            threads: 0,
+            batch_rows: 8 * 1024,
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Names: `tacho.public."table"` and the information schema.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{TableSource, TableType};
+use futures_util::FutureExt;
+
+use crate::QueryError;
+use crate::provider::StoreTable;
+use crate::tables::OpenTables;
+
+/// The only catalog: what PostgreSQL calls the database.
+pub(crate) const CATALOG: &str = "tacho";
+/// The schema of all tables.
+pub(crate) const SCHEMA: &str = "public";
+
+/// The names that one query can see.
+#[derive(Debug, Clone)]
+pub(crate) struct Names(pub(crate) Arc<OpenTables>);
+
+impl Names {
+    /// The table with this name, in full or without catalog or schema.
+    pub(crate) fn source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let resolved = name.clone().resolve(CATALOG, SCHEMA);
+        let unknown = || QueryError::UnknownTable { table: name.to_string(), nearest: None };
+        if &*resolved.catalog != CATALOG {
+            return Err(unknown().into());
+        }
+        let provider = match &*resolved.schema {
+            SCHEMA => self.open(&resolved.table)?,
+            INFORMATION_SCHEMA if &*resolved.table != "df_settings" => {
+                let schema = InformationSchemaProvider::new(Arc::new(self.clone()));
+                // It has nothing to wait for.
+                schema.table(&resolved.table).now_or_never().transpose()?.flatten().ok_or_else(unknown)?
+            }
+            _ => return Err(unknown().into()),
+        };
+        Ok(provider_as_source(provider))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
+        Ok(Arc::new(StoreTable::new(name, self.0.open(name)?.schema)))
+    }
+}
+
+impl CatalogProviderList for Names {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
+    }
+}
+
+impl CatalogProvider for Names {
+    fn schema_names(&self) -> Vec<String> {
+        vec![SCHEMA.to_owned()]
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        (name == SCHEMA).then(|| Arc::new(self.clone()) as Arc<dyn SchemaProvider>)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for Names {
+    fn table_names(&self) -> Vec<String> {
+        // The trait has no error here; a store that cannot be asked shows no tables, and every query of one says why.
+        self.0.names().unwrap_or_default()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let table = self.0.find(name)?;
+        Ok(table.map(|table| Arc::new(StoreTable::new(name, table.schema)) as Arc<dyn TableProvider>))
+    }
+
+    /// Asked for names that we gave, so nothing is opened for it.
+    async fn table_type(&self, _name: &str) -> Result<Option<TableType>> {
+        Ok(Some(TableType::Base))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.find(name).is_ok_and(|table| table.is_some())
+    }
+}

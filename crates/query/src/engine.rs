@@ -1,0 +1,283 @@
+//! Runs queries on threads of its own, so that doors go on answering while a query computes.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+use chrono::Utc;
+use datafusion::common::ScalarValue;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use futures_util::StreamExt;
+use model::limits::{self, QueryLimits};
+use store::Store;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::admission::Admission;
+use crate::answer::{Answer, Batches, QueryTask};
+use crate::memory::{QueryMemory, TotalMemory};
+use crate::plan_cache::{KnownPlan, Needs, PlanCache};
+use crate::planner::Planner;
+use crate::planning_session::{PlanningSession, QueryParts};
+use crate::prepared::{Prepared, Resolved, parameter_types};
+use crate::tables::{OpenTables, Schemas};
+use crate::threads::Threads;
+use crate::{QueryError, Session, statement};
+
+/// Answers SQL about the tables of one store. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    limits: QueryLimits,
+    planner: Arc<Planner>,
+    plans: PlanCache,
+    schemas: Arc<Schemas>,
+    admission: Admission,
+    memory: Arc<TotalMemory>,
+    /// What queries have in common, but for the memory.
+    environment: RuntimeEnv,
+    threads: Threads,
+}
+
+/// How busy an engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineStatus {
+    /// Queries that run.
+    pub running: usize,
+    /// Queries that wait for their turn.
+    pub waiting: usize,
+    /// Bytes that they hold for sorting, grouping and joining.
+    pub memory_bytes: usize,
+}
+
+/// What is asked.
+enum Question {
+    Text(String),
+    Prepared(KnownPlan, Vec<ScalarValue>),
+}
+
+/// A query that has its turn.
+struct Query {
+    memory: Arc<QueryMemory>,
+    session: PlanningSession,
+    parts: QueryParts,
+}
+
+impl Engine {
+    /// An engine with its threads, which live as long as it and its queries.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn new(store: Arc<dyn Store>, limits: QueryLimits) -> Result<Self, QueryError> {
+        let threads = match limits.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        // There is no directory that queries may write to; what does not fit into memory is refused.
+        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+        let environment = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build()?;
+        Ok(Self(Arc::new(Inner {
+            store,
+            planner: Arc::new(Planner::new(&limits, threads)),
+            plans: PlanCache::default(),
+            schemas: Arc::default(),
+            admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max),
+            memory: TotalMemory::new(limits.memory_bytes_total_max),
+            environment,
+            threads: Threads::start(threads)?,
+            limits,
+        })))
+    }
+
+    /// Runs one statement. Returns when the first rows can be asked for; an error may still come with them.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn run(&self, sql: &str, session: &Session) -> Result<Answer, QueryError> {
+        self.start(Question::Text(sql.to_owned()), session).await
+    }
+
+    /// Checks a statement that has parameters (`$1`, `$2`...) and says what it will give.
+    ///
+    /// `parameter_types` may be shorter than the number of parameters; a type that is not given follows from the place
+    /// of the parameter.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); and when the type of a parameter is neither given nor follows.
+    pub async fn prepare(
+        &self,
+        sql: &str,
+        parameter_types: &[Option<DataType>],
+        session: &Session,
+    ) -> Result<Prepared, QueryError> {
+        let (engine, sql, session) = (self.clone(), Arc::<str>::from(sql), session.clone());
+        let types = parameter_types.to_vec();
+        let (answer, answered) = oneshot::channel();
+        let inner = Arc::clone(&self.0);
+        let timeout = session.timeout(inner.limits.timeout);
+        let mut task = self.spawn(timeout, async move {
+            let turn = inner.admission.enter().await?;
+            let resolved = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
+            drop(turn);
+            // Nobody may wait any more, which is no error.
+            drop(answer.send(Prepared::new(engine, resolved)));
+            Ok(())
+        });
+        match answered.await {
+            Ok(prepared) => Ok(prepared),
+            Err(_) => Err(gone(task.result().await)),
+        }
+    }
+
+    /// How busy it is.
+    pub fn status(&self) -> EngineStatus {
+        let Inner { admission, memory, .. } = &*self.0;
+        EngineStatus { running: admission.running(), waiting: admission.waiting(), memory_bytes: memory.used() }
+    }
+
+    pub(crate) async fn run_prepared(
+        &self,
+        plan: KnownPlan,
+        parameters: Vec<ScalarValue>,
+        session: &Session,
+    ) -> Result<Answer, QueryError> {
+        self.start(Question::Prepared(plan, parameters), session).await
+    }
+
+    async fn start(&self, question: Question, session: &Session) -> Result<Answer, QueryError> {
+        let (opened, opening) = oneshot::channel();
+        let (batches, ready) = mpsc::channel(limits::QUERY_BATCHES_WAITING_MAX);
+        let (inner, session) = (Arc::clone(&self.0), session.clone());
+        let timeout = session.timeout(inner.limits.timeout);
+        let mut task = self.spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
+        match opening.await {
+            Ok(schema) => Ok(Answer { schema, batches: Batches::new(ready, task) }),
+            Err(_) => Err(gone(task.result().await)),
+        }
+    }
+
+    fn spawn(
+        &self,
+        timeout: Duration,
+        work: impl Future<Output = Result<(), QueryError>> + Send + 'static,
+    ) -> QueryTask {
+        let deadline = Instant::now() + timeout;
+        QueryTask(self.0.threads.handle().spawn(async move {
+            let ended = tokio::time::timeout_at(deadline, work).await;
+            ended.unwrap_or(Err(QueryError::Timeout { limit: timeout }))
+        }))
+    }
+}
+
+/// The error of a task that ended before it answered.
+fn gone(result: Result<(), QueryError>) -> QueryError {
+    result.err().unwrap_or_else(|| QueryError::Bug { message: "a query ended without an answer".into() })
+}
+
+impl Inner {
+    fn query(&self, session: Session) -> Query {
+        let total = Arc::clone(&self.memory);
+        let memory = Arc::new(QueryMemory::new(self.limits.memory_bytes_max, total));
+        let environment = RuntimeEnv { memory_pool: Arc::clone(&memory) as _, ..self.environment.clone() };
+        let tables = OpenTables::new(Arc::clone(&self.store), Arc::clone(&self.schemas), session);
+        let parts =
+            QueryParts { tables: Arc::new(tables), runtime: Arc::new(environment), started_at: Utc::now() };
+        Query { memory, session: PlanningSession::new(Arc::clone(&self.planner), parts.clone()), parts }
+    }
+
+    /// The whole of a query. Errors of the plan come before `opened`, others after it.
+    async fn answer(
+        &self,
+        question: Question,
+        session: Session,
+        opened: oneshot::Sender<SchemaRef>,
+        batches: mpsc::Sender<RecordBatch>,
+    ) -> Result<(), QueryError> {
+        let _turn = self.admission.enter().await?;
+        let query = self.query(session);
+        let (plan, reads_names) = match question {
+            Question::Text(sql) => self.plan(&sql, &query)?,
+            Question::Prepared(known, parameters) => {
+                (Arc::new(self.fill(&known, parameters, &query)?), known.reads_names)
+            },
+        };
+        let explain = |error| query.explain(error);
+        let operators = self.planner.choose(&plan, &query.session).await.map_err(explain)?;
+        let context = query.parts.task_context(&self.planner, reads_names);
+        let mut rows = execute_stream(operators, context)?;
+        if opened.send(rows.schema()).is_err() {
+            return Ok(());
+        }
+        while let Some(batch) = rows.next().await {
+            let batch = batch.map_err(|error| query.explain(error.into()))?;
+            if batch.num_rows() > 0 && batches.send(batch).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The optimised plan, and whether it reads names.
+    fn plan(&self, sql: &str, query: &Query) -> Result<(Arc<LogicalPlan>, bool), QueryError> {
+        let known = match self.plans.find(sql) {
+            Some(known) if known.fits(&query.parts.tables)? => known,
+            _ => {
+                let known = self.resolve(sql, query)?;
+                self.plans.keep(sql, known.clone());
+                known
+            }
+        };
+        let plan = if known.optimized {
+            known.plan
+        } else {
+            Arc::new(self.planner.optimize(Arc::unwrap_or_clone(known.plan), query.parts.started_at)?)
+        };
+        Ok((plan, known.reads_names))
+    }
+
+    fn resolve(&self, sql: &str, query: &Query) -> Result<KnownPlan, QueryError> {
+        let plan = self.planner.resolve(statement::parse(sql)?, &[], &query.session)?;
+        let needs = Needs::of(&plan)?;
+        // An EXPLAIN shows what the optimiser does at that moment.
+        if needs.asks_time() || matches!(plan, LogicalPlan::Explain(_)) {
+            return Ok(needs.known(Arc::new(plan), false));
+        }
+        let plan = self.planner.optimize(plan, query.parts.started_at)?;
+        Ok(needs.known(Arc::new(plan), true))
+    }
+
+    fn resolve_prepared(&self, sql: &str, types: &[Option<DataType>], query: &Query) -> Result<Resolved, QueryError> {
+        let plan = self.planner.resolve(statement::parse(sql)?, types, &query.session)?;
+        let parameter_types = parameter_types(&plan, types)?;
+        let schema = Arc::clone(plan.schema().inner());
+        Ok(Resolved { known: Needs::of(&plan)?.known(Arc::new(plan), false), parameter_types, schema })
+    }
+
+    fn fill(&self, known: &KnownPlan, parameters: Vec<ScalarValue>, query: &Query) -> Result<LogicalPlan, QueryError> {
+        if !known.reads_names && !known.fits(&query.parts.tables)? {
+            let message = "a table has changed since the statement was prepared; prepare it again".into();
+            return Err(QueryError::Invalid { message });
+        }
+        let plan = LogicalPlan::clone(&known.plan).with_param_values(parameters)?;
+        self.planner.optimize(plan, query.parts.started_at)
+    }
+}
+
+impl Query {
+    /// The limit that was met, where DataFusion only says that memory is short.
+    fn explain(&self, error: QueryError) -> QueryError {
+        match (error, self.memory.limit_met()) {
+            (QueryError::OverLimit { what, remedy, .. }, Some(limit)) => {
+                QueryError::OverLimit { what, limit: limit.to_owned(), remedy }
+            }
+            (error, _) => error,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Why a query has no answer, whose fault it is and what to do.
+
+use std::time::Duration;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+use store::{Blame, StoreError};
+
+/// An error of a query. Text is for people; code asks [`blame`](Self::blame) and [`sql_state`](Self::sql_state).
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum QueryError {
+    /// The text is not SQL.
+    #[error("syntax error: {message}")]
+    Syntax {
+        /// What was found and what was expected, with line and column.
+        message: String,
+    },
+    /// A statement that does more than read.
+    #[error("{statement} is refused: SQL here only reads. {remedy}")]
+    ReadOnly {
+        /// The statement's kind, such as `INSERT`.
+        statement: String,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// There is no such table, or this user may not see it.
+    #[error("table {table:?} does not exist{}", did_you_mean(.nearest))]
+    UnknownTable {
+        /// The name as it was given.
+        table: String,
+        /// The most similar name of a table that the user may read.
+        nearest: Option<String>,
+    },
+    /// No table of the query has such a column.
+    #[error("column {column:?} does not exist{}", did_you_mean(.nearest))]
+    UnknownColumn {
+        /// The name as it was given.
+        column: String,
+        /// The most similar name of a column there.
+        nearest: Option<String>,
+    },
+    /// The statement is SQL, but makes no sense for these tables: a wrong type, a missing GROUP BY.
+    #[error("{message}")]
+    Invalid {
+        /// What is wrong.
+        message: String,
+    },
+    /// SQL that exists elsewhere and not here.
+    #[error("not supported: {message}")]
+    Unsupported {
+        /// What is missing.
+        message: String,
+    },
+    /// Values that cannot be computed with: a division by zero, text that is no number.
+    #[error("{message}")]
+    Value {
+        /// What went wrong with which value.
+        message: String,
+    },
+    /// More than a limit allows.
+    #[error("{what} is over the limit of {limit}; {remedy}")]
+    OverLimit {
+        /// What was counted.
+        what: &'static str,
+        /// The limit, with its unit.
+        limit: String,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// Took longer than it may.
+    #[error("the query was ended after {} s, the limit of its time; read a shorter range or fewer series", .limit.as_secs_f64())]
+    Timeout {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Other queries have to end first; the same query will succeed later.
+    #[error("busy: {reason}")]
+    Busy {
+        /// Which bound was met, with its numbers.
+        reason: String,
+    },
+    /// The store could not read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no threads.
+    #[error("cannot start the threads of queries: {message}")]
+    Threads {
+        /// What the system said.
+        message: String,
+    },
+    /// A fault of this program.
+    #[error("a bug, please report it with the statement: {message}")]
+    Bug {
+        /// What was found.
+        message: String,
+    },
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|nearest| format!("; did you mean {nearest:?}?")).unwrap_or_default()
+}
+
+impl QueryError {
+    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Syntax { .. }
+            | Self::ReadOnly { .. }
+            | Self::UnknownTable { .. }
+            | Self::UnknownColumn { .. }
+            | Self::Invalid { .. }
+            | Self::Unsupported { .. }
+            | Self::Value { .. }
+            | Self::OverLimit { .. }
+            | Self::Timeout { .. } => Blame::Caller,
+            Self::Busy { .. } => Blame::Busy,
+            Self::Store(error) => error.blame(),
+            Self::Threads { .. } | Self::Bug { .. } => Blame::Operator,
+        }
+    }
+
+    /// The SQLSTATE under which PostgreSQL's clients know such an error.
+    pub fn sql_state(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "42601",
+            Self::ReadOnly { .. } => "25006",
+            Self::UnknownTable { .. } => "42P01",
+            Self::UnknownColumn { .. } => "42703",
+            Self::Invalid { .. } => "42000",
+            Self::Unsupported { .. } => "0A000",
+            Self::Value { .. } => "22000",
+            Self::OverLimit { .. } => "54000",
+            Self::Timeout { .. } => "57014",
+            Self::Busy { .. } => "53300",
+            Self::Store(_) | Self::Threads { .. } => "58000",
+            Self::Bug { .. } => "XX000",
+        }
+    }
+
+    /// The most similar of `names`, if one is similar at all.
+    pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+        let distance = |name: &str| strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
+        let (distance, nearest) = names.map(|name| (distance(name), name)).min()?;
+        let similar = distance <= (wanted.chars().count() / 3).max(1);
+        similar.then(|| nearest.to_owned())
+    }
+}
+
+/// Our own errors travel through DataFusion as values and come out as they went in.
+impl From<QueryError> for DataFusionError {
+    fn from(error: QueryError) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+impl From<DataFusionError> for QueryError {
+    fn from(error: DataFusionError) -> Self {
+        match error.find_root() {
+            DataFusionError::External(inner) => from_external(inner.as_ref()),
+            DataFusionError::SQL(error, _) => {
+                Self::Syntax { message: without_prefix(&error.to_string(), "sql parser error: ") }
+            }
+            DataFusionError::SchemaError(error, _) => from_schema(error),
+            DataFusionError::ArrowError(error, _) => from_arrow(error),
+            DataFusionError::Plan(message) => Self::Invalid { message: message.clone() },
+            DataFusionError::Configuration(message) => Self::Invalid { message: message.clone() },
+            DataFusionError::NotImplemented(message) => Self::Unsupported { message: message.clone() },
+            DataFusionError::Execution(message) => Self::Value { message: message.clone() },
+            DataFusionError::ResourcesExhausted(message) => Self::OverLimit {
+                what: "what the query holds in memory",
+                limit: message.clone(),
+                remedy: "read a shorter range or fewer series",
+            },
+            DataFusionError::Internal(message) => Self::Bug { message: message.clone() },
+            DataFusionError::ExecutionJoin(error) => Self::Bug { message: error.to_string() },
+            other => Self::Bug { message: other.strip_backtrace() },
+        }
+    }
+}
+
+/// An error of the store on its way through DataFusion.
+pub(crate) fn external(error: StoreError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+fn from_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
+    if let Some(error) = error.downcast_ref::<QueryError>() {
+        error.clone()
+    } else if let Some(error) = error.downcast_ref::<StoreError>() {
+        QueryError::Store(error.clone())
+    } else {
+        QueryError::Bug { message: error.to_string() }
+    }
+}
+
+fn from_schema(error: &SchemaError) -> QueryError {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let names = valid_fields.iter().map(|column| column.name.as_str());
+            QueryError::UnknownColumn {
+                column: field.name.clone(),
+                nearest: QueryError::nearest(&field.name, names),
+            }
+        }
+        other => QueryError::Invalid { message: without_prefix(&other.to_string(), "Schema error: ") },
+    }
+}
+
+fn from_arrow(error: &ArrowError) -> QueryError {
+    match error {
+        ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
+        ArrowError::DivideByZero => QueryError::Value { message: "division by zero".into() },
+        ArrowError::CastError(message)
+        | ArrowError::ParseError(message)
+        | ArrowError::ComputeError(message)
+        | ArrowError::InvalidArgumentError(message)
+        | ArrowError::ArithmeticOverflow(message) => QueryError::Value { message: message.clone() },
+        ArrowError::NotYetImplemented(message) => QueryError::Unsupported { message: message.clone() },
+        other => QueryError::Bug { message: other.to_string() },
+    }
+}
+
+fn without_prefix(message: &str, prefix: &str) -> String {
+    message.strip_prefix(prefix).unwrap_or(message).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_errors_come_out_of_datafusion_as_they_went_in() {
+        let sent = QueryError::OverLimit { what: "rows", limit: "5".into(), remedy: "ask for less" };
+        let wrapped = DataFusionError::from(sent.clone()).context("somewhere").context("deep inside");
+        assert_eq!(QueryError::from(wrapped).to_string(), sent.to_string());
+        let sealed = StoreError::Sealed { cause: "no space".into() };
+        let wrapped = DataFusionError::Context("x".into(), Box::new(DataFusionError::External(Box::new(sealed))));
+        assert_eq!(QueryError::from(wrapped).blame(), Blame::Operator);
+    }
+
+    #[test]
+    fn only_a_similar_name_is_suggested() {
+        let names = || ["telemetry", "truck"].into_iter();
+        assert_eq!(QueryError::nearest("telemetri", names()).as_deref(), Some("telemetry"));
+        assert_eq!(QueryError::nearest("weather", names()), None);
+    }
+}

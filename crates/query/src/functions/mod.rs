@@ -1,0 +1,123 @@
+//! The functions of the dialect: those of DataFusion, and what time series need beyond them.
+
+mod counter;
+mod fill;
+mod first_last;
+mod json;
+mod time_bucket;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
+
+/// All functions by all their names. Made once.
+#[derive(Debug)]
+pub(crate) struct Functions {
+    pub(crate) scalar: HashMap<String, Arc<ScalarUDF>>,
+    pub(crate) aggregate: HashMap<String, Arc<AggregateUDF>>,
+    pub(crate) window: HashMap<String, Arc<WindowUDF>>,
+    pub(crate) higher_order: HashMap<String, Arc<HigherOrderUDF>>,
+    pub(crate) table: HashMap<String, Arc<datafusion::catalog::TableFunction>>,
+    pub(crate) expression_planners: Vec<Arc<dyn ExprPlanner>>,
+}
+
+impl Functions {
+    pub(crate) fn new() -> Self {
+        let mut functions = Self {
+            scalar: HashMap::new(),
+            aggregate: HashMap::new(),
+            window: HashMap::new(),
+            higher_order: HashMap::new(),
+            table: HashMap::new(),
+            expression_planners: SessionStateDefaults::default_expr_planners(),
+        };
+        SessionStateDefaults::default_scalar_functions().into_iter().for_each(|f| functions.add_scalar(f));
+        SessionStateDefaults::default_aggregate_functions().into_iter().for_each(|f| functions.add_aggregate(f));
+        SessionStateDefaults::default_window_functions().into_iter().for_each(|f| functions.add_window(f));
+        for function in SessionStateDefaults::default_higher_order_functions() {
+            functions.higher_order.insert(function.name().to_owned(), function);
+        }
+        for function in SessionStateDefaults::default_table_functions() {
+            functions.table.insert(function.name().to_owned(), function);
+        }
+        functions.add_ours();
+        functions
+    }
+
+    fn add_ours(&mut self) {
+        first_last::functions().into_iter().for_each(|function| self.add_aggregate(function));
+        counter::functions().into_iter().for_each(|function| self.add_aggregate(function));
+        fill::functions().into_iter().for_each(|function| self.add_window(function));
+        self.add_scalar(time_bucket::function());
+        let json_get = json::function();
+        self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
+        self.add_scalar(json_get);
+    }
+
+    /// Adds a function under its name and aliases; an older one of the same name gives way.
+    fn add_scalar(&mut self, function: Arc<ScalarUDF>) {
+        for name in function.aliases().iter().map(String::as_str).chain([function.name()]) {
+            self.scalar.insert(name.to_owned(), Arc::clone(&function));
+        }
+    }
+
+    fn add_aggregate(&mut self, function: Arc<AggregateUDF>) {
+        for name in function.aliases().iter().map(String::as_str).chain([function.name()]) {
+            self.aggregate.insert(name.to_owned(), Arc::clone(&function));
+        }
+    }
+
+    fn add_window(&mut self, function: Arc<WindowUDF>) {
+        for name in function.aliases().iter().map(String::as_str).chain([function.name()]) {
+            self.window.insert(name.to_owned(), Arc::clone(&function));
+        }
+    }
+}
+
+fn unknown(name: &str) -> DataFusionError {
+    DataFusionError::Plan(format!("function {name:?} does not exist"))
+}
+
+/// Optimiser rules look functions up in it.
+impl FunctionRegistry for Functions {
+    fn udfs(&self) -> HashSet<String> {
+        self.scalar.keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> HashSet<String> {
+        self.higher_order.keys().cloned().collect()
+    }
+
+    fn udafs(&self) -> HashSet<String> {
+        self.aggregate.keys().cloned().collect()
+    }
+
+    fn udwfs(&self) -> HashSet<String> {
+        self.window.keys().cloned().collect()
+    }
+
+    fn udf(&self, name: &str) -> Result<Arc<ScalarUDF>> {
+        self.scalar.get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    fn higher_order_function(&self, name: &str) -> Result<Arc<HigherOrderUDF>> {
+        self.higher_order.get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    fn udaf(&self, name: &str) -> Result<Arc<AggregateUDF>> {
+        self.aggregate.get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    fn udwf(&self, name: &str) -> Result<Arc<WindowUDF>> {
+        self.window.get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    fn expr_planners(&self) -> Vec<Arc<dyn ExprPlanner>> {
+        self.expression_planners.clone()
+    }
+}

@@ -1,0 +1,36 @@
+//! SQL over the tables of a store.
+//!
+//! An [`Engine`] parses, plans and runs statements that read. It knows tables through the contract of the store; it
+//! knows no concrete store, no socket and no protocol. Planning and operators are DataFusion's; what is here is the way
+//! from a condition to what a store can decide, the limits, the functions that time series need, and errors that say
+//! whose fault they are. The dialect is described in `docs/sql.md`.
+
+mod admission;
+mod answer;
+mod catalog;
+mod context;
+mod engine;
+mod error;
+mod functions;
+mod memory;
+mod plan_cache;
+mod planner;
+mod planning_session;
+mod prepared;
+mod provider;
+mod pushdown;
+mod reading;
+mod scan;
+mod session;
+mod statement;
+mod tables;
+mod threads;
+
+pub use answer::{Answer, Batches};
+pub use arrow_array::RecordBatch;
+pub use arrow_schema::{DataType, SchemaRef};
+pub use datafusion::common::ScalarValue;
+pub use engine::{Engine, EngineStatus};
+pub use error::QueryError;
+pub use prepared::Prepared;
+pub use session::{Access, Session};

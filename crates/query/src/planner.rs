@@ -1,0 +1,165 @@
+//! From a statement to a plan that can run.
+//!
+//! What does not depend on the query is made once and shared: registering a few hundred functions anew would cost
+//! more than planning does.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use chrono::{DateTime, Utc};
+use datafusion::common::alias::AliasGenerator;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::config::SessionConfig;
+use datafusion::logical_expr::{Explain, LogicalPlan, PlanType, ToStringifiedPlan};
+use datafusion::optimizer::{Analyzer, Optimizer, OptimizerConfig};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
+use model::limits::QueryLimits;
+
+use crate::QueryError;
+use crate::catalog::{CATALOG, SCHEMA};
+use crate::context::Lookup;
+use crate::functions::Functions;
+use crate::planning_session::PlanningSession;
+
+/// What all queries plan with.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    pub(crate) functions: Functions,
+    pub(crate) config: SessionConfig,
+    pub(crate) physical_rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+    analyzer: Analyzer,
+    optimizer: Optimizer,
+}
+
+impl Planner {
+    pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
+        Self {
+            functions: Functions::new(),
+            config: config(limits, threads),
+            physical_rules: PhysicalOptimizer::new().rules,
+            analyzer: Analyzer::new(),
+            optimizer: Optimizer::new(),
+        }
+    }
+
+    /// Resolves names and types. Parameters without a type get the one their place suggests.
+    pub(crate) fn resolve(
+        &self,
+        statement: Statement,
+        parameters: &[Option<DataType>],
+        session: &PlanningSession,
+    ) -> Result<LogicalPlan, QueryError> {
+        let lookup = Lookup::new(self, session);
+        let resolver = SqlToRel::new_with_options(&lookup, parser_options());
+        let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();
+        let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
+        let plan = match statement {
+            Statement::Statement(statement) => {
+                resolver.sql_statement_to_plan_with_context(*statement, &mut context)?
+            }
+            other => resolver.statement_to_plan(other)?,
+        };
+        refuse_writes(&plan)?;
+        Ok(plan)
+    }
+
+    /// Checks types and simplifies. `now()` becomes `started_at`.
+    pub(crate) fn optimize(&self, plan: LogicalPlan, started_at: DateTime<Utc>) -> Result<LogicalPlan, QueryError> {
+        if let LogicalPlan::Explain(explain) = plan {
+            let inner = self.optimize(Arc::unwrap_or_clone(explain.plan), started_at)?;
+            let text = inner.to_stringified(PlanType::FinalLogicalPlan);
+            return Ok(LogicalPlan::Explain(Explain {
+                plan: Arc::new(inner),
+                stringified_plans: vec![text],
+                logical_optimization_succeeded: true,
+                ..explain
+            }));
+        }
+        let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
+        let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
+        Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)
+    }
+
+    /// Chooses operators for an optimised plan.
+    pub(crate) async fn choose(
+        &self,
+        plan: &LogicalPlan,
+        session: &PlanningSession,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        Ok(DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await?)
+    }
+}
+
+fn config(limits: &QueryLimits, threads: usize) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_batch_size(limits.batch_rows.max(1))
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_information_schema(true);
+    let options = config.options_mut();
+    options.execution.time_zone = Some("+00:00".into());
+    // A whole window of rows read ahead of a merge; the default of 1 GiB is four times what a query may hold.
+    options.execution.sort_pushdown_buffer_capacity = 16 * 1024 * 1024;
+    // What we know of a scan is an estimate; few rows are not worth several tasks.
+    options.execution.use_row_number_estimates_to_optimize_partitioning = true;
+    config
+}
+
+fn parser_options() -> ParserOptions {
+    ParserOptions::new().with_default_null_ordering(NullOrdering::NullsMax)
+}
+
+fn parameter_field(data_type: DataType) -> FieldRef {
+    Arc::new(Field::new("parameter", data_type, true))
+}
+
+/// The parser has refused them already; a plan is the last place where one could be seen.
+fn refuse_writes(plan: &LogicalPlan) -> Result<(), QueryError> {
+    let mut writes = None;
+    plan.apply_with_subqueries(|node| {
+        let write = matches!(
+            node,
+            LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
+        );
+        if write {
+            writes = Some(node.display().to_string());
+        }
+        Ok(if write { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    match writes {
+        Some(statement) => Err(QueryError::ReadOnly { statement, remedy: "Write through one of the doors for devices" }),
+        None => Ok(()),
+    }
+}
+
+/// What the optimiser asks about the query.
+struct Optimizing<'a> {
+    planner: &'a Planner,
+    started_at: DateTime<Utc>,
+    aliases: Arc<AliasGenerator>,
+}
+
+impl OptimizerConfig for Optimizing<'_> {
+    fn query_execution_start_time(&self) -> Option<DateTime<Utc>> {
+        Some(self.started_at)
+    }
+
+    fn alias_generator(&self) -> &Arc<AliasGenerator> {
+        &self.aliases
+    }
+
+    fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.planner.config.options())
+    }
+
+    fn function_registry(&self) -> Option<&dyn FunctionRegistry> {
+        Some(&self.planner.functions)
+    }
+}

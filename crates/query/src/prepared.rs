@@ -1,0 +1,89 @@
+//! Statements with parameters.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+use model::limits;
+
+use crate::plan_cache::KnownPlan;
+use crate::{Answer, Engine, QueryError, Session};
+
+/// A checked statement that can be run many times. It holds no snapshot: each run sees the tables as they are then.
+#[derive(Clone)]
+pub struct Prepared {
+    engine: Engine,
+    resolved: Arc<Resolved>,
+}
+
+/// A statement whose names and types are known.
+pub(crate) struct Resolved {
+    pub(crate) known: KnownPlan,
+    pub(crate) parameter_types: Vec<DataType>,
+    pub(crate) schema: SchemaRef,
+}
+
+impl Prepared {
+    pub(crate) fn new(engine: Engine, resolved: Resolved) -> Self {
+        Self { engine, resolved: Arc::new(resolved) }
+    }
+
+    /// The columns of the answer.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.resolved.schema
+    }
+
+    /// The types of `$1`, `$2`...
+    pub fn parameter_types(&self) -> &[DataType] {
+        &self.resolved.parameter_types
+    }
+
+    /// Runs the statement with a value for each parameter. Values of other types are converted where that loses nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::run`]; and when there are too few or too many values, or a table has changed its columns since.
+    pub async fn run(&self, parameters: Vec<ScalarValue>, session: &Session) -> Result<Answer, QueryError> {
+        let types = self.parameter_types();
+        if parameters.len() != types.len() {
+            let (given, wanted) = (parameters.len(), types.len());
+            let message = format!("{given} parameters were given, the statement has {wanted}");
+            return Err(QueryError::Invalid { message });
+        }
+        let converted = parameters.iter().zip(types).map(|(value, data_type)| value.cast_to(data_type));
+        let parameters = converted.collect::<Result<_, _>>()?;
+        self.engine.run_prepared(self.resolved.known.clone(), parameters, session).await
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Resolved { parameter_types, schema, .. } = &*self.resolved;
+        f.debug_struct("Prepared").field("parameters", parameter_types).field("schema", schema).finish_non_exhaustive()
+    }
+}
+
+/// The types of all parameters from `$1` to the highest number, given or found.
+pub(crate) fn parameter_types(
+    plan: &LogicalPlan,
+    given: &[Option<DataType>],
+) -> Result<Vec<DataType>, QueryError> {
+    let found: HashMap<String, Option<DataType>> = plan.get_parameter_types()?;
+    let mut highest = 0;
+    for name in found.keys() {
+        let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+        let Some(number) = number.filter(|number| (1..=limits::SQL_PARAMETERS_MAX).contains(number)) else {
+            let message = format!("{name} is no parameter; write $1, $2...");
+            return Err(QueryError::Invalid { message });
+        };
+        highest = highest.max(number);
+    }
+    let type_of = |number: usize| {
+        let found = found.get(&format!("${number}")).cloned().flatten();
+        found.or_else(|| given.get(number - 1).cloned().flatten()).ok_or_else(|| QueryError::Invalid {
+            message: format!("the type of ${number} is not known; write ${number}::type"),
+        })
+    };
+    (1..=highest.max(given.len())).map(type_of).collect()
+}

@@ -1,0 +1,296 @@
+//! The operator that reads a table.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef, SortOptions};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use model::{TimeRange, limits};
+use parking_lot::Mutex;
+use store::table::TS_COLUMN;
+use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
+
+use crate::reading::{Reading, RowStream};
+
+/// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
+const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
+
+/// Reads rows of one table.
+#[derive(Debug)]
+pub(crate) struct StoreScan {
+    snapshot: Arc<dyn TableSnapshot>,
+    read: TableRead,
+    /// Tag columns that have the same value in every row.
+    constants: Vec<usize>,
+    rows: RowCount,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// The readers of this execution, and the partitions that have begun to use them.
+    reading: Mutex<(Arc<Reading>, Vec<bool>)>,
+}
+
+/// How many rows a scan gives.
+#[derive(Debug, Clone, Copy)]
+enum RowCount {
+    None,
+    About(u64),
+}
+
+impl StoreScan {
+    pub(crate) fn new(
+        snapshot: Arc<dyn TableSnapshot>,
+        schema: &Schema,
+        read: TableRead,
+        matchers: &[TagMatcher],
+    ) -> Result<Self> {
+        let schema: SchemaRef = Arc::new(schema.project(&read.columns)?);
+        let columns = snapshot.columns();
+        let is_constant = |tag: &str| {
+            matchers.iter().any(|matcher| {
+                let one_value = matches!(matcher.predicate, TagPredicate::Is(_) | TagPredicate::Absent);
+                matcher.tag == tag && one_value
+            })
+        };
+        let constants = (0..read.columns.len())
+            .filter(|&index| columns.tags.get(read.columns[index]).is_some_and(|tag| is_constant(&tag.tag)))
+            .collect();
+        let rows = row_count(&*snapshot, &read)?;
+        Ok(Self::with(snapshot, schema, read, constants, rows))
+    }
+
+    fn with(
+        snapshot: Arc<dyn TableSnapshot>,
+        schema: SchemaRef,
+        read: TableRead,
+        constants: Vec<usize>,
+        rows: RowCount,
+    ) -> Self {
+        let partitions = partitions(&read, rows);
+        let properties = Arc::new(properties(&schema, &read, &constants, partitions));
+        let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone());
+        Self {
+            snapshot,
+            read,
+            constants,
+            rows,
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+            reading: Mutex::new((Arc::new(reading), vec![false; partitions])),
+        }
+    }
+
+    /// The same rows, read otherwise.
+    fn reading_as(&self, read: TableRead) -> Self {
+        let snapshot = Arc::clone(&self.snapshot);
+        Self::with(snapshot, self.schema(), read, self.constants.clone(), self.rows)
+    }
+
+    /// The direction, if the store can give the rows in this order.
+    fn time_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Order>> {
+        let index = |sort: &PhysicalSortExpr| sort.expr.downcast_ref::<Column>().map(Column::index);
+        let is_constant = |sort: &&PhysicalSortExpr| index(sort).is_some_and(|index| self.constants.contains(&index));
+        let mut rest = order.iter().skip_while(is_constant);
+        let Some(first) = rest.next() else { return Ok(None) };
+        let is_ts = index(first).is_some_and(|index| self.schema().field(index).name() == TS_COLUMN);
+        if !is_ts {
+            return Ok(None);
+        }
+        let series = self.series_count()?;
+        // Rows of one series have different times, so whatever comes after the time changes nothing.
+        if series > limits::QUERY_TIME_ORDER_SERIES_MAX || (series > 1 && rest.any(|sort| !is_constant(&sort))) {
+            return Ok(None);
+        }
+        Ok(Some(if first.options.descending { Order::Descending } else { Order::Ascending }))
+    }
+
+    fn series_count(&self) -> Result<u64> {
+        match &self.read.series {
+            Some(series) => Ok(series.len()),
+            None => Ok(self.snapshot.select(&[]).map_err(crate::error::external)?.len()),
+        }
+    }
+}
+
+/// What is known of the number of rows without reading.
+fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead) -> Result<RowCount> {
+    let (rows, Some(whole)) = (snapshot.rows_max(), snapshot.time_range()) else { return Ok(RowCount::None) };
+    let range = crate::pushdown::intersect(whole, read.range);
+    if rows == 0 || range.is_empty() || read.series.as_ref().is_some_and(|series| series.is_empty()) {
+        return Ok(RowCount::None);
+    }
+    let length = |range: TimeRange| (range.end.micros() as f64 - range.start.micros() as f64).max(1.0);
+    let mut share = length(range) / length(whole);
+    if let Some(series) = &read.series {
+        let all = snapshot.select(&[]).map_err(crate::error::external)?.len().max(1);
+        share *= series.len() as f64 / all as f64;
+    }
+    let rows = (rows as f64 * share).ceil() as u64;
+    Ok(RowCount::About(read.limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
+}
+
+fn partitions(read: &TableRead, rows: RowCount) -> usize {
+    match (read.order, rows) {
+        (ReadOrder::Any, RowCount::About(rows)) if rows >= PARALLEL_ROWS_MIN => read.readers_max.max(1),
+        _ => 1,
+    }
+}
+
+fn properties(schema: &SchemaRef, read: &TableRead, constants: &[usize], partitions: usize) -> PlanProperties {
+    let column = |index: usize| Arc::new(Column::new(schema.field(index).name(), index)) as Arc<dyn PhysicalExpr>;
+    let mut equivalence = EquivalenceProperties::new(Arc::clone(schema));
+    if let ReadOrder::Time(order) = read.order
+        && let Ok(ts) = schema.index_of(TS_COLUMN)
+    {
+        let options = SortOptions { descending: order == Order::Descending, nulls_first: false };
+        // The column is never null, so both places of nulls are true; the second is found by equivalence of neither.
+        equivalence.add_ordering([PhysicalSortExpr::new(column(ts), options)]);
+        let options = SortOptions { nulls_first: true, ..options };
+        equivalence.add_ordering([PhysicalSortExpr::new(column(ts), options)]);
+    }
+    let constants = constants.iter().map(|&index| datafusion::physical_expr::ConstExpr::from(column(index)));
+    // Constants cannot contradict anything here.
+    drop(equivalence.add_constants(constants));
+    PlanProperties::new(
+        equivalence,
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
+    .with_scheduling_type(SchedulingType::Cooperative)
+}
+
+impl DisplayAs for StoreScan {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &self.snapshot.columns().table;
+        let schema = self.schema();
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "StoreScan: table={table}, columns=[{}]", columns.join(", "))?;
+        if let Some(series) = &self.read.series {
+            write!(f, ", series={}", series.len())?;
+        }
+        let TimeRange { start, end } = self.read.range;
+        if start != TimeRange::ALL.start {
+            write!(f, ", from={start}")?;
+        }
+        if end != TimeRange::ALL.end {
+            write!(f, ", before={end}")?;
+        }
+        if let ReadOrder::Time(order) = self.read.order {
+            write!(f, ", order=ts {}", if order == Order::Descending { "DESC" } else { "ASC" })?;
+        }
+        if let Some(limit) = self.read.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        write!(f, ", partitions={}", self.properties.partitioning.partition_count())
+    }
+}
+
+impl ExecutionPlan for StoreScan {
+    fn name(&self) -> &str {
+        "StoreScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.reading_as(self.read.clone())))
+    }
+
+    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut reading = self.reading.lock();
+        // A partition that is begun again belongs to another execution of the plan.
+        if reading.1[partition] {
+            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), self.read.clone());
+            let partitions = reading.1.len();
+            *reading = (Arc::new(again), vec![false; partitions]);
+        }
+        reading.1[partition] = true;
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        Ok(Box::pin(RowStream::new(Arc::clone(&reading.0), self.read.limit, metrics)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _inputs: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let partitions = self.properties.partitioning.partition_count() as u64;
+        let num_rows = match self.rows {
+            RowCount::None => Precision::Exact(0),
+            RowCount::About(rows) if args.partition().is_some() => Precision::Inexact((rows / partitions) as usize),
+            RowCount::About(rows) => Precision::Inexact(rows as usize),
+        };
+        Ok(Arc::new(Statistics {
+            num_rows,
+            total_byte_size: Precision::Absent,
+            column_statistics: vec![ColumnStatistics::new_unknown(); self.read.columns.len()],
+        }))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(self.reading_as(TableRead { limit, ..self.read.clone() })))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.read.limit
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        Ok(match self.time_order(order)? {
+            Some(time) => {
+                let read = TableRead { order: ReadOrder::Time(time), ..self.read.clone() };
+                SortOrderPushdownResult::Exact { inner: Arc::new(self.reading_as(read)) }
+            }
+            None => SortOrderPushdownResult::Unsupported,
+        })
+    }
+}

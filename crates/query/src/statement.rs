@@ -1,0 +1,173 @@
+//! From text to a statement that only reads.
+
+use datafusion::common::DataFusionError;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{self, SetExpr};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::ParserError;
+use model::limits;
+
+use crate::QueryError;
+
+/// Deepest nesting of expressions and subqueries; each level costs stack in the parser.
+const NESTING_MAX: usize = 64;
+
+/// Parses one statement and refuses what does more than read.
+pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
+    if sql.len() > limits::SQL_BYTES_MAX {
+        return Err(QueryError::OverLimit {
+            what: "the length of the statement",
+            limit: format!("{} bytes", limits::SQL_BYTES_MAX),
+            remedy: "shorten it",
+        });
+    }
+    let mut statements = DFParserBuilder::new(sql)
+        .with_dialect(&PostgreSqlDialect {})
+        .with_recursion_limit(NESTING_MAX)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(too_deep)?;
+    let Some(statement) = statements.pop_front() else {
+        return Err(QueryError::Syntax { message: "there is no statement".into() });
+    };
+    if !statements.is_empty() {
+        return Err(QueryError::Unsupported { message: "several statements at once; send them one by one".into() });
+    }
+    check(&statement)?;
+    Ok(statement)
+}
+
+fn too_deep(error: DataFusionError) -> QueryError {
+    match error.find_root() {
+        DataFusionError::SQL(inner, _) if matches!(**inner, ParserError::RecursionLimitExceeded) => {
+            QueryError::OverLimit {
+                what: "the nesting of the statement",
+                limit: format!("{NESTING_MAX} levels"),
+                remedy: "take it apart",
+            }
+        }
+        _ => error.into(),
+    }
+}
+
+fn check(statement: &Statement) -> Result<(), QueryError> {
+    match statement {
+        Statement::Statement(statement) => check_ast(statement),
+        Statement::Explain(explain) => check(&explain.statement),
+        Statement::CreateExternalTable(_) => Err(read_only("CREATE")),
+        Statement::CopyTo(_) => Err(read_only("COPY")),
+        Statement::Reset(_) => Err(read_only("RESET")),
+    }
+}
+
+fn check_ast(statement: &ast::Statement) -> Result<(), QueryError> {
+    use ast::Statement as S;
+    match statement {
+        S::Query(query) => check_query(query),
+        S::Explain { statement, .. } => check_ast(statement),
+        S::ExplainTable { .. } | S::ShowTables { .. } | S::ShowColumns { .. } | S::ShowFunctions { .. } => Ok(()),
+        other => Err(read_only(&first_words(&other.to_string()))),
+    }
+}
+
+/// Data-modifying subqueries and `SELECT ... INTO` hide in a query.
+fn check_query(query: &ast::Query) -> Result<(), QueryError> {
+    let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+    ctes.map(|cte| &*cte.query).try_for_each(check_query)?;
+    check_body(&query.body)
+}
+
+fn check_body(body: &SetExpr) -> Result<(), QueryError> {
+    match body {
+        SetExpr::Select(select) if select.into.is_some() => Err(read_only("SELECT INTO")),
+        SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Table(_) => Ok(()),
+        SetExpr::Query(query) => check_query(query),
+        SetExpr::SetOperation { left, right, .. } => check_body(left).and_then(|()| check_body(right)),
+        SetExpr::Insert(_) => Err(read_only("INSERT")),
+        SetExpr::Update(_) => Err(read_only("UPDATE")),
+        SetExpr::Delete(_) => Err(read_only("DELETE")),
+        SetExpr::Merge(_) => Err(read_only("MERGE")),
+    }
+}
+
+fn first_words(statement: &str) -> String {
+    let words = statement.split_whitespace().take_while(|word| word.chars().all(|c| c.is_ascii_uppercase()));
+    let words: Vec<_> = words.take(2).collect();
+    if words.is_empty() { "this statement".into() } else { words.join(" ") }
+}
+
+fn read_only(statement: &str) -> QueryError {
+    let first = statement.split(' ').next().unwrap_or_default();
+    let remedy = match first {
+        "INSERT" | "UPDATE" | "MERGE" | "COPY" | "SELECT" => "Write through one of the doors for devices",
+        "CREATE" | "ALTER" => "Tables and columns come into being when they are written to",
+        "SET" | "RESET" => "Times are UTC and limits are set in the configuration",
+        _ => "Only SELECT, EXPLAIN, SHOW TABLES, SHOW COLUMNS and DESCRIBE are answered",
+    };
+    QueryError::ReadOnly { statement: statement.to_owned(), remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(sql: &str) -> String {
+        parse(sql).map(|statement| statement.to_string()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_reads_is_taken() {
+        for sql in [
+            "SELECT 1",
+            "select 1;",
+            "WITH a AS (SELECT 1) SELECT * FROM a UNION ALL VALUES (2)",
+            "EXPLAIN SELECT 1",
+            "EXPLAIN ANALYZE SELECT 1",
+            "SHOW TABLES",
+            "SHOW COLUMNS FROM t",
+            "DESCRIBE t",
+            "SELECT $1 FROM t WHERE device ~ 'a.*' AND ts > now() - INTERVAL '5 minutes'",
+        ] {
+            parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    }
+
+    #[test]
+    fn what_writes_is_refused_by_name() {
+        for (sql, name) in [
+            ("INSERT INTO t VALUES (1)", "INSERT INTO"),
+            ("UPDATE t SET a = 1", "UPDATE"),
+            ("DELETE FROM t", "DELETE FROM"),
+            ("CREATE TABLE t (a INT)", "CREATE TABLE"),
+            ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", "CREATE"),
+            ("COPY t TO '/tmp/x'", "COPY"),
+            ("DROP TABLE t", "DROP TABLE"),
+            ("SET datafusion.execution.batch_size = 1", "SET"),
+            ("RESET datafusion.execution.batch_size", "RESET"),
+            ("EXPLAIN INSERT INTO t VALUES (1)", "INSERT INTO"),
+            ("SELECT * INTO u FROM t", "SELECT INTO"),
+            ("WITH a AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM a", "INSERT"),
+            ("PREPARE p AS SELECT 1", "PREPARE"),
+            ("BEGIN", "BEGIN"),
+        ] {
+            let refusal = refusal(sql);
+            assert!(refusal.starts_with(name) && refusal.contains("refused"), "{sql}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn bad_text_is_told_with_its_place() {
+        assert_eq!(refusal("  "), "syntax error: there is no statement");
+        assert!(refusal("SELECT 1; SELECT 2").contains("one by one"));
+        let error = refusal("SELECT FROM WHERE");
+        assert!(error.starts_with("syntax error: ") && error.contains("Line: 1"), "{error}");
+    }
+
+    #[test]
+    fn long_and_deep_statements_meet_their_limits() {
+        let long = format!("SELECT '{}'", "x".repeat(limits::SQL_BYTES_MAX));
+        assert!(refusal(&long).contains("262144 bytes"));
+        let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+        assert!(refusal(&deep).contains("64 levels"), "{}", refusal(&deep));
+    }
+}
