@@ -40,7 +40,8 @@ impl ContextProvider for Lookup<'_> {
         let Some(function) = self.planner.functions.table.get(name) else {
             return Err(DataFusionError::Plan(format!("table function {name:?} does not exist")));
         };
-        let context = SimplifyContext::builder().with_config_options(Arc::clone(self.planner.config.options()));
+        let context =
+            SimplifyContext::builder().with_config_options(Arc::clone(self.planner.config.options()));
         let simplifier = ExprSimplifier::new(context.build());
         let schema = DFSchema::empty();
         let simplify = |arg| simplifier.coerce(arg, &schema).and_then(|arg| simplifier.simplify(arg));

@@ -139,7 +139,11 @@ impl Engine {
     /// How busy it is.
     pub fn status(&self) -> EngineStatus {
         let Inner { admission, memory, .. } = &*self.0;
-        EngineStatus { running: admission.running(), waiting: admission.waiting(), memory_bytes: memory.used() }
+        EngineStatus {
+            running: admission.running(),
+            waiting: admission.waiting(),
+            memory_bytes: memory.used(),
+        }
     }
 
     pub(crate) async fn run_prepared(
@@ -156,7 +160,8 @@ impl Engine {
         let (batches, ready) = mpsc::channel(limits::QUERY_BATCHES_WAITING_MAX);
         let (inner, session) = (Arc::clone(&self.0), session.clone());
         let timeout = session.timeout(inner.limits.timeout);
-        let mut task = self.spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
+        let mut task =
+            self.spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
         match opening.await {
             Ok(schema) => Ok(Answer { schema, batches: Batches::new(ready, task) }),
             Err(_) => Err(gone(task.result().await)),
@@ -206,7 +211,7 @@ impl Inner {
             Question::Text(sql) => self.plan(&sql, &query)?,
             Question::Prepared(known, parameters) => {
                 (Arc::new(self.fill(&known, parameters, &query)?), known.reads_names)
-            },
+            }
         };
         let explain = |error| query.explain(error);
         let operators = self.planner.choose(&plan, &query.session).await.map_err(explain)?;
@@ -253,14 +258,24 @@ impl Inner {
         Ok(needs.known(Arc::new(plan), true))
     }
 
-    fn resolve_prepared(&self, sql: &str, types: &[Option<DataType>], query: &Query) -> Result<Resolved, QueryError> {
+    fn resolve_prepared(
+        &self,
+        sql: &str,
+        types: &[Option<DataType>],
+        query: &Query,
+    ) -> Result<Resolved, QueryError> {
         let plan = self.planner.resolve(statement::parse(sql)?, types, &query.session)?;
         let parameter_types = parameter_types(&plan, types)?;
         let schema = Arc::clone(plan.schema().inner());
         Ok(Resolved { known: Needs::of(&plan)?.known(Arc::new(plan), false), parameter_types, schema })
     }
 
-    fn fill(&self, known: &KnownPlan, parameters: Vec<ScalarValue>, query: &Query) -> Result<LogicalPlan, QueryError> {
+    fn fill(
+        &self,
+        known: &KnownPlan,
+        parameters: Vec<ScalarValue>,
+        query: &Query,
+    ) -> Result<LogicalPlan, QueryError> {
         if !known.reads_names && !known.fits(&query.parts.tables)? {
             let message = "a table has changed since the statement was prepared; prepare it again".into();
             return Err(QueryError::Invalid { message });

@@ -234,7 +234,8 @@ mod tests {
         let wrapped = DataFusionError::from(sent.clone()).context("somewhere").context("deep inside");
         assert_eq!(QueryError::from(wrapped).to_string(), sent.to_string());
         let sealed = StoreError::Sealed { cause: "no space".into() };
-        let wrapped = DataFusionError::Context("x".into(), Box::new(DataFusionError::External(Box::new(sealed))));
+        let wrapped =
+            DataFusionError::Context("x".into(), Box::new(DataFusionError::External(Box::new(sealed))));
         assert_eq!(QueryError::from(wrapped).blame(), Blame::Operator);
     }
 

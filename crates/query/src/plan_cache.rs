@@ -110,7 +110,8 @@ impl PlanCache {
         }
         let mut plans = self.0.lock();
         if plans.by_text.len() >= limits::SQL_PLANS_CACHED_MAX && !plans.by_text.contains_key(sql) {
-            let oldest = plans.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(text, _)| text.clone());
+            let oldest =
+                plans.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(text, _)| text.clone());
             oldest.and_then(|text| plans.by_text.remove(&text));
         }
         let now = plans.uses;

@@ -26,6 +26,7 @@ use crate::QueryError;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::context::Lookup;
 use crate::functions::Functions;
+use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
 
 /// What all queries plan with.
@@ -40,10 +41,12 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
+        let mut physical_rules = PhysicalOptimizer::new().rules;
+        physical_rules.push(Arc::new(AccountHeldRows));
         Self {
             functions: Functions::new(),
             config: config(limits, threads),
-            physical_rules: PhysicalOptimizer::new().rules,
+            physical_rules,
             analyzer: Analyzer::new(),
             optimizer: Optimizer::new(),
         }
@@ -71,7 +74,11 @@ impl Planner {
     }
 
     /// Checks types and simplifies. `now()` becomes `started_at`.
-    pub(crate) fn optimize(&self, plan: LogicalPlan, started_at: DateTime<Utc>) -> Result<LogicalPlan, QueryError> {
+    pub(crate) fn optimize(
+        &self,
+        plan: LogicalPlan,
+        started_at: DateTime<Utc>,
+    ) -> Result<LogicalPlan, QueryError> {
         if let LogicalPlan::Explain(explain) = plan {
             let inner = self.optimize(Arc::unwrap_or_clone(explain.plan), started_at)?;
             let text = inner.to_stringified(PlanType::FinalLogicalPlan);
@@ -134,7 +141,9 @@ fn refuse_writes(plan: &LogicalPlan) -> Result<(), QueryError> {
         Ok(if write { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     match writes {
-        Some(statement) => Err(QueryError::ReadOnly { statement, remedy: "Write through one of the doors for devices" }),
+        Some(statement) => {
+            Err(QueryError::ReadOnly { statement, remedy: "Write through one of the doors for devices" })
+        }
         None => Ok(()),
     }
 }

@@ -50,7 +50,16 @@ impl QueryParts {
         };
         let config = planner.config.clone();
         let runtime = Arc::clone(&self.runtime);
-        Arc::new(TaskContext::new(None, String::new(), config, scalar, higher_order, aggregate, window, runtime))
+        Arc::new(TaskContext::new(
+            None,
+            String::new(),
+            config,
+            scalar,
+            higher_order,
+            aggregate,
+            window,
+            runtime,
+        ))
     }
 }
 

@@ -60,7 +60,10 @@ impl Prepared {
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Resolved { parameter_types, schema, .. } = &*self.resolved;
-        f.debug_struct("Prepared").field("parameters", parameter_types).field("schema", schema).finish_non_exhaustive()
+        f.debug_struct("Prepared")
+            .field("parameters", parameter_types)
+            .field("schema", schema)
+            .finish_non_exhaustive()
     }
 }
 

@@ -81,7 +81,8 @@ fn is_ts(expr: &Expr, schema: &Schema) -> bool {
     match expr {
         Expr::Column(_) => is_ts_column(expr, schema),
         Expr::Cast(Cast { expr, field, .. }) | Expr::TryCast(TryCast { expr, field, .. }) => {
-            matches!(field.data_type(), DataType::Timestamp(Microsecond | Nanosecond, _)) && is_ts_column(expr, schema)
+            matches!(field.data_type(), DataType::Timestamp(Microsecond | Nanosecond, _))
+                && is_ts_column(expr, schema)
         }
         _ => false,
     }
@@ -133,7 +134,8 @@ fn tag(condition: &Expr, schema: &Schema) -> Option<TagMatcher> {
             None => (right.try_as_col()?, compared_text(op.swap()?, text(left)?)?),
         },
         Expr::InList(InList { expr, list, negated }) => {
-            let values: Vec<_> = list.iter().map(|value| text(value).map(str::to_owned)).collect::<Option<_>>()?;
+            let values: Vec<_> =
+                list.iter().map(|value| text(value).map(str::to_owned)).collect::<Option<_>>()?;
             let predicate = if *negated { TagPredicate::NoneOf(values) } else { TagPredicate::OneOf(values) };
             (expr.try_as_col()?, predicate)
         }
@@ -165,7 +167,9 @@ fn either<'a>(left: &'a Expr, right: &'a Expr, schema: &Schema) -> Option<(&'a C
 fn first_column(expr: &Expr) -> Option<&Column> {
     match expr {
         Expr::Column(column) => Some(column),
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => first_column(left).or_else(|| first_column(right)),
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+            first_column(left).or_else(|| first_column(right))
+        }
         Expr::InList(InList { expr, .. }) => first_column(expr),
         _ => None,
     }

@@ -121,7 +121,8 @@ impl RowStream {
                     self.start_job();
                 }
                 let batch = self.reading.conform(batch)?;
-                let batch = if batch.num_rows() > self.rows_left { batch.slice(0, self.rows_left) } else { batch };
+                let batch =
+                    if batch.num_rows() > self.rows_left { batch.slice(0, self.rows_left) } else { batch };
                 self.rows_left -= batch.num_rows();
                 return Poll::Ready(Some(Ok(batch)));
             }

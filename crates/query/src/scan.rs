@@ -16,9 +16,7 @@ use datafusion::physical_plan::execution_plan::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use model::{TimeRange, limits};
 use parking_lot::Mutex;
 use store::table::TS_COLUMN;
@@ -102,7 +100,8 @@ impl StoreScan {
     /// The direction, if the store can give the rows in this order.
     fn time_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Order>> {
         let index = |sort: &PhysicalSortExpr| sort.expr.downcast_ref::<Column>().map(Column::index);
-        let is_constant = |sort: &&PhysicalSortExpr| index(sort).is_some_and(|index| self.constants.contains(&index));
+        let is_constant =
+            |sort: &&PhysicalSortExpr| index(sort).is_some_and(|index| self.constants.contains(&index));
         let mut rest = order.iter().skip_while(is_constant);
         let Some(first) = rest.next() else { return Ok(None) };
         let is_ts = index(first).is_some_and(|index| self.schema().field(index).name() == TS_COLUMN);
@@ -111,7 +110,9 @@ impl StoreScan {
         }
         let series = self.series_count()?;
         // Rows of one series have different times, so whatever comes after the time changes nothing.
-        if series > limits::QUERY_TIME_ORDER_SERIES_MAX || (series > 1 && rest.any(|sort| !is_constant(&sort))) {
+        if series > limits::QUERY_TIME_ORDER_SERIES_MAX
+            || (series > 1 && rest.any(|sort| !is_constant(&sort)))
+        {
             return Ok(None);
         }
         Ok(Some(if first.options.descending { Order::Descending } else { Order::Ascending }))
@@ -149,8 +150,14 @@ fn partitions(read: &TableRead, rows: RowCount) -> usize {
     }
 }
 
-fn properties(schema: &SchemaRef, read: &TableRead, constants: &[usize], partitions: usize) -> PlanProperties {
-    let column = |index: usize| Arc::new(Column::new(schema.field(index).name(), index)) as Arc<dyn PhysicalExpr>;
+fn properties(
+    schema: &SchemaRef,
+    read: &TableRead,
+    constants: &[usize],
+    partitions: usize,
+) -> PlanProperties {
+    let column =
+        |index: usize| Arc::new(Column::new(schema.field(index).name(), index)) as Arc<dyn PhysicalExpr>;
     let mut equivalence = EquivalenceProperties::new(Arc::clone(schema));
     if let ReadOrder::Time(order) = read.order
         && let Ok(ts) = schema.index_of(TS_COLUMN)
@@ -263,7 +270,9 @@ impl ExecutionPlan for StoreScan {
         let partitions = self.properties.partitioning.partition_count() as u64;
         let num_rows = match self.rows {
             RowCount::None => Precision::Exact(0),
-            RowCount::About(rows) if args.partition().is_some() => Precision::Inexact((rows / partitions) as usize),
+            RowCount::About(rows) if args.partition().is_some() => {
+                Precision::Inexact((rows / partitions) as usize)
+            }
             RowCount::About(rows) => Precision::Inexact(rows as usize),
         };
         Ok(Arc::new(Statistics {

@@ -65,6 +65,9 @@ impl Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("user", &self.user).field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("user", &self.user)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }

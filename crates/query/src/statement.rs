@@ -31,7 +31,9 @@ pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
         return Err(QueryError::Syntax { message: "there is no statement".into() });
     };
     if !statements.is_empty() {
-        return Err(QueryError::Unsupported { message: "several statements at once; send them one by one".into() });
+        return Err(QueryError::Unsupported {
+            message: "several statements at once; send them one by one".into(),
+        });
     }
     check(&statement)?;
     Ok(statement)
@@ -65,7 +67,9 @@ fn check_ast(statement: &ast::Statement) -> Result<(), QueryError> {
     match statement {
         S::Query(query) => check_query(query),
         S::Explain { statement, .. } => check_ast(statement),
-        S::ExplainTable { .. } | S::ShowTables { .. } | S::ShowColumns { .. } | S::ShowFunctions { .. } => Ok(()),
+        S::ExplainTable { .. } | S::ShowTables { .. } | S::ShowColumns { .. } | S::ShowFunctions { .. } => {
+            Ok(())
+        }
         other => Err(read_only(&first_words(&other.to_string()))),
     }
 }

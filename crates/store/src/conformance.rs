@@ -235,9 +235,9 @@ fn scans_walk_both_ways_within_range_and_limit(store: &dyn Store) {
     assert_eq!(times((2, 5), Order::Descending, 99), [4, 3, 2]);
     assert_eq!(times((0, 9), Order::Ascending, 2), [1, 2]);
     assert_eq!(times((0, 9), Order::Descending, 2), [5, 4]);
-    assert_eq!(times((0, 9), Order::Descending, 0), []);
-    assert_eq!(times((3, 3), Order::Ascending, 99), []);
-    assert_eq!(times((5, 2), Order::Ascending, 99), []);
+    assert_eq!(times((0, 9), Order::Descending, 0), [0_i64; 0]);
+    assert_eq!(times((3, 3), Order::Ascending, 99), [0_i64; 0]);
+    assert_eq!(times((5, 2), Order::Ascending, 99), [0_i64; 0]);
 }
 
 fn a_visitor_can_stop(store: &dyn Store) {

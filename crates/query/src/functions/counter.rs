@@ -50,7 +50,8 @@ impl AggregateUDFImpl for Counter {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let fits = matches!(types, [value, DataType::Timestamp(_, _)] if value.is_numeric() || value.is_null());
+        let fits =
+            matches!(types, [value, DataType::Timestamp(_, _)] if value.is_numeric() || value.is_null());
         if !fits {
             let message = format!("{} takes a number and a time, such as {0}(odometer, ts)", self.name());
             return Err(DataFusionError::Plan(message));
@@ -107,7 +108,8 @@ impl Samples {
             return None;
         }
         let steps = self.samples.iter().zip(self.samples.iter().skip(1));
-        let increase = || steps.map(|(one, next)| if next.1 < one.1 { next.1 } else { next.1 - one.1 }).sum::<f64>();
+        let increase =
+            || steps.map(|(one, next)| if next.1 < one.1 { next.1 } else { next.1 - one.1 }).sum::<f64>();
         match self.change {
             Change::Delta => Some(last.1 - first.1),
             Change::Increase => Some(increase()),
@@ -130,7 +132,8 @@ impl Accumulator for Samples {
 
     /// A window that moves forgets what it took first.
     fn retract_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        let known = (0..columns[0].len()).filter(|&row| columns.iter().all(|column| column.is_valid(row))).count();
+        let known =
+            (0..columns[0].len()).filter(|&row| columns.iter().all(|column| column.is_valid(row))).count();
         self.samples.drain(..known.min(self.samples.len()));
         Ok(())
     }

@@ -67,7 +67,9 @@ impl AggregateUDFImpl for FirstLast {
             let order = vec![Sort::new(ts, true, false)];
             let nulls = Some(NullTreatment::IgnoreNulls);
             let function = Arc::clone(&function);
-            Ok(Expr::AggregateFunction(AggregateFunction::new_udf(function, args, distinct, filter, order, nulls)))
+            Ok(Expr::AggregateFunction(AggregateFunction::new_udf(
+                function, args, distinct, filter, order, nulls,
+            )))
         }))
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::StringViewArray;
+use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -53,7 +53,8 @@ impl ScalarUDFImpl for JsonGet {
         }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let (texts, paths) = (arrays[0].as_string_view(), arrays[1].as_string_view());
-        let found = texts.iter().zip(paths).map(|(text, path)| Some(find(text?, &steps(path?))?.into_owned()));
+        let found =
+            texts.iter().zip(paths).map(|(text, path)| Some(find(text?, &steps(path?))?.into_owned()));
         let found: StringViewArray = found.collect();
         if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
@@ -68,7 +69,10 @@ type Steps<'a> = Vec<&'a str>;
 /// `$.a.b[0]`, where `$.` may be left out.
 fn steps(path: &str) -> Steps<'_> {
     let path = path.strip_prefix('$').unwrap_or(path);
-    path.split(['.', '[']).map(|step| step.strip_suffix(']').unwrap_or(step)).filter(|step| !step.is_empty()).collect()
+    path.split(['.', '['])
+        .map(|step| step.strip_suffix(']').unwrap_or(step))
+        .filter(|step| !step.is_empty())
+        .collect()
 }
 
 /// The value there: the text of a string, the JSON of anything else; nothing for null, as for what is not there.
@@ -78,7 +82,9 @@ fn find<'a>(text: &'a str, steps: &Steps<'_>) -> Option<Cow<'a, str>> {
     let mut value: &RawValue = serde_json::from_str(text).ok()?;
     for step in steps {
         value = match value.get().as_bytes().first()? {
-            b'{' => serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(value.get()).ok()?.remove(*step)?,
+            b'{' => {
+                serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(value.get()).ok()?.remove(*step)?
+            }
             b'[' => {
                 let index: usize = step.parse().ok()?;
                 *serde_json::from_str::<Vec<&RawValue>>(value.get()).ok()?.get(index)?
@@ -98,7 +104,11 @@ fn find<'a>(text: &'a str, steps: &Steps<'_>) -> Option<Cow<'a, str>> {
 pub(super) struct Arrows(pub(super) Arc<ScalarUDF>);
 
 impl ExprPlanner for Arrows {
-    fn plan_binary_op(&self, expr: RawBinaryExpr, _schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
         if !matches!(expr.op, BinaryOperator::LongArrow) {
             return Ok(PlannerResult::Original(expr));
         }

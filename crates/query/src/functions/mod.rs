@@ -1,5 +1,6 @@
 //! The functions of the dialect: those of DataFusion, and what time series need beyond them.
 
+mod bounded;
 mod counter;
 mod fill;
 mod first_last;
@@ -36,8 +37,14 @@ impl Functions {
             table: HashMap::new(),
             expression_planners: SessionStateDefaults::default_expr_planners(),
         };
-        SessionStateDefaults::default_scalar_functions().into_iter().for_each(|f| functions.add_scalar(f));
-        SessionStateDefaults::default_aggregate_functions().into_iter().for_each(|f| functions.add_aggregate(f));
+        for function in SessionStateDefaults::default_scalar_functions() {
+            if !bounded::LEFT_OUT.contains(&function.name()) {
+                functions.add_scalar(bounded::bound(function));
+            }
+        }
+        SessionStateDefaults::default_aggregate_functions()
+            .into_iter()
+            .for_each(|f| functions.add_aggregate(f));
         SessionStateDefaults::default_window_functions().into_iter().for_each(|f| functions.add_window(f));
         for function in SessionStateDefaults::default_higher_order_functions() {
             functions.higher_order.insert(function.name().to_owned(), function);

@@ -1,0 +1,146 @@
+//! What ends a query that asks for too much.
+
+use std::time::{Duration, Instant};
+
+use model::limits::QueryLimits;
+use query::{Engine, QueryError};
+
+use crate::support::{many, refusal, run, user};
+
+/// Tests that could hang end after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// 40 000 rows crossed with themselves three times: more than anybody can wait for or hold.
+const ENDLESS: &str =
+    "SELECT count(*) FROM many a CROSS JOIN many b CROSS JOIN many c WHERE a.value + b.value = c.value";
+
+fn limited(change: impl FnOnce(&mut QueryLimits)) -> Engine {
+    let mut limits = QueryLimits { threads: 2, ..QueryLimits::default() };
+    change(&mut limits);
+    Engine::new(many(4, 10_000), limits).unwrap()
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn memory_of_one_query_is_limited() {
+    let engine = limited(|limits| limits.memory_bytes_max = 8 * 1024 * 1024);
+    for sql in [
+        // 1 600 000 000 rows to sort.
+        "SELECT a.device, b.ts, a.value FROM many a CROSS JOIN many b ORDER BY a.value + b.value, b.ts",
+        "SELECT array_agg(a.value) FROM many a CROSS JOIN many b",
+        "SELECT a.value, b.value, count(*) FROM many a CROSS JOIN many b GROUP BY a.value, b.value",
+        "SELECT sum(a.value) OVER () FROM many a CROSS JOIN many b",
+        "SELECT rate(a.value, a.ts) FROM many a CROSS JOIN many b",
+    ] {
+        let error = tokio::time::timeout(PATIENCE, refusal(&engine, sql)).await.unwrap();
+        assert!(matches!(&error, QueryError::OverLimit { .. }), "{sql}: {error:?}");
+        assert!(error.to_string().contains("8 MiB for one query"), "{sql}: {error}");
+        assert_eq!(engine.status().memory_bytes, 0, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn memory_of_all_queries_together_is_limited() {
+    let engine = limited(|limits| limits.memory_bytes_total_max = 4 * 1024 * 1024);
+    let error = refusal(&engine, "SELECT array_agg(a.value) FROM many a CROSS JOIN many b").await;
+    assert!(error.to_string().contains("4 MiB for all queries together"), "{error}");
+}
+
+#[tokio::test]
+async fn a_query_ends_when_its_time_is_over() {
+    let engine = limited(|limits| limits.timeout = Duration::from_millis(300));
+    let error = tokio::time::timeout(PATIENCE, refusal(&engine, ENDLESS)).await.unwrap();
+    assert!(matches!(&error, QueryError::Timeout { .. }), "{error:?}");
+    assert!(error.to_string().contains("after 0.3 s"), "{error}");
+    let patient = Engine::new(many(4, 10_000), QueryLimits { threads: 2, ..QueryLimits::default() }).unwrap();
+    let hasty = user().with_timeout(Duration::from_millis(200));
+    let answer = patient.run(ENDLESS, &hasty).await.unwrap();
+    let error = tokio::time::timeout(PATIENCE, answer.collect()).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("after 0.2 s"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_ends_with_an_error_and_not_early() {
+    let engine = limited(|limits| limits.timeout = Duration::from_millis(300));
+    let mut answer = engine.run("SELECT a.value FROM many a CROSS JOIN many b", &user()).await.unwrap();
+    assert!(answer.batches.next().await.unwrap().is_ok());
+    until("the query is over", || engine.status().running == 0).await;
+    let mut last = None;
+    while let Some(batch) = answer.batches.next().await {
+        last = Some(batch);
+    }
+    assert!(matches!(last, Some(Err(QueryError::Timeout { .. }))), "{last:?}");
+}
+
+#[tokio::test]
+async fn dropping_an_answer_ends_its_query() {
+    let engine = limited(|_| ());
+    let mut answer = engine.run("SELECT a.value FROM many a CROSS JOIN many b", &user()).await.unwrap();
+    assert!(answer.batches.next().await.unwrap().is_ok());
+    assert_eq!(engine.status().running, 1);
+    drop(answer);
+    until("the query is over", || engine.status().running == 0).await;
+    // One that has given nothing yet.
+    let endless = tokio::spawn({
+        let engine = engine.clone();
+        async move { run(&engine, ENDLESS).await }
+    });
+    until("the query runs", || engine.status().running == 1).await;
+    endless.abort();
+    until("the query is over", || engine.status().running == 0).await;
+    assert_eq!(engine.status().memory_bytes, 0);
+}
+
+#[tokio::test]
+async fn two_hundred_queries_at_once_end_or_are_told_to_wait() {
+    let engine = limited(|limits| {
+        limits.running_max = 4;
+        limits.waiting_max = 100;
+        limits.waiting_time_max = PATIENCE;
+        limits.timeout = PATIENCE;
+    });
+    let queries = (0..200).map(|number| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            run(&engine, &format!("SELECT device, avg(value + {number}) FROM many GROUP BY device")).await
+        })
+    });
+    let queries: Vec<_> = queries.collect();
+    let (mut answered, mut busy) = (0, 0);
+    for query in queries {
+        match query.await.unwrap() {
+            Ok(batches) => {
+                assert_eq!(batches.iter().map(arrow_array::RecordBatch::num_rows).sum::<usize>(), 4);
+                answered += 1;
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("4 queries run and 100 wait, the limit"), "{error}");
+                busy += 1;
+            }
+        }
+    }
+    // 4 run and 100 wait at the least; how many more depends on how fast they end.
+    assert!(answered >= 104 && answered + busy == 200, "{answered} answered, {busy} busy");
+    until("none is left", || {
+        engine.status() == query::EngineStatus { running: 0, waiting: 0, memory_bytes: 0 }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_query_that_waits_too_long_is_told_so() {
+    let engine = limited(|limits| {
+        limits.running_max = 1;
+        limits.waiting_time_max = Duration::from_millis(50);
+    });
+    let _running = engine.run(ENDLESS, &user()).await.unwrap();
+    let error = refusal(&engine, "SELECT 1").await;
+    assert!(error.to_string().contains("1 queries run and none has ended for 0.05 s"), "{error}");
+}

@@ -1,0 +1,69 @@
+//! The scripts in `tests/slt`: statements and the rows that they give.
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::DataType;
+use query::{Engine, QueryError};
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+
+use crate::support::{engine, fleet, text, user};
+
+struct Fleet(Engine);
+
+#[async_trait]
+impl AsyncDB for Fleet {
+    type Error = QueryError;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, QueryError> {
+        let answer = self.0.run(sql, &user()).await?;
+        let types = answer.schema.fields().iter().map(|field| column_type(field.data_type())).collect();
+        Ok(DBOutput::Rows { types, rows: text(&answer.collect().await?) })
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        "tachograph"
+    }
+}
+
+fn column_type(data_type: &DataType) -> DefaultColumnType {
+    if data_type.is_integer() {
+        DefaultColumnType::Integer
+    } else if data_type.is_floating() {
+        DefaultColumnType::FloatingPoint
+    } else {
+        DefaultColumnType::Text
+    }
+}
+
+fn run(script: &str) {
+    let path = format!("{}/tests/slt/{script}", env!("CARGO_MANIFEST_DIR"));
+    let mut runner = Runner::new(|| async { Ok(Fleet(engine(fleet()))) });
+    runner.run_file(path).unwrap_or_else(|error| panic!("{}", error.display(false)));
+}
+
+#[test]
+fn rows_are_selected() {
+    run("select.slt");
+}
+
+#[test]
+fn functions_compute_what_a_person_does() {
+    run("functions.slt");
+}
+
+#[test]
+fn gaps_are_filled() {
+    run("gaps.slt");
+}
+
+#[test]
+fn names_are_listed() {
+    run("names.slt");
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused() {
+    run("refused.slt");
+}

@@ -1,0 +1,116 @@
+//! Stores with known content.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::arrow::util::display::array_value_to_string;
+use model::limits::QueryLimits;
+use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use query::{Engine, QueryError, Session};
+use store::{Durability, MemoryStore, Store};
+
+/// 2026-01-01T00:00:00Z, a Thursday, in microseconds.
+pub(crate) const NEW_YEAR_US: i64 = 1_767_225_600_000_000;
+pub(crate) const MINUTE_US: i64 = 60_000_000;
+
+type Fields<'a> = &'a [(&'a str, ValueRef<'a>)];
+
+/// Appends one row; the time is counted in minutes from the new year.
+pub(crate) fn put(store: &dyn Store, table: &str, tags: &[(&str, &str)], minute: i64, fields: Fields<'_>) {
+    let series = store.series(&SeriesKey::new(table, tags).unwrap()).unwrap();
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    fields.iter().for_each(|(key, value)| builder.field(key, *value));
+    builder.row(series, Timestamp::from_micros(NEW_YEAR_US + minute * MINUTE_US));
+    builder.finish();
+    store.append(&batch, Durability::Memory).unwrap();
+}
+
+/// Ten rows of three vehicles, four of a weather station, and one dead letter.
+pub(crate) fn fleet() -> Arc<MemoryStore> {
+    use ValueRef::{Bool, F64, I64, Json, String};
+    let store = Arc::new(MemoryStore::new());
+    let row =
+        |device, minute, fields: Fields<'_>| put(&*store, "telemetry", &[("device", device)], minute, fields);
+    row("bus-1", 0, &[("speed", F64(10.0)), ("odo", I64(100))]);
+    row("bus-1", 1, &[("speed", F64(20.0)), ("odo", I64(110))]);
+    row("bus-1", 2, &[("speed", F64(30.0)), ("odo", I64(125))]);
+    row("bus-1", 3, &[("odo", I64(5))]);
+    row("bus-1", 4, &[("speed", F64(50.0)), ("odo", I64(20))]);
+    row("bus-1", 5, &[("speed", F64(60.0)), ("odo", I64(40))]);
+    row("bus-2", 0, &[("speed", F64(1.5))]);
+    row("bus-2", 2, &[("speed", F64(2.5))]);
+    row("bus-2", 4, &[("speed", F64(3.5)), ("batteryLevel", I64(80))]);
+    let meta = r#"{"a":{"b":[1,2]},"s":"x"}"#;
+    row(
+        "car-1",
+        1,
+        &[("speed", F64(100.0)), ("note", String("hello")), ("meta", Json(meta)), ("on", Bool(true))],
+    );
+    row("car-1", 1, &[("speed", String("fast"))]);
+    let weather = |minute, celsius| {
+        put(&*store, "weather", &[("site", "depot"), ("kind", "roof")], minute, &[("celsius", F64(celsius))]);
+    };
+    weather(-60, 1.0);
+    weather(0, 2.0);
+    weather(3, 3.0);
+    put(&*store, "weather", &[("site", "yard")], 0, &[("celsius", F64(-5.0))]);
+    put(&*store, "dead_letter", &[("device", "car-1")], 2, &[("reason", String("not JSON"))]);
+    store
+}
+
+/// `rows` rows of each of `series` vehicles in the table `many`.
+pub(crate) fn many(series: usize, rows: usize) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    for number in 0..series {
+        let id = store.series(&SeriesKey::device("many", &format!("d{number}")).unwrap()).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for row in 0..rows as i64 {
+            builder.field("value", ValueRef::F64(row as f64));
+            builder.row(id, Timestamp::from_micros(NEW_YEAR_US + row));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+    }
+    store
+}
+
+pub(crate) fn engine(store: Arc<dyn Store>) -> Engine {
+    Engine::new(store, QueryLimits { threads: 2, ..QueryLimits::default() }).unwrap()
+}
+
+pub(crate) fn user() -> Session {
+    Session::new("tester")
+}
+
+/// All rows as text; NULL is `NULL`.
+pub(crate) fn text(batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let cell = |column: &arrow_array::ArrayRef| {
+                if column.is_null(row) { "NULL".into() } else { array_value_to_string(column, row).unwrap() }
+            };
+            rows.push(batch.columns().iter().map(cell).collect());
+        }
+    }
+    rows
+}
+
+/// The rows, each joined by spaces.
+pub(crate) async fn rows(engine: &Engine, sql: &str) -> Vec<String> {
+    let batches = run(engine, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    text(&batches).into_iter().map(|row| row.join(" ")).collect()
+}
+
+pub(crate) async fn run(engine: &Engine, sql: &str) -> Result<Vec<RecordBatch>, QueryError> {
+    engine.run(sql, &user()).await?.collect().await
+}
+
+pub(crate) async fn refusal(engine: &Engine, sql: &str) -> QueryError {
+    match run(engine, sql).await {
+        Ok(batches) => panic!("{sql} gave {:?}", text(&batches)),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,77 @@
+//! A store whose tables are others.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use model::{Batch, SeriesId, SeriesKey};
+use store::{
+    Durability, LatestValue, MemoryStore, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store,
+    StoreError, StoreStatus, TableSnapshot, TableStatus,
+};
+
+type Wrap = dyn Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync;
+
+/// The inner store, but for what its tables give.
+pub(crate) struct Wrapped {
+    inner: Arc<MemoryStore>,
+    wrap: Box<Wrap>,
+}
+
+impl Wrapped {
+    pub(crate) fn new(
+        inner: Arc<MemoryStore>,
+        wrap: impl Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync + 'static,
+    ) -> Self {
+        Self { inner, wrap: Box::new(wrap) }
+    }
+}
+
+impl Store for Wrapped {
+    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+        self.inner.series(key)
+    }
+
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.inner.find_series(key)
+    }
+
+    fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        self.inner.append(batch, durability)
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner.progress()
+    }
+
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.inner.watch(watcher);
+    }
+
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        self.inner.latest(series, keys)
+    }
+
+    fn scan(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.inner.scan(scan, visit)
+    }
+
+    fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
+        self.inner.tables()
+    }
+
+    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+        Ok(self.inner.snapshot(table)?.map(|table| (self.wrap)(table)))
+    }
+
+    fn status(&self) -> StoreStatus {
+        self.inner.status()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.inner.close()
+    }
+}
