@@ -25,6 +25,8 @@ pub struct Answer {
 pub struct Batches {
     ready: mpsc::Receiver<RecordBatch>,
     task: QueryTask,
+    /// How the task ended, until it is told; what it has sent before comes first.
+    outcome: Option<Result<(), QueryError>>,
     ended: bool,
 }
 
@@ -50,7 +52,7 @@ fn ended(result: Result<Result<(), QueryError>, tokio::task::JoinError>) -> Resu
 
 impl Batches {
     pub(crate) fn new(ready: mpsc::Receiver<RecordBatch>, task: QueryTask) -> Self {
-        Self { ready, task, ended: false }
+        Self { ready, task, outcome: None, ended: false }
     }
 
     /// The next rows; `None` after the last, and after an error.
@@ -77,14 +79,21 @@ impl Stream for Batches {
         if self.ended {
             return Poll::Ready(None);
         }
-        match self.ready.poll_recv(context) {
-            Poll::Ready(Some(batch)) => Poll::Ready(Some(Ok(batch))),
-            Poll::Pending => Poll::Pending,
-            // Only the task knows whether that was all or whether it failed.
-            Poll::Ready(None) => self.task.0.poll_unpin(context).map(|result| {
+        // An operator that cannot be stopped keeps its end of the channel open, so the task is looked at as well.
+        if self.outcome.is_none()
+            && let Poll::Ready(result) = self.task.0.poll_unpin(context)
+        {
+            self.outcome = Some(ended(result));
+        }
+        match (self.ready.poll_recv(context), &mut self.outcome) {
+            (Poll::Ready(Some(batch)), _) => Poll::Ready(Some(Ok(batch))),
+            (Poll::Pending, None) | (Poll::Ready(None), None) => Poll::Pending,
+            (Poll::Pending, Some(Ok(()))) => Poll::Pending,
+            (_, outcome) => {
+                let outcome = outcome.take();
                 self.ended = true;
-                ended(result).err().map(Err)
-            }),
+                Poll::Ready(outcome.and_then(Result::err).map(Err))
+            }
         }
     }
 }

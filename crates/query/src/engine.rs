@@ -1,8 +1,8 @@
 //! Runs queries on threads of its own, so that doors go on answering while a query computes.
 
 use std::num::NonZero;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
@@ -13,10 +13,10 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use model::limits::{self, QueryLimits};
 use store::Store;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 use crate::admission::Admission;
 use crate::answer::{Answer, Batches, QueryTask};
@@ -122,7 +122,7 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         let inner = Arc::clone(&self.0);
         let timeout = session.timeout(inner.limits.timeout);
-        let mut task = self.spawn(timeout, async move {
+        let mut task = self.0.threads.spawn(timeout, async move {
             let turn = inner.admission.enter().await?;
             let resolved = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
             drop(turn);
@@ -130,10 +130,7 @@ impl Engine {
             drop(answer.send(Prepared::new(engine, resolved)));
             Ok(())
         });
-        match answered.await {
-            Ok(prepared) => Ok(prepared),
-            Err(_) => Err(gone(task.result().await)),
-        }
+        first(answered, &mut task).await
     }
 
     /// How busy it is.
@@ -160,30 +157,27 @@ impl Engine {
         let (batches, ready) = mpsc::channel(limits::QUERY_BATCHES_WAITING_MAX);
         let (inner, session) = (Arc::clone(&self.0), session.clone());
         let timeout = session.timeout(inner.limits.timeout);
-        let mut task =
-            self.spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
-        match opening.await {
-            Ok(schema) => Ok(Answer { schema, batches: Batches::new(ready, task) }),
-            Err(_) => Err(gone(task.result().await)),
-        }
-    }
-
-    fn spawn(
-        &self,
-        timeout: Duration,
-        work: impl Future<Output = Result<(), QueryError>> + Send + 'static,
-    ) -> QueryTask {
-        let deadline = Instant::now() + timeout;
-        QueryTask(self.0.threads.handle().spawn(async move {
-            let ended = tokio::time::timeout_at(deadline, work).await;
-            ended.unwrap_or(Err(QueryError::Timeout { limit: timeout }))
-        }))
+        let mut task = self
+            .0
+            .threads
+            .spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
+        let schema = first(opening, &mut task).await?;
+        Ok(Answer { schema, batches: Batches::new(ready, task) })
     }
 }
 
-/// The error of a task that ended before it answered.
-fn gone(result: Result<(), QueryError>) -> QueryError {
-    result.err().unwrap_or_else(|| QueryError::Bug { message: "a query ended without an answer".into() })
+/// What the task sends, or how it ended before it did.
+async fn first<T>(sent: oneshot::Receiver<T>, task: &mut QueryTask) -> Result<T, QueryError> {
+    let ended = match select(sent, pin!(task.result())).await {
+        Either::Left((Ok(sent), _)) => return Ok(sent),
+        Either::Left((Err(_), ended)) => ended.await,
+        // It may have been sent just before.
+        Either::Right((ended, mut sent)) => match sent.try_recv() {
+            Ok(sent) => return Ok(sent),
+            Err(_) => ended,
+        },
+    };
+    Err(ended.err().unwrap_or_else(|| QueryError::Bug { message: "a query ended without an answer".into() }))
 }
 
 impl Inner {

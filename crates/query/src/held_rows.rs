@@ -17,17 +17,29 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{
     CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
 };
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::WindowAggExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, Statistics};
 use futures_util::{Stream, StreamExt};
 
-/// Puts a [`HeldRows`] below each operator that holds its input.
+/// Puts a [`HeldRows`] below each operator that holds its input, and above each that makes many rows of few one that
+/// lets others have their turn: else a query could not be ended as long as its rows last.
 #[derive(Debug)]
 pub(crate) struct AccountHeldRows;
+
+fn multiplies(node: &dyn ExecutionPlan) -> bool {
+    node.is::<CrossJoinExec>()
+        || node.is::<NestedLoopJoinExec>()
+        || node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>()
+        || node.is::<UnnestExec>()
+}
 
 impl PhysicalOptimizerRule for AccountHeldRows {
     fn optimize(
@@ -36,6 +48,9 @@ impl PhysicalOptimizerRule for AccountHeldRows {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let account = |node: Arc<dyn ExecutionPlan>| {
+            if multiplies(&*node) {
+                return Ok(Transformed::yes(Arc::new(CooperativeExec::new(node)) as Arc<dyn ExecutionPlan>));
+            }
             let Some(window) = node.downcast_ref::<WindowAggExec>() else { return Ok(Transformed::no(node)) };
             let held = Arc::new(HeldRows { input: Arc::clone(window.input()) });
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);

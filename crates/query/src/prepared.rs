@@ -1,11 +1,13 @@
 //! Statements with parameters.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
 
 use crate::plan_cache::KnownPlan;
@@ -82,11 +84,33 @@ pub(crate) fn parameter_types(
         };
         highest = highest.max(number);
     }
+    let counts = counts(plan)?;
     let type_of = |number: usize| {
-        let found = found.get(&format!("${number}")).cloned().flatten();
+        let name = format!("${number}");
+        let count = counts.contains(&name).then_some(DataType::Int64);
+        let found = found.get(&name).cloned().flatten().or(count);
         found.or_else(|| given.get(number - 1).cloned().flatten()).ok_or_else(|| QueryError::Invalid {
             message: format!("the type of ${number} is not known; write ${number}::type"),
         })
     };
     (1..=highest.max(given.len())).map(type_of).collect()
+}
+
+/// The parameters that are a LIMIT or an OFFSET, whose types the resolver leaves open.
+fn counts(plan: &LogicalPlan) -> Result<HashSet<String>, QueryError> {
+    let mut names = HashSet::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(Limit { skip, fetch, .. }) = node {
+            for count in [skip, fetch].into_iter().flatten() {
+                count.apply(|expr| {
+                    if let Expr::Placeholder(Placeholder { id, .. }) = expr {
+                        names.insert(id.clone());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(names)
 }
