@@ -163,7 +163,7 @@ mod tests {
     fn bad_text_is_told_with_its_place() {
         assert_eq!(refusal("  "), "syntax error: there is no statement");
         assert!(refusal("SELECT 1; SELECT 2").contains("one by one"));
-        let error = refusal("SELECT 1 +");
+        let error = refusal("SELECT )");
         assert!(error.starts_with("syntax error: ") && error.contains("Line: 1"), "{error}");
     }
 
