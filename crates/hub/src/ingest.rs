@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use model::limits::IngestLimits;
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
 use parking_lot::{Condvar, Mutex};
 use store::{Blame, Durability, Progress, ProgressWatcher, Sequence, StoreError};
@@ -78,6 +79,11 @@ impl Hub {
         row.row(series, self.clock.next());
         row.finish();
         Ok(())
+    }
+
+    /// Bounds on payloads of one device: those of all, and for how long its table keeps rows.
+    pub fn limits_of(&self, device: &Device) -> IngestLimits {
+        IngestLimits { ttl: self.ttl(&device.profile.table), ..self.limits.clone() }
     }
 
     /// A receipt time for a message that carries none.

@@ -9,6 +9,7 @@ pub mod ingest;
 pub mod live;
 pub mod metrics;
 pub mod registry;
+mod retention;
 pub mod session_token;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 use store::{LatestValue, Store, StoreError, StoreStatus};
 
 pub use ingest::{DEAD_LETTER_TABLE, DeadLetter};
-pub use metrics::{Door, Metrics};
+pub use metrics::{Door, Made, Metrics};
 // The doors may not name the storage contract's crate; these words of it are part of the hub's own interface.
 pub use store::{Blame, Durability, Order, Progress, ProgressWatcher, Sequence};
 
@@ -29,6 +30,7 @@ use history::{History, HistoryError, HistoryRequest};
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use registry::Registry;
+use retention::Ttls;
 
 /// What a store can fail with, as the doors see it.
 pub type IngestError = StoreError;
@@ -40,6 +42,7 @@ pub struct Hub {
     limits: IngestLimits,
     metrics: Arc<Metrics>,
     clock: ReceiptClock,
+    ttls: Ttls,
     live: Arc<Live>,
     fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -75,6 +78,7 @@ impl Hub {
             limits,
             metrics,
             clock: ReceiptClock::default(),
+            ttls: Ttls::default(),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),

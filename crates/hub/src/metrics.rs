@@ -5,6 +5,7 @@
 mod histogram;
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -66,6 +67,10 @@ pub struct Metrics {
     refusals: Family<ReasonLabel, Counter>,
     sync_latency: LatencyHistogram,
     synced_bytes: Counter,
+    flush: PartsMade,
+    compaction: PartsMade,
+    compaction_read_bytes: Counter,
+    damaged_parts: Counter,
     /// Values handed to live subscribers.
     pub live_values: Counter,
     /// Values a slow live subscriber did not get because a newer one replaced them.
@@ -89,6 +94,52 @@ struct ClassLabel {
     durability: &'static str,
 }
 
+/// Parts that a flush or a merge made.
+#[derive(Debug, Clone, Copy)]
+pub struct Made {
+    /// How long it took.
+    pub duration: Duration,
+    /// How many parts.
+    pub parts: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Sums over all flushes, or over all merges.
+#[derive(Default)]
+struct PartsMade {
+    times: Counter,
+    parts: Counter,
+    rows: Counter,
+    bytes: Counter,
+    seconds: Counter<f64, AtomicU64>,
+}
+
+impl PartsMade {
+    fn add(&self, made: &Made) {
+        self.times.inc();
+        self.parts.inc_by(made.parts);
+        self.rows.inc_by(made.rows);
+        self.bytes.inc_by(made.bytes);
+        self.seconds.inc_by(made.duration.as_secs_f64());
+    }
+
+    fn register(&self, registry: &mut Registry, name: &str, help: &str) {
+        registry.register(format!("{name}_runs"), help, self.times.clone());
+        let sums = [
+            ("parts", "parts made", &self.parts),
+            ("rows", "their rows", &self.rows),
+            ("bytes", "their bytes", &self.bytes),
+        ];
+        for (unit, what, counter) in sums {
+            registry.register(format!("{name}_{unit}"), format!("{help}: {what}"), counter.clone());
+        }
+        registry.register(format!("{name}_seconds"), format!("{help}: time spent"), self.seconds.clone());
+    }
+}
+
 #[derive(Default)]
 struct StoreGauges {
     log_pending_bytes: Gauge,
@@ -97,6 +148,7 @@ struct StoreGauges {
     series: Gauge,
     parts: Gauge,
     part_bytes: Gauge,
+    parts_per_table_max: Gauge,
     sealed: Gauge,
     busy: Gauge,
 }
@@ -130,6 +182,10 @@ impl Metrics {
             refusals,
             sync_latency: LatencyHistogram::default(),
             synced_bytes: Counter::default(),
+            flush: PartsMade::default(),
+            compaction: PartsMade::default(),
+            compaction_read_bytes: Counter::default(),
+            damaged_parts: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
             store: StoreGauges::default(),
@@ -166,6 +222,22 @@ impl Metrics {
         self.synced_bytes.inc_by(bytes);
     }
 
+    /// Counts one flush of memory to parts.
+    pub fn flushed(&self, made: &Made) {
+        self.flush.add(made);
+    }
+
+    /// Counts one merge of parts whose inputs had `bytes_read` bytes.
+    pub fn compacted(&self, made: &Made, bytes_read: u64) {
+        self.compaction.add(made);
+        self.compaction_read_bytes.inc_by(bytes_read);
+    }
+
+    /// Counts a part that could not be read when it was to be merged.
+    pub fn damaged_part(&self) {
+        self.damaged_parts.inc();
+    }
+
     /// The text that Prometheus scrapes, with the store's sizes as of now.
     pub fn render(&self, status: &StoreStatus) -> String {
         self.store.set(status);
@@ -180,6 +252,12 @@ impl Metrics {
         let sync = "Time of one log sync (fdatasync)";
         registry.register("sync_latency_seconds", sync, self.sync_latency.clone());
         registry.register("synced_bytes", "Log bytes covered by syncs", self.synced_bytes.clone());
+        self.flush.register(registry, "flush", "Flushes of memory to parts");
+        self.compaction.register(registry, "compaction", "Merges of parts");
+        let read = "Bytes of the parts that merges replaced";
+        registry.register("compaction_read_bytes", read, self.compaction_read_bytes.clone());
+        let damaged = "Parts that could not be read when they were to be merged";
+        registry.register("damaged_parts", damaged, self.damaged_parts.clone());
         registry.register("live_values", "Values handed to live subscribers", self.live_values.clone());
         let coalesced = "Values a slow live subscriber missed because a newer one replaced them";
         registry.register("live_coalesced", coalesced, self.live_coalesced.clone());
@@ -191,6 +269,7 @@ impl Metrics {
             ("series", "Series of the store", &gauges.series),
             ("parts", "Immutable parts", &gauges.parts),
             ("part_bytes", "Bytes of the parts on disk", &gauges.part_bytes),
+            ("parts_per_table_max", "Most parts of one table", &gauges.parts_per_table_max),
             ("store_sealed", "1 when writes are refused since a write failed", &gauges.sealed),
             ("store_busy", "1 when writes have to wait", &gauges.busy),
         ] {
@@ -210,6 +289,7 @@ impl StoreGauges {
         put(&self.series, status.series);
         put(&self.parts, status.parts);
         put(&self.part_bytes, status.part_bytes);
+        put(&self.parts_per_table_max, status.parts_per_table_max);
         put(&self.sealed, u64::from(status.sealed.is_some()));
         put(&self.busy, u64::from(status.busy.is_some()));
     }

@@ -63,6 +63,26 @@ pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 pub const CHUNK_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Part files whose footers are kept open between reads.
 pub const PART_READERS_MAX: usize = 128;
+/// Neighbouring parts of one size class that compaction makes one of. More means fewer rewrites and more parts that a
+/// read has to look into.
+pub const COMPACTION_FAN_IN: usize = 8;
+/// Most parts that one merge reads; each takes a window of rows in memory.
+pub const COMPACTION_INPUTS_MAX: usize = 32;
+/// Bytes of the smallest size class of parts; each class is `COMPACTION_FAN_IN` times larger than the one before.
+pub const COMPACTION_CLASS_BYTES: u64 = 16 * 1024;
+/// Rows that the store takes elsewhere until a partition counts as quiet and its last parts are merged.
+pub const COMPACTION_QUIET_ROWS: u64 = 4 * 1024 * 1024;
+/// In a quiet partition a part is merged with newer ones if it has at most so many times their bytes.
+pub const COMPACTION_QUIET_RATIO: u64 = 4;
+/// Most merges that one edit of the manifest makes effective.
+pub const COMPACTION_MERGES_MAX: usize = 256;
+/// Bytes of inputs above which a compaction takes no further merge into its edit.
+pub const COMPACTION_PLAN_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of parts that compaction makes one of; a part of half of that stays as it is. Bounds how long one merge
+/// takes and how much space it needs.
+pub const PART_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// Most rows of parts that compaction makes one of; a part with half of them stays as it is.
+pub const PART_ROWS_MAX: u64 = 32 * 1024 * 1024;
 /// Most series of one store. The index keeps their numbers in 31 bits.
 pub const SERIES_MAX: usize = 1 << 31;
 /// Most tables, columns, tags and series that recovery makes up in place of lost ones: what a lost log segment can have
@@ -127,6 +147,18 @@ pub struct IngestLimits {
     pub future_max_s: i64,
     /// Oldest accepted timestamp. Seconds mistaken for milliseconds land in 1970, so the default is 1971-01-01.
     pub oldest: crate::Timestamp,
+    /// How long the table that the rows go to keeps them: older ones are refused, because nobody would find them. For
+    /// good when `None`.
+    pub ttl: Option<std::time::Duration>,
+}
+
+impl IngestLimits {
+    /// The oldest timestamp that is accepted of what is received at `received`.
+    pub fn oldest_at(&self, received: crate::Timestamp) -> crate::Timestamp {
+        let kept = self.ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
+        let kept = kept.map(|micros| received.saturating_add_micros(micros.saturating_neg()));
+        kept.map_or(self.oldest, |kept| kept.max(self.oldest))
+    }
 }
 
 impl Default for IngestLimits {
@@ -138,6 +170,7 @@ impl Default for IngestLimits {
             json_depth_max: 32,
             future_max_s: 7 * 86_400,
             oldest: crate::Timestamp::from_micros(31_536_000_000_000),
+            ttl: None,
         }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Table {
     pub(crate) name: Arc<str>,
     pub(crate) keys: Vec<Key>,
     pub(crate) tags: Vec<Tag>,
+    /// How long rows are kept, in microseconds; 0 for good. `None` if nobody has said it.
+    pub(crate) ttl_us: Option<u64>,
     /// Key numbers, each with the types that have columns as bits.
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
     /// Physical names in use.
@@ -95,6 +97,7 @@ impl Table {
             name: name.into(),
             keys: Vec::new(),
             tags: Vec::new(),
+            ttl_us: None,
             key_numbers: HashMap::default(),
             taken: internal.into_iter().map(Arc::from).collect(),
             view: OnceLock::new(),
@@ -174,13 +177,7 @@ impl Catalog {
         check("columns of a table", columns.saturating_sub(1), columns_max)?;
         let table = match known {
             Some(table) => table,
-            None => {
-                check("tables", self.tables.len(), tables_max)?;
-                let table = self.tables.len() as u32;
-                self.define(Entry::Table { id: table, name: key.table() }, log)
-                    .expect("BUG: the next table number is free");
-                table
-            }
+            None => self.create_table(key.table(), tables_max, log)?,
         };
         let mut encoded = Vec::new();
         for (name, value) in key.tags() {
@@ -189,6 +186,19 @@ impl Catalog {
         }
         self.define(Entry::Series { id, table, tags: &encoded }, log)
             .expect("BUG: the next series number is free");
+        Ok(id)
+    }
+
+    /// Defines a table that [`table`](Self::table) did not find.
+    pub(crate) fn create_table(
+        &mut self,
+        name: &str,
+        tables_max: usize,
+        log: &mut dyn FnMut(Entry<'_>),
+    ) -> Result<u32, StoreError> {
+        check("tables", self.tables.len(), tables_max)?;
+        let id = self.tables.len() as u32;
+        self.define(Entry::Table { id, name }, log).expect("BUG: the next table number is free");
         Ok(id)
     }
 
@@ -241,6 +251,11 @@ impl Catalog {
                 table.apply_tag(tag, name, physical)
             }
             Entry::Series { id, table, tags } => self.apply_series(id, table, tags),
+            Entry::Ttl { table, ttl_us } => {
+                let table =
+                    self.tables.get_mut(table as usize).ok_or(Malformed("ttl of an unknown table"))?;
+                Ok(table.ttl_us.replace(ttl_us) != Some(ttl_us))
+            }
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }

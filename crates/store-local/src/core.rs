@@ -10,12 +10,14 @@ use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
 use crate::catalog::{Catalog, SeriesIndex};
 use crate::chunk::Chunk;
+use crate::compactor::Compactor;
 use crate::disk::{Disk, Layout};
 use crate::latest::LatestPool;
 use crate::log::frame::FRAME_HEADER_BYTES;
 use crate::log::writer::Segments;
+use crate::manifest::Manifest;
 use crate::options::Options;
-use crate::part::PartCache;
+use crate::part::{Part, PartCache};
 use crate::series_state::{Origin, SeriesState};
 use crate::version::Version;
 
@@ -34,6 +36,13 @@ pub(crate) struct Core {
     pub(crate) segments: Segments,
     pub(crate) part_cache: PartCache,
     pub(crate) arrays: Arc<ArrayCache>,
+    /// Taken before `state` and never while that is held: whoever has it waits for syncs (change.rs).
+    pub(crate) manifest: Mutex<Manifest>,
+    /// Parts that no version has any more and whose files are still there.
+    pub(crate) dropped_parts: Mutex<Vec<Arc<Part>>>,
+    /// The compactor sleeps here.
+    pub(crate) compact_work: Condvar,
+    next_part: AtomicU64,
     marks: Marks,
     watchers: RwLock<Vec<Arc<dyn ProgressWatcher>>>,
 }
@@ -57,9 +66,12 @@ pub(crate) struct State {
     pub(crate) memory: MemoryUse,
     pub(crate) committer: Committer,
     pub(crate) flusher: Flusher,
+    pub(crate) compactor: Compactor,
     /// What is known about the batch being appended; kept for its memory.
     pub(crate) scratch: Scratch,
     pub(crate) next_chunk: u64,
+    /// How often rows were dropped for their age: what was read before may be gone since.
+    pub(crate) expiries: u64,
     pub(crate) rows_appended: u64,
     pub(crate) stop: Stop,
     /// The failure after which nothing more is written.
@@ -257,6 +269,7 @@ impl Core {
         state: State,
         segments: Segments,
         sequence: u64,
+        (manifest, next_part): (Manifest, u64),
     ) -> Self {
         let arrays = Arc::new(ArrayCache::new(options.array_cache_bytes_max));
         let core = Self {
@@ -270,6 +283,10 @@ impl Core {
             segments,
             part_cache: PartCache::default(),
             arrays,
+            manifest: Mutex::new(manifest),
+            dropped_parts: Mutex::default(),
+            compact_work: Condvar::new(),
+            next_part: AtomicU64::new(next_part),
             marks: Marks::default(),
             watchers: RwLock::default(),
         };
@@ -286,6 +303,11 @@ impl Core {
         let written = self.marks.written.load(Ordering::Acquire);
         let appended = self.marks.appended.load(Ordering::Acquire);
         Progress { appended, written, durable, sealed }
+    }
+
+    /// A part number that was not used before.
+    pub(crate) fn next_part(&self) -> u64 {
+        self.next_part.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn set_appended(&self, sequence: u64) {
@@ -317,6 +339,7 @@ impl Core {
         self.marks.sealed.store(true, Ordering::Release);
         self.commit_work.notify_all();
         self.flush_work.notify_all();
+        self.compact_work.notify_all();
         drop(state);
         self.tell_watchers();
     }

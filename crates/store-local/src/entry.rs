@@ -15,12 +15,39 @@ use crate::row::KeyId;
 /// One entry, borrowing from the payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Entry<'a> {
-    Table { id: u32, name: &'a str },
-    Column { table: u32, key: KeyId, field_type: FieldType, name: &'a str, physical: &'a str },
-    Tag { table: u32, tag: u32, name: &'a str, physical: &'a str },
-    Series { id: u32, table: u32, tags: &'a [u8] },
-    Row { series: u32, ts: i64, body: &'a [u8] },
+    Table {
+        id: u32,
+        name: &'a str,
+    },
+    Column {
+        table: u32,
+        key: KeyId,
+        field_type: FieldType,
+        name: &'a str,
+        physical: &'a str,
+    },
+    Tag {
+        table: u32,
+        tag: u32,
+        name: &'a str,
+        physical: &'a str,
+    },
+    Series {
+        id: u32,
+        table: u32,
+        tags: &'a [u8],
+    },
+    Row {
+        series: u32,
+        ts: i64,
+        body: &'a [u8],
+    },
     Run(Run<'a>),
+    /// How long a table's rows are kept; 0 for good. The last one counts. Only in the manifest.
+    Ttl {
+        table: u32,
+        ttl_us: u64,
+    },
 }
 
 const TABLE: u8 = 1;
@@ -29,6 +56,7 @@ const TAG: u8 = 3;
 const SERIES: u8 = 4;
 const ROW: u8 = 5;
 const RUN: u8 = 6;
+const TTL: u8 = 7;
 
 /// Fewest rows for which a run is shorter than the rows one by one.
 pub(crate) const RUN_ROWS_MIN: usize = 2;
@@ -72,6 +100,11 @@ impl<'a> Entry<'a> {
                 put_varint(out, tags.len() as u64);
                 out.extend_from_slice(tags);
             }
+            Self::Ttl { table, ttl_us } => {
+                out.push(TTL);
+                put_varint(out, table.into());
+                put_varint(out, ttl_us);
+            }
             Self::Row { series, ts, body } => {
                 out.push(ROW);
                 put_varint(out, series.into());
@@ -88,7 +121,11 @@ impl<'a> Entry<'a> {
         match self {
             Self::Row { .. } => 1,
             Self::Run(run) => run.len() as u64,
-            Self::Table { .. } | Self::Column { .. } | Self::Tag { .. } | Self::Series { .. } => 0,
+            Self::Table { .. }
+            | Self::Column { .. }
+            | Self::Tag { .. }
+            | Self::Series { .. }
+            | Self::Ttl { .. } => 0,
         }
     }
 
@@ -113,6 +150,7 @@ impl<'a> Entry<'a> {
                 Self::Row { series: reader.index()?, ts: reader.u64()?.cast_signed(), body: reader.blob()? }
             }
             RUN => Self::Run(Run::read(reader)?),
+            TTL => Self::Ttl { table: reader.index()?, ttl_us: reader.varint()? },
             _ => return Err(Malformed("unknown entry kind")),
         })
     }
@@ -130,6 +168,7 @@ mod tests {
             Entry::Tag { table: 1, tag: 0, name: "device", physical: "device" },
             Entry::Series { id: 7, table: 1, tags: &[0, 1, b'd'] },
             Entry::Row { series: 7, ts: -5, body: &[1, 1] },
+            Entry::Ttl { table: 300, ttl_us: u64::MAX },
         ];
         let mut out = Vec::new();
         entries.iter().for_each(|entry| entry.put(&mut out));

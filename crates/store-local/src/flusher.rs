@@ -7,27 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{FieldType, ValueRef};
-use parking_lot::MutexGuard;
 use store::{Sequence, StoreError};
 
-use crate::catalog::Catalog;
+use crate::change::Change;
 use crate::chunk::Chunk;
-use crate::core::{Abort, Core, FULL_FLUSH, State, Stop, is_full};
+use crate::core::{Abort, Core, FULL_FLUSH, Stop, is_full};
 use crate::log::recover::Covered;
-use crate::manifest::{Edit, Manifest, PartInfo};
-use crate::part::Part;
+use crate::manifest::PartInfo;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::rows::{Partition, Sorted, partitions, sort_partition};
 use crate::part::write::{PartField, PartSchema};
 use crate::row::KeyId;
 use crate::series_file::SeriesFile;
-
-/// What the flusher alone writes to.
-pub(crate) struct FlushFiles {
-    pub(crate) manifest: Manifest,
-    pub(crate) series: SeriesFile,
-    pub(crate) next_part: u64,
-}
 
 /// The memtable at one moment.
 struct Generation {
@@ -36,15 +27,14 @@ struct Generation {
     sequence: Sequence,
     /// Frames with smaller numbers hold nothing that this flush does not make durable.
     frame: u64,
-    definitions: Vec<u8>,
     series_count: u32,
     asked: u64,
 }
 
 /// Runs until the store is closed, sealed or dropped.
-pub(crate) fn run(core: &Core, mut files: FlushFiles) {
+pub(crate) fn run(core: &Core, mut series: SeriesFile) {
     while let Some(generation) = next_generation(core) {
-        match flush(core, &mut files, generation) {
+        match flush(core, &mut series, generation) {
             Ok(()) => core.tell_watchers(),
             Err(Abort::Stopped) => return,
             Err(Abort::Failed(error)) => return core.seal(error),
@@ -76,7 +66,6 @@ fn next_generation(core: &Core) -> Option<Generation> {
         tables: tables.map(|(table, memory)| (table as u32, memory.flushing.clone())).collect(),
         sequence: core.progress().appended,
         frame: state.pending.frame,
-        definitions: state.catalog.unsaved().to_vec(),
         series_count: state.catalog.series.read().len() as u32,
         asked: state.flusher.asked,
     };
@@ -86,15 +75,14 @@ fn next_generation(core: &Core) -> Option<Generation> {
     Some(generation)
 }
 
-fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<(), Abort> {
+fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result<(), Abort> {
     let begun_us = core.options.clock.now_us();
     let mut added = Vec::new();
     for (table, chunks) in &generation.tables {
         for range in partitions(chunks, core.options.flush_parts_per_table_max) {
             let partition = sort_partition(chunks, range);
             if !partition.is_empty() {
-                let id = files.next_part;
-                files.next_part += 1;
+                let id = core.next_part();
                 added.push(retry(core, || flush_part(core, id, *table, chunks, &partition))?);
             }
         }
@@ -104,24 +92,15 @@ fn flush(core: &Core, files: &mut FlushFiles, generation: Generation) -> Result<
         core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
     }
     wait_until_durable(core, generation.sequence)?;
-    let series_bytes = retry(core, || Ok(files.series.append(&core.series, generation.series_count)?))?;
-    let segment = core.segments.newest().unwrap_or(files.manifest.state.covered.segment);
-    let edit = Edit {
-        covered: Covered { frame: generation.frame, sequence: generation.sequence, segment },
-        series_bytes,
-        definitions: generation.definitions.clone(),
-        added: added.clone(),
-        dropped: Vec::new(),
-    };
-    retry(core, || Ok(files.manifest.append(edit.clone())?))?;
-    files.series.bytes = series_bytes;
-    files.series.count = generation.series_count;
-    publish(core, &generation, &added);
-    if files.manifest.is_marked() {
+    let series_bytes = retry(core, || Ok(series.append(&core.series, generation.series_count)?))?;
+    retry(core, || Ok(commit(core, &generation, &added, series_bytes)?))?;
+    series.bytes = series_bytes;
+    series.count = generation.series_count;
+    // Without the mark the segments wait for the next flush.
+    if core.manifest.lock().mark()? {
         core.segments.recycle(core.disk.as_ref(), &core.layout, generation.frame)?;
     }
-    let rewrite_bytes = core.options.manifest_rewrite_bytes;
-    retry(core, || Ok(files.manifest.rewrite_if_large(core.disk.as_ref(), &core.layout, rewrite_bytes)?))?;
+    retry(core, || Ok(core.rewrite_manifest()?))?;
     if let Some(observer) = &core.options.observer {
         let spent = core.options.clock.now_us().saturating_sub(begun_us);
         let rows = added.iter().map(|part| part.rows).sum();
@@ -239,19 +218,24 @@ fn wait_until_durable(core: &Core, sequence: Sequence) -> Result<(), Abort> {
     Ok(())
 }
 
-/// Shows readers the parts instead of the chunks.
-fn publish(core: &Core, generation: &Generation, added: &[PartInfo]) {
-    let parts =
-        added.iter().map(|info| Part { info: Arc::new(info.clone()), path: core.layout.part(info.id) });
-    let mut guard: MutexGuard<'_, State> = core.state.lock();
-    let state = &mut *guard;
-    state.version = Arc::new(state.version.with(parts));
-    for memory in &mut state.tables {
-        memory.flushing.clear();
-    }
-    state.memory.flushing = 0;
-    let catalog: &mut Catalog = &mut state.catalog;
-    catalog.saved(generation.definitions.len());
-    state.flusher.done = generation.asked;
-    core.flush_work.notify_all();
+/// Makes the edit durable and shows readers the parts instead of the chunks.
+fn commit(
+    core: &Core,
+    generation: &Generation,
+    added: &[PartInfo],
+    series_bytes: u64,
+) -> Result<(), StoreError> {
+    let segment = core.segments.newest().unwrap_or_else(|| core.manifest.lock().state.covered.segment);
+    let covered = Covered { frame: generation.frame, sequence: generation.sequence, segment };
+    let change =
+        Change { covered: Some((covered, series_bytes)), added: added.to_vec(), ..Change::default() };
+    core.change(&change, |state| {
+        for memory in &mut state.tables {
+            memory.flushing.clear();
+        }
+        state.memory.flushing = 0;
+        state.flusher.done = generation.asked;
+        core.flush_work.notify_all();
+    })?;
+    Ok(())
 }

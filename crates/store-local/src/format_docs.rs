@@ -80,6 +80,7 @@ fn entries() {
         ("### Column", TEXT_COLUMN),
         ("### Tag", TAG),
         ("### Series", SERIES),
+        ("### Time to live", Entry::Ttl { table: 0, ttl_us: 30 * 86_400 * 1_000_000 }),
         ("### Row", row),
     ] {
         check("README.md", heading, &encoded(&[entry]));

@@ -6,8 +6,10 @@
 //! 2. An edit takes effect as a whole: it is one record under one checksum.
 //! 3. What an edit makes superfluous (log segments, dropped parts) is given up only after the edit is synced and a
 //!    mark stands behind it, so that damage to the edit is never mistaken for an unfinished write.
-//! 4. The parts of one table hold disjoint ranges of sequences. So at one (series, ts) every field of the part with
-//!    the later range is newer. Compaction merges neighbours in that order only.
+//! 4. Of two parts of a table that may hold rows of the same time, every row of the one with the larger last sequence
+//!    is newer, and so is every field at one (series, ts). Parts of one flush hold different days; those of different
+//!    flushes have disjoint ranges of sequences; a merge takes neighbours in this order and its output has the range
+//!    around all of them, overwritten rows included.
 //! 5. A rewrite replaces the file by rename, synced before and after.
 
 use std::collections::BTreeMap;
@@ -137,31 +139,50 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes an edit durable. May be repeated after a full disk.
+    /// Makes an edit durable. After a full disk nothing of it is left, and it may be repeated or given up.
     pub(crate) fn append(&mut self, edit: Edit) -> Result<(), StoreError> {
         let mut record = Vec::new();
         put_record(&mut record, EDIT, &edit.encode());
-        self.write(&record)?;
-        let mut mark = Vec::new();
-        put_record(&mut mark, MARK, &[]);
+        if let Err(error) = self.write(&record) {
+            return Err(self.take_back(error));
+        }
         self.bytes += record.len() as u64;
         self.apply(edit);
         self.marked = false;
+        // Without a mark the next edit proves this one as well.
+        self.mark().map(drop)
+    }
+
+    /// Whether a mark stands behind the last edit, so that what it made superfluous may be given up (invariant 3).
+    /// Writes the mark if a full disk prevented it before.
+    pub(crate) fn mark(&mut self) -> Result<bool, StoreError> {
+        if self.marked {
+            return Ok(true);
+        }
+        let mut mark = Vec::new();
+        put_record(&mut mark, MARK, &[]);
         match self.write(&mark) {
             Ok(()) => {
                 self.bytes += mark.len() as u64;
                 self.marked = true;
             }
-            // The next edit proves this one as well as a mark does.
-            Err(error) if crate::core::is_full(&error) => {}
+            Err(error) if crate::core::is_full(&error) && !error.is_sync() => {}
             Err(error) => return Err(error),
         }
-        Ok(())
+        Ok(self.marked)
     }
 
-    /// Whether what the last edit made superfluous may be given up (invariant 3).
-    pub(crate) fn is_marked(&self) -> bool {
-        self.marked
+    /// Removes what a failed write may have left of a record: whoever gives the edit up removes the parts that it
+    /// names, and it must not come back after a crash. If that fails too nobody knows what is there.
+    fn take_back(&self, error: StoreError) -> StoreError {
+        if error.is_sync() {
+            return error;
+        }
+        let undone = self.file.set_len(self.bytes).and_then(|()| self.file.sync_data());
+        match undone {
+            Ok(()) => error,
+            Err(failed) => StoreError::io("sync", &self.path, failed),
+        }
     }
 
     /// Rewrites a manifest that has grown much since the last time.

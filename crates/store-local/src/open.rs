@@ -10,10 +10,10 @@ use crate::append::Scratch;
 use crate::catalog::Catalog;
 use crate::chunk::Numbers;
 use crate::codec::Reader;
+use crate::compactor::Compactor;
 use crate::core::{Committer, Core, Doing, Flusher, MemoryUse, Pending, State, Stop};
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::{Entry, Run};
-use crate::flusher::FlushFiles;
 use crate::latest::LatestPool;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
@@ -33,7 +33,7 @@ pub(crate) struct Opened {
     pub(crate) report: RecoveryReport,
     pub(crate) lock: Box<dyn DiskLock>,
     pub(crate) next_segment: u64,
-    pub(crate) flush_files: FlushFiles,
+    pub(crate) series_file: SeriesFile,
 }
 
 /// Reads everything a directory holds.
@@ -43,23 +43,24 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     let lock = take_directory(disk.as_ref(), &layout)?;
     let mut report = RecoveryReport::default();
     let mut state = empty_state();
-    let flush_files = open_files(disk.as_ref(), &layout, &mut state)?;
+    let (manifest, series_file) = open_files(disk.as_ref(), &layout, &mut state)?;
     state.follow_catalog(Origin::Before);
     let mut replay = MemoryReplay { state: &mut state, chunk_rows: options.chunk_rows };
-    let covered = flush_files.manifest.state.covered;
+    let covered = manifest.state.covered;
     let end = recover(disk.as_ref(), &layout, options.segment_bytes, covered, &mut replay, &mut report)?;
-    check_parts(disk.as_ref(), &layout, &flush_files.manifest, &mut report)?;
+    let next_part = 1 + largest_part(disk.as_ref(), &layout, &manifest)?;
+    check_parts(disk.as_ref(), &layout, &manifest, &mut report)?;
     let sequence = end.next_sequence - 1;
     state.pending = Pending::new(end.next_frame, end.next_sequence);
     report.clean_shutdown |= end.live.is_empty();
     // What was damaged must not be met again by every later recovery.
     state.flusher.asked = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
-    report.parts = flush_files.manifest.parts.len() as u64;
+    report.parts = manifest.parts.len() as u64;
     report.series = state.catalog.series.read().len() as u64;
     let next_segment = end.next_segment;
     let segments = Segments::new(end.live, end.spares);
-    let core = Core::new(disk, layout, options, state, segments, sequence);
-    Ok(Opened { core, report, lock, next_segment, flush_files })
+    let core = Core::new(disk, layout, options, state, segments, sequence, (manifest, next_part));
+    Ok(Opened { core, report, lock, next_segment, series_file })
 }
 
 fn take_directory(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskLock>, StoreError> {
@@ -76,7 +77,11 @@ fn take_directory(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskLock>,
 }
 
 /// Opens manifest and series file, or makes them in a fresh directory, and shows their parts and definitions.
-fn open_files(disk: &dyn Disk, layout: &Layout, state: &mut State) -> Result<FlushFiles, StoreError> {
+fn open_files(
+    disk: &dyn Disk,
+    layout: &Layout,
+    state: &mut State,
+) -> Result<(Manifest, SeriesFile), StoreError> {
     let (manifest, series) = match Manifest::open(disk, layout)? {
         Some(manifest) => {
             manifest.define(&mut state.catalog)?;
@@ -99,9 +104,9 @@ fn open_files(disk: &dyn Disk, layout: &Layout, state: &mut State) -> Result<Flu
         }
     };
     let parts = manifest.parts.values();
-    let parts = parts.map(|info| Part { info: info.clone(), path: layout.part(info.id) });
-    state.version = Arc::new(state.version.with(parts));
-    Ok(FlushFiles { next_part: 1 + largest_part(disk, layout, &manifest)?, manifest, series })
+    let parts = parts.map(|info| Part::new(info.clone(), layout.part(info.id)));
+    state.version = Arc::new(state.version.with(parts, &[]));
+    Ok((manifest, series))
 }
 
 /// Refuses a manifest with parts of tables or series that nothing defines: readers rely on them.
@@ -135,23 +140,7 @@ fn check_parts(
     manifest: &Manifest,
     report: &mut RecoveryReport,
 ) -> Result<(), StoreError> {
-    let names = list(disk, &layout.parts)?;
-    for name in &names {
-        let known = numbered(name, ".parquet").is_some_and(|id| manifest.parts.contains_key(&id));
-        let ours = numbered(name, ".parquet").is_some() || numbered(name, ".parquet.tmp").is_some();
-        if ours && !known {
-            let path = layout.parts.join(name);
-            if name.ends_with(".parquet") && !report.damages.is_empty() {
-                // The log shows that durable rows are missing, so this may be a part whose edit was damaged.
-                let kept = layout.parts.join(format!("{name}.kept"));
-                disk.rename(&path, &kept).map_err(|error| StoreError::io("rename", &path, error))?;
-                report.damage(&path, 0, "the manifest does not name this part; it is kept as *.kept");
-                continue;
-            }
-            disk.remove(&path).map_err(|error| StoreError::io("remove", &path, error))?;
-            report.orphans.push(path);
-        }
-    }
+    // Before orphans are removed: whoever misses a part may want them.
     for (id, info) in &manifest.parts {
         let path = layout.part(*id);
         let len = disk.open(&path, OpenMode::Read).and_then(|file| file.len());
@@ -161,6 +150,23 @@ fn check_parts(
                 report.damage(&path, len.min(info.bytes), &format!("{len} bytes instead of {}", info.bytes))
             }
             Err(error) => report.damage(&path, 0, &format!("cannot be opened: {error}")),
+        }
+    }
+    let names = list(disk, &layout.parts)?;
+    for name in &names {
+        let known = numbered(name, ".parquet").is_some_and(|id| manifest.parts.contains_key(&id));
+        let ours = numbered(name, ".parquet").is_some() || numbered(name, ".parquet.tmp").is_some();
+        if ours && !known {
+            let path = layout.parts.join(name);
+            if name.ends_with(".parquet") && !report.damages.is_empty() {
+                // Durable rows are missing, so this may be a part whose edit was damaged.
+                let kept = layout.parts.join(format!("{name}.kept"));
+                disk.rename(&path, &kept).map_err(|error| StoreError::io("rename", &path, error))?;
+                report.damage(&path, 0, "the manifest does not name this part; it is kept as *.kept");
+                continue;
+            }
+            disk.remove(&path).map_err(|error| StoreError::io("remove", &path, error))?;
+            report.orphans.push(path);
         }
     }
     Ok(())
@@ -181,9 +187,11 @@ fn empty_state() -> State {
         memory: MemoryUse::default(),
         committer: Committer { doing: Doing::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
+        compactor: Compactor::default(),
         scratch: Scratch::default(),
         // Series begin with a head in chunk 0, which therefore never exists.
         next_chunk: 1,
+        expiries: 0,
         rows_appended: 0,
         stop: Stop::Running,
         sealed: None,

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::limits;
+use store::StoreError;
+
+use crate::compaction::Limits;
 
 /// Settings of [`LocalStore::open`](crate::LocalStore::open).
 #[derive(Clone)]
@@ -48,7 +51,14 @@ pub struct Options {
     pub full_retry_us: u64,
     /// Pending log bytes that make a commit begin at once.
     pub commit_eager_bytes: usize,
-    /// Told about syncs and flushes.
+    /// For how long rows of tables are kept of which nobody has said it; for good when `None`.
+    pub ttl_default: Option<Duration>,
+    /// Merge parts whenever there is something to merge; otherwise only on
+    /// [`LocalStore::compact`](crate::LocalStore::compact).
+    pub compact: bool,
+    /// Which parts are merged.
+    pub compaction: Limits,
+    /// Told about syncs, flushes and merges.
     pub observer: Option<Arc<dyn Observer>>,
     /// Measures pauses. Wall time plays no role in the store.
     pub clock: Arc<dyn Clock>,
@@ -77,6 +87,9 @@ impl Default for Options {
             lazy_write_us: 100_000,
             full_retry_us: 200_000,
             commit_eager_bytes: limits::LOG_COMMIT_EAGER_BYTES,
+            ttl_default: None,
+            compact: true,
+            compaction: Limits::default(),
             observer: None,
             clock: Arc::new(MonotonicClock::default()),
         }
@@ -95,6 +108,27 @@ pub trait Observer: Send + Sync {
     fn synced(&self, duration: Duration, bytes: u64, rows: u64);
     /// A flush made `parts` parts of `rows` rows with `bytes` bytes.
     fn flushed(&self, _duration: Duration, _parts: u64, _rows: u64, _bytes: u64) {}
+    /// Some parts were merged.
+    fn compacted(&self, _compacted: &Compacted) {}
+    /// A part could not be read while parts were merged. It is left as it is; reads of it meet the same error.
+    fn damaged(&self, _error: &StoreError) {}
+}
+
+/// What one compaction did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// How long it took.
+    pub duration: Duration,
+    /// Parts that are gone.
+    pub inputs: u64,
+    /// Parts that took their place.
+    pub outputs: u64,
+    /// Rows of the new parts.
+    pub rows: u64,
+    /// Bytes of the parts that are gone.
+    pub bytes_read: u64,
+    /// Bytes of the new parts.
+    pub bytes_written: u64,
 }
 
 /// Measures how long something took. It may stand still or jump; then the store syncs earlier or later, no more.

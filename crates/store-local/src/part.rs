@@ -13,17 +13,18 @@ pub(crate) mod make;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod sort;
+pub(crate) mod stream;
 pub(crate) mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use store::StoreError;
 
-use crate::disk::{Disk, OpenMode};
+use crate::disk::Disk;
 use crate::manifest::PartInfo;
-use blocks::BlockFile;
 use read::PartReader;
 
 /// A part that the manifest names.
@@ -31,6 +32,24 @@ use read::PartReader;
 pub(crate) struct Part {
     pub(crate) info: Arc<PartInfo>,
     pub(crate) path: PathBuf,
+    /// Compaction could not read it and leaves it alone from then on.
+    damaged: AtomicBool,
+}
+
+impl Part {
+    pub(crate) fn new(info: Arc<PartInfo>, path: PathBuf) -> Self {
+        Self { info, path, damaged: AtomicBool::new(false) }
+    }
+
+    /// Whether compaction could not read it.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Keeps compaction away from it: what cannot be read must not be rewritten as if it were good.
+    pub(crate) fn set_damaged(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Opened parts, the most recently used last.
@@ -45,16 +64,18 @@ impl PartCache {
         if let Some(reader) = self.touch(part.info.id) {
             return Ok(reader);
         }
-        let file = disk
-            .open(&part.path, OpenMode::Read)
-            .map_err(|error| StoreError::io("open", &part.path, error))?;
-        let reader = Arc::new(PartReader::open(BlockFile::new(file, part.path.clone(), part.info.clone()))?);
+        let reader = Arc::new(PartReader::of(disk, part)?);
         let mut readers = self.readers.lock();
         if readers.len() >= model::limits::PART_READERS_MAX {
             readers.remove(0);
         }
         readers.push((part.info.id, reader.clone()));
         Ok(reader)
+    }
+
+    /// Closes the reader of a part that is gone.
+    pub(crate) fn forget(&self, id: u64) {
+        self.readers.lock().retain(|(open, _)| *open != id);
     }
 
     fn touch(&self, id: u64) -> Option<Arc<PartReader>> {

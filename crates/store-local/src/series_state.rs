@@ -146,6 +146,21 @@ impl SeriesState {
         }
     }
 
+    /// Drops the values if one of them is older than `oldest`; they are read again when they are asked for.
+    pub(crate) fn forget_older(&mut self, oldest: i64, pool: &mut LatestPool) {
+        let has_older = match self.newest {
+            Kept::Nowhere | Kept::NoRow => false,
+            Kept::Bool | Kept::I64 | Kept::F64 => self.newest_ts < oldest,
+            Kept::Pool => pool.get(self.newest_bits as usize).entries().iter().any(|entry| entry.ts < oldest),
+        };
+        if has_older {
+            if self.newest == Kept::Pool {
+                pool.remove(self.newest_bits as usize);
+            }
+            self.forget();
+        }
+    }
+
     /// Says that the pool has dropped the values.
     pub(crate) fn forget(&mut self) {
         self.newest = Kept::Nowhere;

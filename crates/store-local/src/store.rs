@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey};
+use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
     Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
@@ -13,6 +14,7 @@ use store::{
 };
 
 use crate::committer;
+use crate::compactor;
 use crate::core::{Core, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
@@ -44,11 +46,12 @@ impl LocalStore {
         dir: &Path,
         options: Options,
     ) -> Result<(Self, RecoveryReport), StoreError> {
-        let Opened { core, report, lock, next_segment, flush_files } = open(disk, dir, options)?;
+        let Opened { core, report, lock, next_segment, series_file } = open(disk, dir, options)?;
         let preallocate = core.options.preallocate;
         let store = Self { core: Arc::new(core), threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
         store.start("store-log", move |core| committer::run(core, next_segment))?;
-        store.start("store-flush", move |core| flusher::run(core, flush_files))?;
+        store.start("store-flush", move |core| flusher::run(core, series_file))?;
+        store.start("store-compact", compactor::run)?;
         if preallocate {
             store.start("store-spare", |core| {
                 core.segments.make_spares(core.disk.as_ref(), &core.layout, core.options.segment_bytes);
@@ -83,11 +86,30 @@ impl LocalStore {
         Ok(())
     }
 
+    /// Merges parts until there is nothing to merge and waits until that is done. The store does this by itself if
+    /// [`Options::compact`] says so.
+    ///
+    /// # Errors
+    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        let mut state = self.core.state.lock();
+        state.check_open()?;
+        state.compactor.asked += 1;
+        let asked = state.compactor.asked;
+        self.core.compact_work.notify_all();
+        while state.compactor.done < asked {
+            state.check_open()?;
+            self.core.flush_work.wait(&mut state);
+        }
+        Ok(())
+    }
+
     fn stop(&self, how: Stop) {
         let mut state = self.core.state.lock();
         state.stop = state.stop.max(how);
         self.core.commit_work.notify_all();
         self.core.flush_work.notify_all();
+        self.core.compact_work.notify_all();
         drop(state);
         self.core.segments.stop();
         for thread in self.threads.lock().drain(..) {
@@ -152,11 +174,23 @@ impl Store for LocalStore {
     }
 
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
-        Ok(crate::table::statuses(&self.core.state.lock()))
+        Ok(crate::table::statuses(&self.core))
     }
 
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(crate::table::snapshot(&self.core, table).map(|table| Arc::new(table) as _))
+    }
+
+    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        self.core.set_ttl(table, ttl)
+    }
+
+    fn ttl(&self, table: &str) -> Option<Duration> {
+        self.core.ttl(table)
+    }
+
+    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.core.drop_expired(now)
     }
 
     fn status(&self) -> StoreStatus {
@@ -174,6 +208,7 @@ impl Store for LocalStore {
             memtable_bytes: (state.memory.active + state.memory.flushing) as u64,
             parts,
             part_bytes,
+            parts_per_table_max: state.version.parts_per_table(),
         }
     }
 

@@ -24,7 +24,7 @@ use store::{
 
 use crate::catalog::{Condition, Key, Table, select};
 use crate::chunk::Chunk;
-use crate::core::{Core, State};
+use crate::core::Core;
 use crate::part::Part;
 use crate::row::KeyId;
 use plan::{Output, Plan, Slot, sources};
@@ -76,7 +76,8 @@ impl fmt::Debug for LocalTable {
 }
 
 /// The status of every table, sorted by name.
-pub(crate) fn statuses(state: &State) -> Vec<TableStatus> {
+pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
+    let state = core.state.lock();
     let series = state.catalog.series.read();
     let status = |(number, table): (usize, &Table)| {
         let memory = &state.tables[number];
@@ -90,7 +91,7 @@ pub(crate) fn statuses(state: &State) -> Vec<TableStatus> {
             bytes: parts.iter().map(|part| part.info.bytes).sum(),
             raw_bytes: None,
             time_range: time_range(parts.iter().map(AsRef::as_ref), chunks()),
-            ttl: None,
+            ttl: core.effective_ttl(table.ttl_us),
         }
     };
     let mut statuses: Vec<TableStatus> = state.catalog.tables.iter().enumerate().map(status).collect();

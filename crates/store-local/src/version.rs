@@ -1,5 +1,6 @@
 //! The immutable parts at one moment, shared by readers until the last of them lets go.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::part::Part;
@@ -7,35 +8,74 @@ use crate::part::Part;
 /// All parts of the store.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Version {
-    /// By table number; within a table by sequence, oldest first.
-    tables: Vec<Vec<Arc<Part>>>,
+    /// By table number; within a table by sequence, oldest first. Shared between versions, so that a change costs
+    /// what it changes.
+    tables: Vec<Arc<[Arc<Part>]>>,
+    parts: u64,
+    bytes: u64,
+    parts_per_table: u64,
+    /// Changes since the store was opened.
+    number: u64,
 }
 
 impl Version {
     /// The parts of one table, oldest first.
     pub(crate) fn parts(&self, table: u32) -> &[Arc<Part>] {
-        self.tables.get(table as usize).map_or(&[], Vec::as_slice)
+        self.tables.get(table as usize).map_or(&[], AsRef::as_ref)
+    }
+
+    /// Parts that may be merged with each other, oldest first.
+    pub(crate) fn families(&self) -> impl Iterator<Item = &[Arc<Part>]> {
+        self.tables.iter().map(AsRef::as_ref)
+    }
+
+    /// Distinguishes this version from all others of this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Number and bytes of all parts.
     pub(crate) fn size(&self) -> (u64, u64) {
-        let parts = self.tables.iter().flatten();
-        parts.fold((0, 0), |(count, bytes), part| (count + 1, bytes + part.info.bytes))
+        (self.parts, self.bytes)
     }
 
-    /// This version and some more parts.
-    pub(crate) fn with(&self, added: impl IntoIterator<Item = Part>) -> Self {
-        let mut next = self.clone();
+    /// Most parts of one table.
+    pub(crate) fn parts_per_table(&self) -> u64 {
+        self.parts_per_table
+    }
+
+    /// The newest row that a part holds.
+    pub(crate) fn sequence(&self) -> u64 {
+        let newest = self.tables.iter().filter_map(|parts| parts.last());
+        newest.map(|part| part.info.sequence.1).max().unwrap_or(0)
+    }
+
+    /// This version with some more parts and without some.
+    pub(crate) fn with(&self, added: impl IntoIterator<Item = Part>, dropped: &[Arc<Part>]) -> Self {
+        let mut next = Self { number: self.number + 1, ..self.clone() };
+        let gone: HashSet<u64> = dropped.iter().map(|part| part.info.id).collect();
+        let mut changes: BTreeMap<u32, Vec<Arc<Part>>> = BTreeMap::new();
+        for part in dropped {
+            changes.entry(part.info.table).or_default();
+        }
         for part in added {
-            let table = part.info.table as usize;
+            changes.entry(part.info.table).or_default().push(Arc::new(part));
+        }
+        for (table, added) in changes {
+            let table = table as usize;
             if next.tables.len() <= table {
-                next.tables.resize(table + 1, Vec::new());
+                next.tables.resize(table + 1, Arc::default());
             }
-            next.tables[table].push(Arc::new(part));
+            let before = &next.tables[table];
+            let kept = before.iter().filter(|part| !gone.contains(&part.info.id)).cloned();
+            let mut parts: Vec<Arc<Part>> = kept.chain(added).collect();
+            parts.sort_by_key(|part| (part.info.sequence.1, part.info.id));
+            let bytes = |parts: &[Arc<Part>]| parts.iter().map(|part| part.info.bytes).sum::<u64>();
+            next.parts = next.parts - before.len() as u64 + parts.len() as u64;
+            next.bytes = next.bytes - bytes(before) + bytes(&parts);
+            next.tables[table] = parts.into();
         }
-        for parts in &mut next.tables {
-            parts.sort_by_key(|part| (part.info.sequence, part.info.id));
-        }
+        next.parts_per_table = next.tables.iter().map(|parts| parts.len() as u64).max().unwrap_or(0);
         next
     }
 }

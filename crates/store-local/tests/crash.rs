@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{SeriesKey, Value};
+use model::{SeriesKey, Timestamp, Value};
 use store::conformance::batch_of;
 use store::{Durability, Store};
 use store_local::Options;
@@ -103,6 +103,18 @@ fn workload(disk: &FaultyDisk, options: &Options, ledger: &mut Ledger) -> Option
                 store.flush().ok()?;
                 ledger.ack_all();
             }
+            if step % 5 == 4 {
+                store.flush().ok()?;
+                ledger.ack_all();
+                store.compact().ok()?;
+                // Rows of the first table stay; those of another one go, so that drops and merges meet crashes too.
+                let other = store.series(&SeriesKey::device("short", "x").ok()?).ok()?;
+                put(&store, other, step, step, Durability::Memory).ok()?;
+                store.flush().ok()?;
+                ledger.ack_all();
+                store.set_ttl("short", Some(std::time::Duration::from_secs(86_400))).ok()?;
+                store.drop_expired(Timestamp::from_micros(3 * 86_400_000_000)).ok()?;
+            }
         }
         // Written but not synced when the process ends: the next one must sync what it serves.
         let series = store.series(&SeriesKey::device("t", "a").unwrap()).ok()?;
@@ -120,7 +132,7 @@ fn cut_everywhere(options: &Options) {
     let disk = FaultyDisk::new();
     workload(&disk, options, &mut Ledger::default()).unwrap();
     let operations = disk.operations();
-    assert!(operations > 100, "{operations}");
+    assert!(operations > 300, "{operations}");
     for operation in 0..operations {
         let disk = FaultyDisk::new();
         let mut ledger = Ledger::default();

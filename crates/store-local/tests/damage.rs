@@ -1,13 +1,13 @@
 //! Bytes that change or vanish on the disk: found and named, or harmless; never served.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model::SeriesKey;
 use store::{Durability, Store, StoreError};
 use store_local::{LocalStore, RecoveryReport};
 use testkit::{FaultyDisk, Survivors};
 
-use crate::support::{keep, numbers, open, put, reached, tiny_manual};
+use crate::support::{files, keep, numbers, open, put, reached, tiny_manual};
 
 const ROWS: i64 = 12;
 
@@ -43,10 +43,6 @@ fn readable(store: &LocalStore) -> Result<Vec<i64>, StoreError> {
     }
     found.sort_unstable();
     Ok(found)
-}
-
-fn files(disk: &FaultyDisk, suffix: &str) -> Vec<PathBuf> {
-    disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
 }
 
 fn all() -> Vec<i64> {

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 //! The embedded store from outside.
 
+mod compaction;
 mod contract;
 mod crash;
 mod damage;
@@ -9,4 +10,5 @@ mod fixtures;
 mod model;
 mod parts;
 mod reopen;
+mod retention;
 mod support;

@@ -32,6 +32,7 @@ enum Action {
     /// Appends with class fsync and waits.
     Keep(Vec<RowAction>),
     Flush,
+    Compact,
     Close,
     Kill,
     PowerCut(Option<u64>),
@@ -75,7 +76,8 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         10 => (rows(), class).prop_map(|(rows, class)| Action::Append(rows, class)),
         4 => rows().prop_map(Action::Keep),
-        2 => Just(Action::Flush),
+        3 => Just(Action::Flush),
+        1 => Just(Action::Compact),
         1 => Just(Action::Close),
         1 => Just(Action::Kill),
         2 => prop::option::of(any::<u64>()).prop_map(Action::PowerCut),
@@ -151,6 +153,7 @@ impl World {
                 self.store().flush().unwrap();
                 self.all_is_certain();
             }
+            Action::Compact => self.store().compact().unwrap(),
             Action::Close => {
                 self.store().close().unwrap();
                 self.all_is_certain();

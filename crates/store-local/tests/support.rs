@@ -1,13 +1,13 @@
 //! What several tests need.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::{SeriesId, Value};
 use store::conformance::{RowFound, batch_of, collect, scan_all};
 use store::{Durability, Sequence, Store, StoreError};
-use store_local::{LocalStore, Options, RecoveryReport};
+use store_local::{CompactionLimits, LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
 
 /// The data directory on a faulty disk.
@@ -30,13 +30,29 @@ pub(crate) fn tiny() -> Options {
         commit_interval_us: 0,
         lazy_write_us: 1_000,
         full_retry_us: 1_000,
+        compaction: CompactionLimits {
+            fan_in: 3,
+            inputs_max: 6,
+            class_bytes: 8 * 1024,
+            part_bytes_max: 64 * 1024,
+            part_rows_max: 400,
+            quiet_rows: 30,
+            quiet_ratio: 4,
+            merges_max: 2,
+            plan_bytes: 64 * 1024,
+        },
         ..Options::default()
     }
 }
 
-/// Tiny sizes, but flushes only when the test says so.
+/// Tiny sizes, but flushes and merges only when the test says so.
 pub(crate) fn tiny_manual() -> Options {
-    Options { memtable_flush_bytes: usize::MAX, memtable_bytes_max: usize::MAX, ..tiny() }
+    Options { memtable_flush_bytes: usize::MAX, memtable_bytes_max: usize::MAX, compact: false, ..tiny() }
+}
+
+/// Paths whose names end like this.
+pub(crate) fn files(disk: &FaultyDisk, suffix: &str) -> Vec<PathBuf> {
+    disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
 }
 
 pub(crate) fn open(disk: &FaultyDisk, options: Options) -> Result<(LocalStore, RecoveryReport), StoreError> {

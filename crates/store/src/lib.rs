@@ -21,8 +21,9 @@ pub use table::{
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, limits};
+use model::{Batch, SeriesId, SeriesKey, Timestamp, limits};
 
 /// A place that keeps rows. All calls are safe from any thread.
 ///
@@ -79,6 +80,27 @@ pub trait Store: Send + Sync + 'static {
     /// When the backend cannot be asked. Files that cannot be read are reported by the readers.
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError>;
 
+    /// Says for how long the rows of a table are kept; for good when `ttl` is `None`. Durable when it returns. A table
+    /// that is new is created.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and that the name breaks the rules.
+    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError>;
+
+    /// For how long the rows of a table are kept: what was said last, otherwise what the store was opened with. The
+    /// same for a table that there is not yet.
+    fn ttl(&self, table: &str) -> Option<Duration>;
+
+    /// Drops what is older than its table keeps it, and returns how many rows that were.
+    ///
+    /// Rows go by the day (UTC): a day goes when all of it is older than [`table::oldest_kept`], so a younger row is
+    /// never dropped, and an older one may be read for up to a day longer, or for as long as it shares a file with
+    /// younger ones or stands in memory. Costs nothing for rows that stay.
+    ///
+    /// # Errors
+    /// That the store is closed or sealed. [`StoreError::Io`] for a disk too full for a few bytes: later it will do.
+    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError>;
+
     /// Sizes and health, cheap enough to be asked every second.
     fn status(&self) -> StoreStatus;
 
@@ -109,6 +131,8 @@ pub struct StoreStatus {
     pub parts: u64,
     /// Their bytes on disk.
     pub part_bytes: u64,
+    /// Most parts of one table; compaction keeps it down.
+    pub parts_per_table_max: u64,
 }
 
 /// Refuses a batch with more rows or text than a batch may have.

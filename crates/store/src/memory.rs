@@ -8,10 +8,12 @@ mod table;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, Value, name};
 use parking_lot::Mutex;
 
+use crate::table::{DAY_US, oldest_kept};
 use crate::{
     Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
     StoreStatus, TableColumns, TableSnapshot, TableStatus,
@@ -28,6 +30,7 @@ pub struct MemoryStore {
 struct State {
     keys: HashMap<SeriesKey, SeriesId>,
     tables: BTreeMap<String, TableColumns>,
+    ttls: BTreeMap<String, Option<Duration>>,
     series: Vec<Rows>,
     /// The table of each series.
     table_of: Vec<String>,
@@ -88,19 +91,29 @@ impl State {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.check_writable()?;
+        crate::check_batch_size(batch)?;
+        for row in batch.rows() {
+            self.rows(row.series())?;
+            row.fields().try_for_each(|field| name::check_key(field.key))?;
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<(), StoreError> {
+        self.check_open()?;
+        match &self.busy {
+            Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), StoreError> {
         if self.closed {
             return Err(StoreError::Closed);
         }
         if let Some(cause) = &self.sealed {
             return Err(StoreError::Sealed { cause: cause.clone() });
-        }
-        if let Some(reason) = &self.busy {
-            return Err(StoreError::Busy { reason: reason.clone() });
-        }
-        crate::check_batch_size(batch)?;
-        for row in batch.rows() {
-            self.rows(row.series())?;
-            row.fields().try_for_each(|field| name::check_key(field.key))?;
         }
         Ok(())
     }
@@ -228,7 +241,7 @@ impl Store for MemoryStore {
                 bytes: 0,
                 raw_bytes: None,
                 time_range: table::time_range(rows.map(|(ts, _)| *ts)),
-                ttl: None,
+                ttl: state.ttls.get(table).copied().flatten(),
             }
         };
         Ok(state.tables.keys().map(status).collect())
@@ -249,6 +262,36 @@ impl Store for MemoryStore {
         }
         rows.sort_by_key(|row| (row.series, row.ts));
         Ok(Some(Arc::new(table::Snapshot { columns, series, rows })))
+    }
+
+    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        name::check_table(table)?;
+        state.tables.entry(table.to_owned()).or_insert_with(|| TableColumns::new(table));
+        state.ttls.insert(table.to_owned(), ttl);
+        Ok(())
+    }
+
+    fn ttl(&self, table: &str) -> Option<Duration> {
+        self.state.lock().ttls.get(table).copied().flatten()
+    }
+
+    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut guard = self.state.lock();
+        guard.check_open()?;
+        let state = &mut *guard;
+        let mut dropped = 0;
+        for (rows, table) in state.series.iter_mut().zip(&state.table_of) {
+            let Some(ttl) = state.ttls.get(table).copied().flatten() else { continue };
+            let oldest = oldest_kept(now, ttl).micros();
+            let day_has_passed =
+                |ts: &Timestamp| (ts.micros().div_euclid(DAY_US) + 1).saturating_mul(DAY_US) <= oldest;
+            let before = rows.len();
+            rows.retain(|ts, _| !day_has_passed(ts));
+            dropped += (before - rows.len()) as u64;
+        }
+        Ok(dropped)
     }
 
     fn status(&self) -> StoreStatus {

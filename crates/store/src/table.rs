@@ -301,6 +301,9 @@ pub struct TableStatus {
     pub ttl: Option<Duration>,
 }
 
+/// Microseconds of the days, UTC, by which rows are dropped.
+pub const DAY_US: i64 = 86_400_000_000;
+
 /// The oldest time that a table with this time to live keeps.
 pub fn oldest_kept(now: Timestamp, ttl: Duration) -> Timestamp {
     let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);

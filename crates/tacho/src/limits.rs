@@ -10,6 +10,12 @@ pub(crate) const MQTT_WORKERS_MAX: usize = 256;
 /// usual 128; the kernel lowers this to `net.core.somaxconn`.
 pub(crate) const BACKLOG: i32 = 4_096;
 
+/// Longest time to live of a table that can be set: a thousand years, so that times of day stay representable.
+pub(crate) const TTL_S_MAX: u64 = 1_000 * 366 * 86_400;
+/// Pause between two looks for rows that are older than their tables keep them. Rows go by the day, and looking costs
+/// nothing.
+pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Longest time of one HTTP request of a command.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest HTTP answer that a command reads: a page of a hundred thousand devices or points.

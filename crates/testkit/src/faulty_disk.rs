@@ -153,6 +153,16 @@ impl FaultyDisk {
         state.durable_names.insert(path.to_owned(), file);
     }
 
+    /// Deletes a file, durably: somebody's hand.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn delete(&self, path: &Path) {
+        let mut state = self.state.lock();
+        assert!(state.names.remove(path).is_some(), "{} is not there", path.display());
+        state.durable_names.remove(path);
+    }
+
     /// The disk after the power came back: a new, healthy one that holds what survived. Handles of this one fail.
     pub fn reboot(&self, survivors: Survivors) -> Self {
         let mut state = self.state.lock();

@@ -156,20 +156,28 @@ pub fn check_millis(
     limits: &IngestLimits,
 ) -> Result<Timestamp, PayloadError> {
     let newest = received.saturating_add_micros(limits.future_max_s.saturating_mul(1_000_000));
+    let oldest = limits.oldest_at(received);
     let refused = |side, hint| Err(PayloadError::TimestampRange { ts: millis, side, hint });
     match Timestamp::from_millis(millis) {
-        Some(ts) if limits.oldest <= ts && ts <= newest => Ok(ts),
-        Some(ts) if ts < limits.oldest => refused("too old", too_old_hint(millis, limits)),
-        None if millis < 0 => refused("too old", too_old_hint(millis, limits)),
+        Some(ts) if oldest <= ts && ts <= newest => Ok(ts),
+        Some(ts) if ts < oldest => refused("too old", too_old_hint(millis, oldest, limits)),
+        None if millis < 0 => refused("too old", too_old_hint(millis, oldest, limits)),
         _ => refused("too far in the future", too_new_hint(millis, received, limits)),
     }
 }
 
-fn too_old_hint(millis: i64, limits: &IngestLimits) -> String {
+fn too_old_hint(millis: i64, oldest: Timestamp, limits: &IngestLimits) -> String {
     if (1_000_000_000..10_000_000_000).contains(&millis) {
         return "it looks like seconds; send milliseconds".into();
     }
-    format!("the oldest accepted time is {} ms", limits.oldest.millis())
+    let oldest_ms = oldest.millis();
+    match limits.ttl.filter(|_| oldest > limits.oldest) {
+        Some(ttl) => format!(
+            "its table keeps rows for {} s, so the oldest accepted time is {oldest_ms} ms",
+            ttl.as_secs()
+        ),
+        None => format!("the oldest accepted time is {oldest_ms} ms"),
+    }
 }
 
 fn too_new_hint(millis: i64, received: Timestamp, limits: &IngestLimits) -> String {

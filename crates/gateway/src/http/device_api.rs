@@ -39,7 +39,8 @@ pub(crate) async fn telemetry(
 
     let series = hub.series_of(&device)?;
     let mut batch = Batch::new();
-    let decoded = wire::telemetry::decode(&body.bytes, series, hub.receipt_time(), hub.limits(), &mut batch);
+    let decoded =
+        wire::telemetry::decode(&body.bytes, series, hub.receipt_time(), &hub.limits_of(&device), &mut batch);
     let refusal = decoded.err().map(|reason| (reason.label(), reason.to_string()));
     if let Some((_, reason)) = &refusal {
         let letter = DeadLetter { door: hub::Door::Http.name(), topic: TOPIC, reason, payload: &body.bytes };

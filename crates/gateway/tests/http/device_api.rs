@@ -98,6 +98,24 @@ async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
 }
 
 #[tokio::test]
+async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kept() {
+    let server = Server::start().await;
+    server.add_device("d");
+    let old = r#"{"ts":1700000000123,"values":{"a":1}}"#;
+    assert_eq!(server.report("d", old).await.status, 200);
+    server.hub.set_ttl("telemetry", Some(std::time::Duration::from_secs(86_400))).unwrap();
+    let message = server.report("d", old).await.refusal(400, 30);
+    assert!(message.contains("keeps rows for 86400 s"), "{message}");
+    let letter = dead_letter(&server, "d");
+    assert!(letter.contains(&("payload".into(), Value::String(old.into()))), "{letter:?}");
+    assert_eq!(server.report("d", r#"{"a":1}"#).await.status, 200);
+    assert_eq!(server.hub.drop_expired().unwrap(), 1, "the row that came before the time was set");
+    server.hub.set_ttl("telemetry", None).unwrap();
+    assert_eq!(server.report("d", old).await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_text_are_kept_as_they_are() {
     let server = Server::start().await;
     server.add_device("d");

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey};
+use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::memory::MemoryStore;
 use store::{
     Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
@@ -79,6 +80,18 @@ impl Store for MoodyStore {
 
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         self.store.snapshot(table)
+    }
+
+    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        self.store.set_ttl(table, ttl)
+    }
+
+    fn ttl(&self, table: &str) -> Option<Duration> {
+        self.store.ttl(table)
+    }
+
+    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.store.drop_expired(now)
     }
 
     fn status(&self) -> StoreStatus {

@@ -24,6 +24,7 @@ impl Catalog {
                 self.fill_tags(table, needed)?;
                 self.fill_series(id, table)
             }
+            Entry::Ttl { table, .. } => self.fill_tables(table.saturating_add(1)),
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }

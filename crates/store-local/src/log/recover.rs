@@ -70,6 +70,8 @@ pub(crate) fn recover(
         segment_bytes,
         bad: None,
         hole: false,
+        definitions_missing: false,
+        suspects: Vec::new(),
         replay,
         report,
     };
@@ -134,6 +136,14 @@ struct Bad {
     torn: bool,
 }
 
+/// Entries that refer to nothing, up to a row.
+struct Suspect {
+    path: PathBuf,
+    offset: u64,
+    reason: &'static str,
+    sequence: Sequence,
+}
+
 struct Walk<'a> {
     covered: Covered,
     segment_bytes: u64,
@@ -142,6 +152,10 @@ struct Walk<'a> {
     bad: Option<Bad>,
     /// Unacknowledged rows are missing: what refers to definitions among them is dropped, not damaged.
     hole: bool,
+    /// A frame without rows is missing, so that sequences do not tell whether it was durable.
+    definitions_missing: bool,
+    /// What refers to definitions among those: damage if a later frame says that it was durable.
+    suspects: Vec<Suspect>,
     replay: &'a mut dyn Replay,
     report: &'a mut RecoveryReport,
 }
@@ -205,6 +219,12 @@ impl Walk<'_> {
             return; // covered by parts
         }
         let bad = self.bad.take();
+        let durable = header.durable_before;
+        for suspect in self.suspects.extract_if(.., |suspect| suspect.sequence <= durable) {
+            self.report.damage(&suspect.path, suspect.offset, suspect.reason);
+        }
+        self.definitions_missing |=
+            header.number > self.expected_frame && header.first_sequence == self.expected_sequence;
         if header.first_sequence > self.expected_sequence {
             let (path, offset) = match &bad {
                 Some(bad) => (bad.path.as_path(), bad.offset),
@@ -257,14 +277,21 @@ impl Walk<'_> {
             }
             sequence += rows;
         }
-        if let Some(reason) = dropped
-            && !self.hole
-        {
-            self.report.damage(path, offset as u64, reason);
+        let (Some(reason), false) = (dropped, self.hole) else { return };
+        match self.definitions_missing {
+            true => {
+                let (path, offset) = (path.to_owned(), offset as u64);
+                self.suspects.push(Suspect { path, offset, reason, sequence: sequence.saturating_sub(1) });
+            }
+            false => self.report.damage(path, offset as u64, reason),
         }
     }
 
     fn finish(&mut self) {
+        if let Some(Suspect { path, offset, .. }) = self.suspects.drain(..).next() {
+            self.report.clean_shutdown = false;
+            self.report.torn_tail = Some(TornTail { path, offset, bytes: 0 });
+        }
         if let Some(bad) = self.bad.take().filter(|bad| bad.torn) {
             self.report.clean_shutdown = false;
             self.report.torn_tail = Some(TornTail { path: bad.path, offset: bad.offset, bytes: bad.bytes });

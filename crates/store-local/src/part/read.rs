@@ -16,9 +16,11 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
 use store::{Order, StoreError};
 
+use super::Part;
 use super::blocks::BlockFile;
 use super::cells::{self, Cell};
 use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
+use crate::disk::{Disk, OpenMode};
 use crate::read::Source;
 
 /// A part whose footer was read.
@@ -36,7 +38,14 @@ pub(crate) struct PartReader {
 type Window = (usize, Range<usize>);
 
 impl PartReader {
-    pub(crate) fn open(file: BlockFile) -> Result<Self, StoreError> {
+    /// Opens a part's file and reads its footer.
+    pub(crate) fn of(disk: &dyn Disk, part: &Part) -> Result<Self, StoreError> {
+        let file = disk.open(&part.path, OpenMode::Read);
+        let file = file.map_err(|error| StoreError::io("open", &part.path, error))?;
+        Self::open(BlockFile::new(file, part.path.clone(), part.info.clone()))
+    }
+
+    fn open(file: BlockFile) -> Result<Self, StoreError> {
         let options = ReadOptionsBuilder::new().with_page_index().build();
         let reader = SerializedFileReader::new_with_options(file.clone(), options)
             .map_err(|error| file.error(&error))?;
@@ -138,6 +147,17 @@ impl PartReader {
         Ok((rows.start + first.min(end)..rows.start + end, times))
     }
 
+    /// Rows of a row group; `None` behind the last one.
+    pub(super) fn rows_of_group(&self, group: usize) -> Option<usize> {
+        let metadata = self.reader.metadata();
+        (group < metadata.num_row_groups()).then(|| metadata.row_group(group).num_rows() as usize)
+    }
+
+    /// Series and times of some rows.
+    pub(super) fn keys(&self, group: usize, rows: &Range<usize>) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
+        Ok((self.numbers(self.series, group, rows)?, self.numbers(self.ts, group, rows)?))
+    }
+
     fn numbers(&self, column: usize, group: usize, rows: &Range<usize>) -> Result<Vec<i64>, StoreError> {
         let mut values = Vec::with_capacity(rows.len());
         self.read_typed::<Int64Type>(column, group, rows, None, &mut values)?;
@@ -147,7 +167,7 @@ impl PartReader {
         }
     }
 
-    fn values(
+    pub(super) fn values(
         &self,
         column: usize,
         field_type: FieldType,
@@ -182,6 +202,9 @@ impl PartReader {
                 Typed::Text(values, field_type)
             }
         };
+        if levels.len() != rows.len() {
+            return Err(self.file.corrupt(0, "a column has too few rows".to_owned()));
+        }
         let mut next = 0;
         let mut places = Vec::with_capacity(rows.len());
         for level in levels {
@@ -228,7 +251,7 @@ fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
 const NO_VALUE: u32 = u32::MAX;
 
 /// Values of one column in some rows.
-struct Values {
+pub(super) struct Values {
     typed: Typed,
     /// By row: the place of its value.
     places: Vec<u32>,
@@ -242,7 +265,12 @@ enum Typed {
 }
 
 impl Values {
-    fn get(&self, row: usize) -> Option<ValueRef<'_>> {
+    /// Whether a row has a value.
+    pub(super) fn has(&self, row: usize) -> bool {
+        self.places[row] != NO_VALUE
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<ValueRef<'_>> {
         let place = *self.places.get(row)? as usize;
         Some(match &self.typed {
             Typed::Bool(values) => ValueRef::Bool(*values.get(place)?),

@@ -31,20 +31,23 @@ impl Core {
     /// Makes the cache of a series complete. From the moment of the snapshot on appends keep it up to date.
     fn load_latest(&self, series: SeriesId) -> Result<(), StoreError> {
         let id = series.0 as u32;
-        let (keys, snapshot) = {
+        let (keys, snapshot, expiries) = {
             let mut state = self.state.lock();
+            let expiries = state.expiries;
             let table = table_of(&state, series)?;
             let definitions = state.catalog.tables[table as usize].keys.iter().enumerate();
             let keys: Vec<AskedKey> = definitions.map(|(id, key)| asked_key(id as KeyId, key)).collect();
             let State { series, latest, .. } = &mut *state;
             series[id as usize].begin_partial(id, latest);
-            (keys, snapshot(&mut state, id))
+            (keys, snapshot(&mut state, id), expiries)
         };
         let newest = self.newest(&keys, &snapshot)?;
         let mut state = self.state.lock();
-        let State { series, latest, .. } = &mut *state;
-        // If it was dropped meanwhile the caller tries again.
-        series[id as usize].complete(newest, latest);
+        // If it was dropped meanwhile the caller tries again; so too if what was found may be gone.
+        if state.expiries == expiries {
+            let State { series, latest, .. } = &mut *state;
+            series[id as usize].complete(newest, latest);
+        }
         Ok(())
     }
 

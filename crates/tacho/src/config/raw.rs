@@ -69,6 +69,8 @@ pub(crate) struct RawStore {
     pub log_segment_bytes: u64,
     /// Series whose latest values stay in memory.
     pub latest_series_max: usize,
+    /// How long rows are kept unless their table has a time of its own; "0" for good.
+    pub ttl_default: String,
 }
 
 /// `[ingest]`.
@@ -140,6 +142,7 @@ impl Default for RawStore {
             memtable_flush_bytes: limits::MEMTABLE_FLUSH_BYTES,
             log_segment_bytes: limits::LOG_SEGMENT_BYTES,
             latest_series_max: limits::LATEST_SERIES_MAX,
+            ttl_default: "0".into(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use gateway::mqtt::limits as mqtt_limits;
 use model::Timestamp;
@@ -9,7 +10,7 @@ use model::limits::{self, IngestLimits};
 
 use super::ConfigError;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawStore};
-use crate::limits::MQTT_WORKERS_MAX;
+use crate::limits::{MQTT_WORKERS_MAX, TTL_S_MAX};
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -57,6 +58,8 @@ pub(crate) struct StoreConfig {
     pub memtable_flush_bytes: usize,
     pub log_segment_bytes: u64,
     pub latest_series_max: usize,
+    /// How long rows of tables are kept of which nobody has said it; for good when `None`.
+    pub ttl_default: Option<Duration>,
 }
 
 /// `[log]`, checked.
@@ -132,7 +135,27 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,
         latest_series_max: raw.latest_series_max,
+        ttl_default: ttl("store.ttl_default", &raw.ttl_default)?,
     })
+}
+
+/// A time to live such as `90d`; none for `0`.
+fn ttl(key: &'static str, text: &str) -> Result<Option<Duration>, ConfigError> {
+    let unit_s = |unit| match unit {
+        "d" => Some(86_400),
+        "h" => Some(3_600),
+        _ => None,
+    };
+    let parse = || match text {
+        "0" => Some(None),
+        _ => {
+            let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+            let seconds = number.parse::<u64>().ok()?.checked_mul(unit_s(unit)?)?;
+            (1..=TTL_S_MAX).contains(&seconds).then(|| Some(Duration::from_secs(seconds)))
+        }
+    };
+    let reason = "days or hours such as 90d or 36h are expected, or 0 to keep rows for good";
+    parse().ok_or_else(|| ConfigError::value(key, format!("\"{text}\""), reason))
 }
 
 fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
@@ -155,6 +178,8 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         json_depth_max: raw.json_depth_max,
         future_max_s: raw.future_max_s,
         oldest: Timestamp::from_micros(oldest.as_microsecond()),
+        // Known by table; the hub fills it in.
+        ttl: None,
     })
 }
 

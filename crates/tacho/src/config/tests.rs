@@ -120,6 +120,8 @@ fn values_are_checked_and_the_error_says_what_would_do() {
         ("TACHO_MQTT_LISTEN", "1883", "an address and a port"),
         ("TACHO_STORE_MEMTABLE_FLUSH_BYTES", "200000000", "half of store.memtable_bytes_max"),
         ("TACHO_STORE_LOG_SEGMENT_BYTES", "1000", "one commit must fit into one segment"),
+        ("TACHO_STORE_TTL_DEFAULT", "3 weeks", "days or hours such as 90d or 36h"),
+        ("TACHO_STORE_TTL_DEFAULT", "0d", "or 0 to keep rows for good"),
         ("TACHO_INGEST_OLDEST", "yesterday", "a time such as 1971-01-01T00:00:00Z"),
         ("TACHO_INGEST_JSON_DEPTH_MAX", "0", "a number from 1 to 128"),
         ("TACHO_LOG_FORMAT", "xml", "use text or json"),
@@ -128,6 +130,14 @@ fn values_are_checked_and_the_error_says_what_would_do() {
         let error = error_of(&with_variables(&[(name, value)]));
         assert!(error.contains(reason), "{name}={value}: {error}");
     }
+}
+
+#[test]
+fn a_time_to_live_is_days_or_hours() {
+    let ttl =
+        |text: &str| with_variables(&[("TACHO_STORE_TTL_DEFAULT", text)]).load().unwrap().store.ttl_default;
+    let hours = |hours: u64| Some(std::time::Duration::from_secs(hours * 3_600));
+    assert_eq!((ttl("0"), ttl("90d"), ttl("36h")), (None, hours(90 * 24), hours(36)));
 }
 
 #[test]

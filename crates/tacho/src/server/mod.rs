@@ -3,6 +3,7 @@
 
 mod listener;
 mod open_files;
+mod retention;
 mod signals;
 mod store;
 
@@ -68,6 +69,7 @@ impl Server {
         store::report_when_sealed(&hub);
         match Self::open_doors(config, files, &hub, &runtime) {
             Ok((mqtt, http)) => {
+                runtime.spawn(retention::run(Arc::clone(&hub)));
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
                 Ok(Self { hub, runtime, mqtt, http, signals, runtime_file })
             }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hub::{Hub, Metrics, Progress, ProgressWatcher};
+use hub::{Hub, Made, Metrics, Progress, ProgressWatcher};
 use store::{Store, StoreError};
-use store_local::{Disk, DiskLock, LocalStore, LockError, Observer, Options, RealDisk, RecoveryReport};
+use store_local::{
+    Compacted, Disk, DiskLock, LocalStore, LockError, Observer, Options, RealDisk, RecoveryReport,
+};
 
 use crate::config::{Config, StoreConfig};
 
@@ -32,6 +34,7 @@ fn options(config: &StoreConfig, observer: Arc<dyn Observer>) -> Options {
         memtable_flush_bytes: config.memtable_flush_bytes,
         segment_bytes: config.log_segment_bytes,
         latest_series_max: config.latest_series_max,
+        ttl_default: config.ttl_default,
         observer: Some(observer),
         ..Options::default()
     }
@@ -73,8 +76,22 @@ impl Observer for StoreMetrics {
     }
 
     fn flushed(&self, duration: Duration, parts: u64, rows: u64, bytes: u64) {
+        self.0.flushed(&Made { duration, parts, rows, bytes });
         let duration_ms = duration.as_millis();
         tracing::info!(parts, rows, bytes, duration_ms, "flushed memory to parts");
+    }
+
+    fn compacted(&self, compacted: &Compacted) {
+        let Compacted { duration, inputs, outputs: parts, rows, bytes_read, bytes_written: bytes } =
+            *compacted;
+        self.0.compacted(&Made { duration, parts, rows, bytes }, bytes_read);
+        let duration_ms = duration.as_millis();
+        tracing::info!(inputs, parts, rows, bytes_read, bytes, duration_ms, "merged parts");
+    }
+
+    fn damaged(&self, error: &StoreError) {
+        self.0.damaged_part();
+        tracing::error!(%error, "a part cannot be read and is left as it is; its rows are refused when asked for, all others are served");
     }
 }
 
@@ -111,6 +128,7 @@ mod tests {
         assert_eq!(raw.memtable_flush_bytes, options.memtable_flush_bytes);
         assert_eq!(raw.log_segment_bytes, options.segment_bytes);
         assert_eq!(raw.latest_series_max, options.latest_series_max);
+        assert_eq!((raw.ttl_default.as_str(), options.ttl_default), ("0", None));
     }
 
     #[test]

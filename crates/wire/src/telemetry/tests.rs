@@ -156,3 +156,17 @@ fn a_second_ts_or_values_is_refused_because_it_would_hide_the_first() {
         assert!(read(&payload).unwrap_err().to_string().contains("twice"), "{payload}");
     }
 }
+
+#[test]
+fn what_its_table_would_not_keep_is_too_old() {
+    let day = std::time::Duration::from_secs(86_400);
+    let limits = IngestLimits { ttl: Some(day), ..IngestLimits::default() };
+    let received = Timestamp::from_millis(NOW_MS).unwrap();
+    assert!(check_millis(NOW_MS - 86_400_000, received, &limits).is_ok());
+    let refused = check_millis(NOW_MS - 86_400_001, received, &limits).unwrap_err().to_string();
+    assert!(refused.contains("too old") && refused.contains("keeps rows for 86400 s"), "{refused}");
+    // A time to live longer than the oldest accepted time changes nothing.
+    let limits = IngestLimits { ttl: Some(100_000 * day), ..limits };
+    let refused = check_millis(31_535_999_999, received, &limits).unwrap_err().to_string();
+    assert!(refused.ends_with("the oldest accepted time is 31536000000 ms"), "{refused}");
+}

@@ -198,8 +198,9 @@ impl Connected {
             Err(error) => return Err(store_halt(&error)),
         };
         let received = context.hub.receipt_time_at(context.now);
+        let limits = context.hub.limits_of(&self.device);
         let batch = &mut context.turn[self.device.profile.durability as usize].batch;
-        let decoded = wire::telemetry::decode(payload, series, received, context.hub.limits(), batch);
+        let decoded = wire::telemetry::decode(payload, series, received, &limits, batch);
         Ok(decoded.err().map(|error| Unfit {
             refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
             label: error.label(),

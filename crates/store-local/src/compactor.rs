@@ -1,0 +1,332 @@
+//! The compactor: the one thread that merges parts, one plan after the other (compaction.rs decides which).
+//!
+//! A merge reads its inputs window by window and writes through the part writer, so that memory follows the number of
+//! inputs and not their size. Until the edit that names the outputs and drops the inputs nothing has happened: a merge
+//! that ends early leaves nothing, or orphans that the next open removes.
+//!
+//! A part that cannot be read is left alone from then on and readers go on being told of the damage; merged, it would
+//! look whole.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::StoreError;
+
+use crate::change::Change;
+use crate::compaction::{Merge, Plan, choose};
+use crate::core::{Abort, Core, is_full};
+use crate::manifest::PartInfo;
+use crate::options::Compacted;
+use crate::part::Part;
+use crate::part::make::{PartPlan, make_part};
+use crate::part::read::PartReader;
+use crate::part::stream::PartStream;
+use crate::part::write::{PartField, PartSchema, PartWriter};
+use crate::version::Version;
+
+/// How long files that somebody still reads wait for the next look.
+const DROPPED_LOOK: Duration = Duration::from_secs(1);
+/// How often the pause after a full disk doubles: up to a minute with the pause that a flush makes.
+const FULL_DOUBLINGS_MAX: u32 = 8;
+
+/// The compactor as seen from outside.
+#[derive(Default)]
+pub(crate) struct Compactor {
+    /// Compactions asked for and completed, counted.
+    pub(crate) asked: u64,
+    pub(crate) done: u64,
+}
+
+/// Why a plan was not carried out.
+enum Failure {
+    Abort(Abort),
+    /// An input cannot be read.
+    Input(Arc<Part>, StoreError),
+}
+
+impl From<Abort> for Failure {
+    fn from(abort: Abort) -> Self {
+        Self::Abort(abort)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Abort(Abort::Failed(error))
+    }
+}
+
+/// What there is to do.
+enum Wake {
+    /// A version that may have something to merge, and the compactions asked for so far.
+    Merge(Arc<Version>, u64),
+    /// Dropped parts may have become free.
+    Look,
+}
+
+/// Runs until the store is closed, sealed or dropped.
+pub(crate) fn run(core: &Core) {
+    let mut compaction = Compaction { core, settled: None, full_in_a_row: 0 };
+    while let Some(wake) = compaction.wait() {
+        let done = match wake {
+            Wake::Merge(version, asked) => compaction.step(version, asked),
+            Wake::Look => core.remove_dropped().map_err(Abort::Failed),
+        };
+        match done {
+            Ok(()) => {}
+            Err(Abort::Stopped) => return,
+            Err(Abort::Failed(error)) => return core.seal(error),
+        }
+    }
+}
+
+struct Compaction<'a> {
+    core: &'a Core,
+    /// The version for which there is nothing to do.
+    settled: Option<u64>,
+    /// Plans given up one after the other because the disk was full.
+    full_in_a_row: u32,
+}
+
+impl Compaction<'_> {
+    fn wait(&self) -> Option<Wake> {
+        let core = self.core;
+        let mut state = core.state.lock();
+        loop {
+            if !state.is_open() {
+                return None;
+            }
+            let asked = state.compactor.asked;
+            let changed = core.options.compact && self.settled != Some(state.version.number());
+            if changed || asked > state.compactor.done {
+                return Some(Wake::Merge(state.version.clone(), asked));
+            }
+            if core.dropped_parts.lock().is_empty() {
+                core.compact_work.wait(&mut state);
+            } else if core.compact_work.wait_for(&mut state, DROPPED_LOOK).timed_out() {
+                return Some(Wake::Look);
+            }
+        }
+    }
+
+    /// Carries out one plan.
+    fn step(&mut self, version: Arc<Version>, asked: u64) -> Result<(), Abort> {
+        let core = self.core;
+        let plan = choose(&version, &core.options.compaction);
+        let number = version.number();
+        drop(version); // it holds the parts that are about to be dropped
+        if plan.merges.is_empty() {
+            core.remove_dropped()?;
+            self.settled = Some(number);
+            core.state.lock().compactor.done = asked;
+            core.flush_work.notify_all();
+            return Ok(());
+        }
+        match carry_out(core, &plan) {
+            Ok(()) => {
+                self.full_in_a_row = 0;
+                drop(plan);
+                Ok(core.remove_dropped()?)
+            }
+            Err(Failure::Input(part, error)) => {
+                part.set_damaged();
+                if let Some(observer) = &core.options.observer {
+                    observer.damaged(&error);
+                }
+                Ok(())
+            }
+            Err(Failure::Abort(Abort::Failed(error))) if is_full(&error) && !error.is_sync() => {
+                self.pause_for_space();
+                Ok(())
+            }
+            Err(Failure::Abort(abort)) => Err(abort),
+        }
+    }
+
+    /// Leaves what space there is to log and flush, longer each time.
+    fn pause_for_space(&mut self) {
+        let pause_us = self.core.options.full_retry_us << self.full_in_a_row;
+        self.full_in_a_row = (self.full_in_a_row + 1).min(FULL_DOUBLINGS_MAX);
+        let mut state = self.core.state.lock();
+        if state.is_open() {
+            self.core.compact_work.wait_for(&mut state, Duration::from_micros(pause_us));
+        }
+    }
+}
+
+/// Makes all merges of a plan effective at once.
+fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
+    let begun_us = core.options.clock.now_us();
+    let mut change = Change::default();
+    let made = plan.merges.iter().try_for_each(|merge| {
+        change.added.push(merge_parts(core, merge)?);
+        change.dropped.extend(merge.inputs.iter().cloned());
+        Ok(())
+    });
+    let committed = made.and_then(|()| {
+        let parts = &core.layout.parts;
+        core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
+        Ok(core.change(&change, |_| {})?)
+    });
+    match committed {
+        Ok(true) => {}
+        // Retention was faster; the outputs hold what it dropped.
+        Ok(false) => return Ok(remove(core, &change.added)),
+        Err(failure) => {
+            // After a failed sync the edit may be on the disk or not; the next open knows.
+            if !matches!(&failure, Failure::Abort(Abort::Failed(error)) if error.is_sync()) {
+                remove(core, &change.added);
+            }
+            return Err(failure);
+        }
+    }
+    retry_rewrite(core)?;
+    if let Some(observer) = &core.options.observer {
+        let spent = core.options.clock.now_us().saturating_sub(begun_us);
+        observer.compacted(&Compacted {
+            duration: Duration::from_micros(spent),
+            inputs: change.dropped.len() as u64,
+            outputs: change.added.len() as u64,
+            rows: change.added.iter().map(|part| part.rows).sum(),
+            bytes_read: change.dropped.iter().map(|part| part.info.bytes).sum(),
+            bytes_written: change.added.iter().map(|part| part.bytes).sum(),
+        });
+    }
+    Ok(())
+}
+
+/// A manifest that is large waits for space; the next change tries again.
+fn retry_rewrite(core: &Core) -> Result<(), Failure> {
+    match core.rewrite_manifest() {
+        Err(error) if is_full(&error) && !error.is_sync() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Gives back the space of outputs that no edit names. What stays is removed by the next open.
+fn remove(core: &Core, outputs: &[PartInfo]) {
+    for output in outputs {
+        let _ = core.disk.remove(&core.layout.part(output.id));
+    }
+}
+
+/// Writes the rows of the inputs as one part.
+fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
+    let open = |part: &Arc<Part>| {
+        let reader = PartReader::of(core.disk.as_ref(), part);
+        reader.map(Arc::new).map_err(|error| Failure::Input(Arc::clone(part), error))
+    };
+    let readers: Vec<Arc<PartReader>> = merge.inputs.iter().map(open).collect::<Result<_, _>>()?;
+    let schema = merged_schema(core, merge, &readers);
+    let infos = || merge.inputs.iter().map(|part| &part.info);
+    let plan = PartPlan {
+        id: core.next_part(),
+        partition: hull(infos().map(|info| info.partition)),
+        // Those of all inputs, overwritten rows included: what lies between them must not come out of order.
+        sequence: hull(infos().map(|info| info.sequence)),
+    };
+    let mut broken = None;
+    let made = make_part(core, plan, &schema, |writer| {
+        copy_rows(core, merge, readers, &schema, writer, &mut broken)
+    });
+    match broken {
+        Some((part, error)) => Err(Failure::Input(part, error)),
+        None => Ok(made?),
+    }
+}
+
+/// The smallest range around some ranges.
+fn hull<T: Ord + Copy>(ranges: impl Iterator<Item = (T, T)>) -> (T, T) {
+    let joined = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+    joined.expect("BUG: a merge has inputs")
+}
+
+/// All columns that any of the inputs has.
+fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> PartSchema {
+    let table = merge.inputs[0].info.table;
+    let mut schema = {
+        let state = core.state.lock();
+        let definitions = &state.catalog.tables[table as usize];
+        let keys = definitions.keys.iter().enumerate();
+        let fields = keys.flat_map(|(number, key)| {
+            model::FieldType::ALL.into_iter().filter_map(move |field_type| {
+                let physical = key.column(field_type)?.clone();
+                Some(PartField { key: number as u32, key_name: key.name.clone(), field_type, physical })
+            })
+        });
+        PartSchema {
+            table,
+            table_name: definitions.name.clone(),
+            tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
+            tag_names: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
+            fields: fields.collect(),
+        }
+    };
+    schema.fields.retain(|field| readers.iter().any(|reader| reader.column(&field.physical).is_some()));
+    schema
+}
+
+/// Brings the inputs' rows into one order. At one (series, ts) older inputs come first, so that the writer keeps the
+/// newest value of each key.
+fn copy_rows(
+    core: &Core,
+    merge: &Merge,
+    readers: Vec<Arc<PartReader>>,
+    schema: &PartSchema,
+    writer: &mut PartWriter<'_>,
+    broken: &mut Option<(Arc<Part>, StoreError)>,
+) -> Result<(), Abort> {
+    let mut blame = |input: usize, error: StoreError| {
+        *broken = Some((merge.inputs[input].clone(), error));
+        Abort::Stopped
+    };
+    let mut streams = Vec::with_capacity(readers.len());
+    for (input, reader) in readers.into_iter().enumerate() {
+        streams.push(PartStream::new(reader, schema).map_err(|error| blame(input, error))?);
+    }
+    while let Some((input, until)) = next_input(&streams) {
+        let stream = &mut streams[input];
+        while let Some(row) = stream.row()
+            && until.is_none_or(|until| (row, input) < until)
+        {
+            writer.row(row.0, row.1)?;
+            stream.fields(|key, value| writer.field(key, value));
+            if stream.advance().map_err(|error| blame(input, error))? {
+                check_go_on(core)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A row's place in the order: series and ts.
+type Place = (u32, i64);
+
+/// The input whose row is next, and the row of another input before which it stays the next.
+fn next_input(streams: &[PartStream]) -> Option<(usize, Option<(Place, usize)>)> {
+    let (mut first, mut second) = (None, None);
+    for (input, stream) in streams.iter().enumerate() {
+        let Some(row) = stream.row() else { continue };
+        if first.is_none_or(|first| (row, input) < first) {
+            second = first.replace((row, input));
+        } else if second.is_none_or(|second| (row, input) < second) {
+            second = Some((row, input));
+        }
+    }
+    first.map(|(_, input)| (input, second))
+}
+
+/// Ends a merge when the store ends, or when log or flush need the space that it takes.
+fn check_go_on(core: &Core) -> Result<(), Abort> {
+    let state = core.state.lock();
+    if !state.is_open() {
+        return Err(Abort::Stopped);
+    }
+    match state.full.iter().flatten().next() {
+        Some(_) => {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            Err(StoreError::io("merge parts in", &core.layout.parts, full).into())
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,122 @@
+//! All rows of a part in their order, a window of rows at a time: what compaction reads.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::limits::PART_WINDOW_ROWS as WINDOW_ROWS;
+use model::{FieldType, ValueRef};
+use store::StoreError;
+
+use super::read::{PartReader, Values};
+use super::write::PartSchema;
+use crate::row::KeyId;
+
+/// Walks a part from its first row to its last.
+pub(crate) struct PartStream {
+    reader: Arc<PartReader>,
+    columns: Vec<Column>,
+    /// The next window: a row group and the first row in it.
+    next: (usize, usize),
+    window: Window,
+    /// The row at hand.
+    at: usize,
+}
+
+struct Column {
+    key: KeyId,
+    field_type: FieldType,
+    index: usize,
+}
+
+/// Some rows with their values row by row, so that a row costs what it has and not what the table could have.
+#[derive(Default)]
+struct Window {
+    series: Vec<i64>,
+    ts: Vec<i64>,
+    /// By row, and one more: where its fields begin.
+    starts: Vec<u32>,
+    /// Places in `columns`.
+    fields: Vec<u32>,
+    columns: Vec<(KeyId, Values)>,
+}
+
+impl PartStream {
+    /// A walk that begins at the part's first row. Columns that the schema does not have are left out.
+    pub(crate) fn new(reader: Arc<PartReader>, schema: &PartSchema) -> Result<Self, StoreError> {
+        let columns = schema.fields.iter().filter_map(|field| {
+            let index = reader.column(&field.physical)?;
+            Some(Column { key: field.key, field_type: field.field_type, index })
+        });
+        let columns = columns.collect();
+        let mut stream = Self { reader, columns, next: (0, 0), window: Window::default(), at: 0 };
+        stream.load()?;
+        Ok(stream)
+    }
+
+    /// Series and ts of the row at hand; `None` after the last.
+    #[inline]
+    pub(crate) fn row(&self) -> Option<(u32, i64)> {
+        Some((*self.window.series.get(self.at)? as u32, self.window.ts[self.at]))
+    }
+
+    /// Visits the fields of the row at hand.
+    #[inline]
+    pub(crate) fn fields(&self, mut visit: impl FnMut(KeyId, ValueRef<'_>)) {
+        let fields = self.window.starts[self.at] as usize..self.window.starts[self.at + 1] as usize;
+        for column in &self.window.fields[fields] {
+            let (key, values) = &self.window.columns[*column as usize];
+            let value = values.get(self.at).expect("BUG: a field in the window has a value");
+            visit(*key, value);
+        }
+    }
+
+    /// Goes to the next row. `true` when it had to read a window for it.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool, StoreError> {
+        self.at += 1;
+        match self.at < self.window.ts.len() {
+            true => Ok(false),
+            false => self.load().map(|()| true),
+        }
+    }
+
+    /// Reads the next window; an empty one after the last.
+    fn load(&mut self) -> Result<(), StoreError> {
+        self.at = 0;
+        self.window = Window::default();
+        let (group, start) = self.next;
+        let Some(rows_of_group) = self.reader.rows_of_group(group) else { return Ok(()) };
+        let rows = start..rows_of_group.min(start + WINDOW_ROWS);
+        self.next = if rows.end == rows_of_group { (group + 1, 0) } else { (group, rows.end) };
+        self.window = self.read(group, &rows)?;
+        Ok(())
+    }
+
+    fn read(&self, group: usize, rows: &Range<usize>) -> Result<Window, StoreError> {
+        let (series, ts) = self.reader.keys(group, rows)?;
+        let mut columns = Vec::new();
+        let mut starts = vec![0; rows.len() + 1];
+        for column in &self.columns {
+            let values = self.reader.values(column.index, column.field_type, group, rows)?;
+            let mut any = false;
+            for row in 0..rows.len() {
+                let present = values.has(row);
+                any |= present;
+                starts[row + 1] += u32::from(present);
+            }
+            if any {
+                columns.push((column.key, values));
+            }
+        }
+        (0..rows.len()).for_each(|row| starts[row + 1] += starts[row]);
+        let mut fields = vec![0; starts[rows.len()] as usize];
+        let mut next = starts.clone();
+        for (number, (_, values)) in columns.iter().enumerate() {
+            for row in (0..rows.len()).filter(|row| values.has(*row)) {
+                fields[next[row] as usize] = number as u32;
+                next[row] += 1;
+            }
+        }
+        Ok(Window { series, ts, starts, fields, columns })
+    }
+}

@@ -1,0 +1,130 @@
+//! Retention: parts that hold nothing but rows older than their table keeps are dropped by one edit of the manifest.
+//!
+//! Nothing is read for it: a part goes when the end of its partition has passed. So rows that share a part of several
+//! days wait for the last of these days, and rows in memory until they are flushed and their part goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Timestamp, name};
+use store::table::oldest_kept;
+use store::{Durability, StoreError};
+
+use crate::change::Change;
+use crate::core::{Core, State, is_full};
+use crate::entry::Entry;
+use crate::part::Part;
+use crate::series_state::Origin;
+
+/// Series whose latest values are looked through while the state is locked.
+const LATEST_STEP: usize = 4096;
+
+impl Core {
+    pub(crate) fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        name::check_table(table)?;
+        // 0 means for good in the file.
+        let ttl_us = ttl.map_or(0, |ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).max(1));
+        let table = {
+            let mut guard = self.state.lock();
+            guard.check_writable()?;
+            match guard.catalog.table(table) {
+                Some(table) => table,
+                None => self.create_table(&mut guard, table)?,
+            }
+        };
+        let entry = Entry::Ttl { table, ttl_us };
+        let mut change = Change::default();
+        entry.put(&mut change.definitions);
+        let changed = self.change(&change, |state| {
+            state.catalog.apply(entry).expect("BUG: the table is known");
+        });
+        changed.map(drop).map_err(|error| self.sealed_by(error))
+    }
+
+    /// Seals the store unless the disk is just full.
+    fn sealed_by(&self, error: StoreError) -> StoreError {
+        if !is_full(&error) || error.is_sync() {
+            self.seal(error.clone());
+        }
+        error
+    }
+
+    /// The table stands in the log too, because rows of it may become durable before the manifest has it.
+    fn create_table(&self, state: &mut State, name: &str) -> Result<u32, StoreError> {
+        self.check_room(state, 3 * name.len() + 40)?;
+        let pending = &mut state.pending;
+        let log = &mut |entry: Entry<'_>| entry.put(&mut pending.buffer);
+        let table = state.catalog.create_table(name, self.options.tables_max, log)?;
+        state.follow_catalog(Origin::New);
+        let was_empty = state.pending.wanted.is_none();
+        self.request_commit(state, Durability::Memory, was_empty);
+        Ok(table)
+    }
+
+    pub(crate) fn ttl(&self, table: &str) -> Option<Duration> {
+        let state = self.state.lock();
+        let said = state.catalog.table(table).and_then(|table| state.catalog.tables[table as usize].ttl_us);
+        self.effective_ttl(said)
+    }
+
+    /// What a table's own setting means.
+    pub(crate) fn effective_ttl(&self, ttl_us: Option<u64>) -> Option<Duration> {
+        match ttl_us {
+            None => self.options.ttl_default,
+            Some(0) => None,
+            Some(ttl_us) => Some(Duration::from_micros(ttl_us)),
+        }
+    }
+
+    /// Drops all parts whose partition has passed, and returns how many rows they had.
+    pub(crate) fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        loop {
+            let (version, oldest) = {
+                let state = self.state.lock();
+                // Not only while there is room: this makes some.
+                state.check_open()?;
+                let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
+                let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
+                (state.version.clone(), tables.collect::<Vec<_>>())
+            };
+            let has_passed = |part: &&Arc<Part>| {
+                oldest[part.info.table as usize].is_some_and(|oldest| part.info.partition.1 <= oldest)
+            };
+            let dropped: Vec<Arc<Part>> = version.families().flatten().filter(has_passed).cloned().collect();
+            drop(version);
+            if dropped.is_empty() {
+                return Ok(0);
+            }
+            let rows = dropped.iter().map(|part| part.info.rows).sum();
+            let mut tables: Vec<(u32, i64)> = dropped
+                .iter()
+                .filter_map(|part| Some((part.info.table, oldest[part.info.table as usize]?)))
+                .collect();
+            tables.dedup();
+            let change = Change { dropped, ..Change::default() };
+            let changed = self.change(&change, |state| state.expiries += 1);
+            drop(change); // the compactor waits until nobody holds the parts
+            if changed.map_err(|error| self.sealed_by(error))? {
+                self.forget_latest(&tables);
+                return Ok(rows);
+            }
+            // A merge was faster: its output has to go instead.
+        }
+    }
+
+    /// Drops cached latest values of series of which one may be gone. They are read again when they are asked for.
+    fn forget_latest(&self, tables: &[(u32, i64)]) {
+        let mut next = 0;
+        loop {
+            let mut guard = self.state.lock();
+            let State { series, latest, .. } = &mut *guard;
+            let Some(rest) = series.get_mut(next..).filter(|rest| !rest.is_empty()) else { return };
+            for of in rest.iter_mut().take(LATEST_STEP) {
+                if let Ok(place) = tables.binary_search_by_key(&of.table, |(table, _)| *table) {
+                    of.forget_older(tables[place].1, latest);
+                }
+            }
+            next += LATEST_STEP;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Rows go when their time is over: by the day, durably, and no younger row with them.
+
+use std::time::Duration;
+
+use model::{SeriesId, SeriesKey, Timestamp, Value};
+use store::{Store, StoreError};
+use store_local::{LocalStore, Options};
+use testkit::{FaultyDisk, Survivors};
+
+use crate::support::{eventually, files, keep, numbers, open, tiny_manual};
+
+const DAY_US: i64 = 86_400_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn device(store: &LocalStore, table: &str) -> SeriesId {
+    store.series(&SeriesKey::device(table, "d").unwrap()).unwrap()
+}
+
+/// A row at noon of each of these days, flushed.
+fn fill(store: &LocalStore, table: &str, days: std::ops::Range<i64>) {
+    let series = device(store, table);
+    for day in days {
+        keep(store, series, day * DAY_US + DAY_US / 2, day).unwrap();
+        store.flush().unwrap();
+    }
+}
+
+fn days(store: &LocalStore, table: &str) -> Vec<i64> {
+    numbers(store, device(store, table)).unwrap().into_iter().map(|(_, day)| day).collect()
+}
+
+fn drop_at(store: &LocalStore, day: i64) -> u64 {
+    store.drop_expired(Timestamp::from_micros(day * DAY_US)).unwrap()
+}
+
+#[test]
+fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    for table in ["short", "long", "for good"] {
+        fill(&store, table, 0..10);
+    }
+    store.set_ttl("short", Some(2 * DAY)).unwrap();
+    store.set_ttl("long", Some(5 * DAY)).unwrap();
+    assert_eq!(store.latest(device(&store, "short"), None).unwrap()[0].value, Value::I64(9));
+    // Day 7 of `short` ends at midnight of day 8, which is as old as its rows may be; day 8 has rows that are younger.
+    assert_eq!(drop_at(&store, 10), 8 + 5);
+    let check = |store: &LocalStore| {
+        assert_eq!(days(store, "short"), [8, 9]);
+        assert_eq!(days(store, "long"), [5, 6, 7, 8, 9]);
+        assert_eq!(days(store, "for good"), (0..10).collect::<Vec<_>>());
+    };
+    check(&store);
+    assert_eq!(drop_at(&store, 10), 0);
+    eventually(|| (files(&disk, ".parquet").len() == 17).then_some(()));
+    drop(store);
+    let (store, report) = open(&disk.reboot(Survivors::Synced), tiny_manual()).unwrap();
+    assert!(report.damages.is_empty(), "{report:?}");
+    check(&store);
+    assert_eq!(
+        (store.ttl("short"), store.ttl("long"), store.ttl("for good")),
+        (Some(2 * DAY), Some(5 * DAY), None)
+    );
+    assert_eq!(drop_at(&store, 100), 2 + 5);
+    assert_eq!(store.latest(device(&store, "short"), None).unwrap(), []);
+    assert_eq!(days(&store, "for good").len(), 10);
+}
+
+#[test]
+fn a_latest_value_goes_with_its_row() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, "t", 0..1);
+    let series = device(&store, "t");
+    store.set_ttl("t", Some(DAY)).unwrap();
+    assert_eq!(store.latest(series, None).unwrap().len(), 1);
+    assert_eq!(drop_at(&store, 2), 1);
+    assert_eq!(store.latest(series, None).unwrap(), []);
+    keep(&store, series, 5 * DAY_US, 5).unwrap();
+    assert_eq!(store.latest(series, None).unwrap()[0].value, Value::I64(5));
+}
+
+#[test]
+fn rows_in_memory_go_once_they_are_flushed() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let series = device(&store, "t");
+    store.set_ttl("t", Some(DAY)).unwrap();
+    keep(&store, series, 0, 0).unwrap();
+    assert_eq!(drop_at(&store, 10), 0);
+    assert_eq!(days(&store, "t"), [0]);
+    store.flush().unwrap();
+    assert_eq!(drop_at(&store, 10), 1);
+    assert_eq!(days(&store, "t"), Vec::<i64>::new());
+}
+
+#[test]
+fn a_default_holds_for_tables_of_which_nobody_has_said_anything() {
+    let disk = FaultyDisk::new();
+    let options = Options { ttl_default: Some(3 * DAY), ..tiny_manual() };
+    let (store, _) = open(&disk, options).unwrap();
+    fill(&store, "t", 0..3);
+    fill(&store, "kept", 0..3);
+    store.set_ttl("kept", None).unwrap();
+    assert_eq!(
+        (store.ttl("t"), store.ttl("kept"), store.ttl("unknown")),
+        (Some(3 * DAY), None, Some(3 * DAY))
+    );
+    assert_eq!(drop_at(&store, 5), 2);
+    assert_eq!((days(&store, "t"), days(&store, "kept")), (vec![2], vec![0, 1, 2]));
+}
+
+#[test]
+fn a_ttl_is_durable_when_it_was_taken() {
+    let disk = FaultyDisk::new();
+    let work = |disk: &FaultyDisk| -> Result<usize, StoreError> {
+        let mut taken = 0;
+        let attempt = |taken: &mut usize| -> Result<(), StoreError> {
+            let (store, _) = open(disk, tiny_manual())?;
+            for round in 1..5 {
+                store.set_ttl("t", Some(round * DAY))?;
+                *taken = round as usize;
+                keep(&store, store.series(&SeriesKey::device("t", "d").unwrap())?, 0, round.into());
+            }
+            Ok(())
+        };
+        let _ = attempt(&mut taken);
+        Ok(taken)
+    };
+    work(&disk).unwrap();
+    for operation in 0..disk.operations() {
+        let disk = FaultyDisk::new();
+        disk.cut_power_at(operation);
+        let taken = work(&disk).unwrap() as u32;
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
+            let (store, report) = open(&disk.reboot(survivors), tiny_manual()).unwrap();
+            assert!(report.damages.is_empty(), "{operation} {survivors:?}: {report:?}");
+            let found = store.ttl("t");
+            let possible = [taken, taken + 1].map(|days| (days > 0).then_some(days * DAY));
+            assert!(possible.contains(&found), "{operation} {survivors:?}: {found:?} after {taken}");
+        }
+    }
+}
+
+#[test]
+fn a_merge_and_a_drop_do_not_bring_rows_back() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    store.set_ttl("t", Some(DAY)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..40).for_each(|_| store.compact().unwrap()));
+        for day in 0..40 {
+            for _ in 0..3 {
+                fill(&store, "t", day..day + 1);
+            }
+            drop_at(&store, day);
+        }
+    });
+    drop_at(&store, 40);
+    assert_eq!(days(&store, "t"), [39]);
+    store.compact().unwrap();
+    assert_eq!(days(&store, "t"), [39]);
+}
