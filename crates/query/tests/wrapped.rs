@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey};
+use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::{
     Durability, LatestValue, MemoryStore, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store,
     StoreError, StoreStatus, TableSnapshot, TableStatus,
@@ -65,6 +66,18 @@ impl Store for Wrapped {
 
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(self.inner.snapshot(table)?.map(|table| (self.wrap)(table)))
+    }
+
+    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        self.inner.set_ttl(table, ttl)
+    }
+
+    fn ttl(&self, table: &str) -> Option<Duration> {
+        self.inner.ttl(table)
+    }
+
+    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.inner.drop_expired(now)
     }
 
     fn status(&self) -> StoreStatus {
