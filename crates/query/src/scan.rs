@@ -163,7 +163,7 @@ fn properties(
         && let Ok(ts) = schema.index_of(TS_COLUMN)
     {
         let options = SortOptions { descending: order == Order::Descending, nulls_first: false };
-        // The column is never null, so both places of nulls are true; the second is found by equivalence of neither.
+        // The column is never null, so the rows are in order wherever a query wants nulls to be.
         equivalence.add_ordering([PhysicalSortExpr::new(column(ts), options)]);
         let options = SortOptions { nulls_first: true, ..options };
         equivalence.add_ordering([PhysicalSortExpr::new(column(ts), options)]);
