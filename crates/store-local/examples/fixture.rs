@@ -13,11 +13,13 @@ use store_local::{LocalStore, Options, RealDisk};
 
 fn main() {
     let dir: PathBuf = std::env::args().nth(1).expect("name the directory to write").into();
-    let options = Options { preallocate: false, ..Options::default() };
+    let options = Options { preallocate: false, narrow_parts: true, ..Options::default() };
     let (store, _) = LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap();
     fill(&store, 0..3);
+    metrics(&store, 0..3);
     store.flush().unwrap();
     fill(&store, 2..5);
+    metrics(&store, 3..5);
     store.close().unwrap();
     drop(store);
     std::fs::remove_file(dir.join("LOCK")).unwrap();
@@ -42,4 +44,23 @@ fn fill(store: &LocalStore, rounds: std::ops::Range<i64>) {
     }
     builder.finish();
     store.append(&batch, Durability::Memory).unwrap();
+}
+
+/// Tables with one number, one of which later gets a text too.
+fn metrics(store: &LocalStore, rounds: std::ops::Range<i64>) {
+    for (table, host) in [("sys.cpu", "web1"), ("sys.cpu", "web2"), ("sys.load", "web1"), ("third", "web1")] {
+        let series = store.series(&SeriesKey::new(table, &[("host", host)]).unwrap()).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for round in rounds.clone() {
+            let divisor = if table == "third" { 3.0 } else { 4.0 };
+            builder.field("value", ValueRef::F64(round as f64 / divisor));
+            if table == "sys.load" && round > 2 {
+                builder.field("note", ValueRef::String("busy"));
+            }
+            builder.row(series, Timestamp::from_micros(1_700_000_000_000_000 + round * 10_000_000));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+    }
 }

@@ -123,6 +123,14 @@ impl Table {
         self.tags.iter().position(|tag| *tag.name == *name).map(|tag| tag as u32)
     }
 
+    /// Whether the table has one field, an f64: then its rows go to narrow parts.
+    pub(crate) fn is_narrow(&self) -> bool {
+        match self.keys.as_slice() {
+            [key] => FieldType::ALL.into_iter().all(|of| key.column(of).is_some() == (of == FieldType::F64)),
+            _ => false,
+        }
+    }
+
     /// Columns that the table's parts may have, the internal ones not counted.
     pub(crate) fn columns(&self) -> usize {
         self.taken.len() - 3

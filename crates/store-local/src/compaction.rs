@@ -286,10 +286,10 @@ mod tests {
     #[test]
     fn nothing_is_merged_across_a_damaged_part() {
         let version = one_day(&[10; 7]);
-        version.parts(0)[3].set_damaged();
+        version.wide(0)[3].set_damaged();
         assert!(chosen(&version).is_empty());
         let version = one_day(&[10; 8]);
-        version.parts(0)[2].set_damaged();
+        version.wide(0)[2].set_damaged();
         assert_eq!(chosen(&version), [[4, 5, 6, 7, 8]]);
     }
 

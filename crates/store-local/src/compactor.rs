@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::FieldType;
 use store::StoreError;
 
 use crate::change::Change;
@@ -18,10 +19,13 @@ use crate::core::{Abort, Core, is_full};
 use crate::manifest::PartInfo;
 use crate::options::Compacted;
 use crate::part::Part;
+use crate::part::cache::DecodedCache;
+use crate::part::encode::decimal::ScaleFinder;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::read::PartReader;
+use crate::part::schema::{Layout, PartSchema};
 use crate::part::stream::PartStream;
-use crate::part::write::{PartField, PartSchema, PartWriter};
+use crate::part::write::PartWriter;
 use crate::version::Version;
 
 /// How long files that somebody still reads wait for the next look.
@@ -171,7 +175,10 @@ fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
     match committed {
         Ok(true) => {}
         // Retention was faster; the outputs hold what it dropped.
-        Ok(false) => return Ok(remove(core, &change.added)),
+        Ok(false) => {
+            remove(core, &change.added);
+            return Ok(());
+        }
         Err(failure) => {
             // After a failed sync the edit may be on the disk or not; the next open knows.
             if !matches!(&failure, Failure::Abort(Abort::Failed(error)) if error.is_sync()) {
@@ -213,11 +220,11 @@ fn remove(core: &Core, outputs: &[PartInfo]) {
 /// Writes the rows of the inputs as one part.
 fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     let open = |part: &Arc<Part>| {
-        let reader = PartReader::of(core.disk.as_ref(), part);
+        let reader = PartReader::of(core.disk.as_ref(), part, Arc::new(DecodedCache::new(0)));
         reader.map(Arc::new).map_err(|error| Failure::Input(Arc::clone(part), error))
     };
     let readers: Vec<Arc<PartReader>> = merge.inputs.iter().map(open).collect::<Result<_, _>>()?;
-    let schema = merged_schema(core, merge, &readers);
+    let schema = merged_schema(core, merge, &readers)?;
     let infos = || merge.inputs.iter().map(|part| &part.info);
     let plan = PartPlan {
         id: core.next_part(),
@@ -242,28 +249,35 @@ fn hull<T: Ord + Copy>(ranges: impl Iterator<Item = (T, T)>) -> (T, T) {
 }
 
 /// All columns that any of the inputs has.
-fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> PartSchema {
-    let table = merge.inputs[0].info.table;
+fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Result<PartSchema, Failure> {
+    let info = &merge.inputs[0].info;
+    if info.layout == Layout::Narrow {
+        return Ok(PartSchema::narrow());
+    }
     let mut schema = {
         let state = core.state.lock();
-        let definitions = &state.catalog.tables[table as usize];
-        let keys = definitions.keys.iter().enumerate();
-        let fields = keys.flat_map(|(number, key)| {
-            model::FieldType::ALL.into_iter().filter_map(move |field_type| {
-                let physical = key.column(field_type)?.clone();
-                Some(PartField { key: number as u32, key_name: key.name.clone(), field_type, physical })
-            })
-        });
-        PartSchema {
-            table,
-            table_name: definitions.name.clone(),
-            tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
-            tag_names: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
-            fields: fields.collect(),
-        }
+        let definitions = &state.catalog.tables[info.tables.0 as usize];
+        let has = |physical: &str| readers.iter().any(|reader| reader.has(physical));
+        PartSchema::wide(info.tables.0, definitions, |_, _, physical| has(physical))
     };
-    schema.fields.retain(|field| readers.iter().any(|reader| reader.column(&field.physical).is_some()));
-    schema
+    for field in schema.fields.iter_mut().filter(|field| field.field_type == FieldType::F64) {
+        let mut finder = ScaleFinder::default();
+        for (reader, part) in readers.iter().zip(&merge.inputs) {
+            let column = reader.column(&field.physical);
+            let found = column.map_or(Ok(()), |column| reader.find_scale(column, &mut finder));
+            found.map_err(|error| Failure::Input(Arc::clone(part), error))?;
+        }
+        field.scale = finder.scale();
+    }
+    Ok(schema)
+}
+
+/// The table of each series, if the parts do not all have the same.
+fn tables_of_series(core: &Core, schema: &PartSchema) -> Arc<[u32]> {
+    match schema.layout {
+        Layout::Wide => Arc::default(),
+        Layout::Narrow => core.state.lock().series.iter().map(|series| series.table).collect(),
+    }
 }
 
 /// Brings the inputs' rows into one order. At one (series, ts) older inputs come first, so that the writer keeps the
@@ -281,15 +295,21 @@ fn copy_rows(
         Abort::Stopped
     };
     let mut streams = Vec::with_capacity(readers.len());
+    let tables = tables_of_series(core, schema);
     for (input, reader) in readers.into_iter().enumerate() {
-        streams.push(PartStream::new(reader, schema).map_err(|error| blame(input, error))?);
+        let stream = PartStream::new(reader, schema, tables.clone());
+        streams.push(stream.map_err(|error| blame(input, error))?);
     }
     while let Some((input, until)) = next_input(&streams) {
         let stream = &mut streams[input];
         while let Some(row) = stream.row()
             && until.is_none_or(|until| (row, input) < until)
         {
-            writer.row(row.0, row.1)?;
+            let (table, series, ts) = row;
+            if schema.layout == Layout::Narrow {
+                writer.table(table);
+            }
+            writer.row(series, ts)?;
             stream.fields(|key, value| writer.field(key, value));
             if stream.advance().map_err(|error| blame(input, error))? {
                 check_go_on(core)?;
@@ -299,8 +319,8 @@ fn copy_rows(
     Ok(())
 }
 
-/// A row's place in the order: series and ts.
-type Place = (u32, i64);
+/// A row's place in the order: table, series and ts.
+type Place = (u32, u32, i64);
 
 /// The input whose row is next, and the row of another input before which it stays the next.
 fn next_input(streams: &[PartStream]) -> Option<(usize, Option<(Place, usize)>)> {

@@ -272,6 +272,7 @@ impl Core {
         (manifest, next_part): (Manifest, u64),
     ) -> Self {
         let arrays = Arc::new(ArrayCache::new(options.array_cache_bytes_max));
+        let decoded_bytes_max = options.part_cache_bytes_max;
         let core = Self {
             disk,
             layout,
@@ -281,7 +282,7 @@ impl Core {
             commit_work: Condvar::new(),
             flush_work: Condvar::new(),
             segments,
-            part_cache: PartCache::default(),
+            part_cache: PartCache::new(decoded_bytes_max),
             arrays,
             manifest: Mutex::new(manifest),
             dropped_parts: Mutex::default(),

@@ -6,29 +6,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{FieldType, ValueRef};
+use model::ValueRef;
 use store::{Sequence, StoreError};
 
 use crate::change::Change;
 use crate::chunk::Chunk;
-use crate::core::{Abort, Core, FULL_FLUSH, Stop, is_full};
+use crate::core::{Abort, Core, FULL_FLUSH, Stop, TableMemory, is_full};
 use crate::log::recover::Covered;
 use crate::manifest::PartInfo;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::rows::{Partition, Sorted, partitions, sort_partition};
-use crate::part::write::{PartField, PartSchema};
-use crate::row::KeyId;
+use crate::part::schema::PartSchema;
+use crate::part::survey::Survey;
+use crate::part::write::PartWriter;
 use crate::series_file::SeriesFile;
 
 /// The memtable at one moment.
 struct Generation {
-    tables: Vec<(u32, Vec<Arc<Chunk>>)>,
+    tables: Vec<TableRows>,
     /// The last row that is in `tables`.
     sequence: Sequence,
     /// Frames with smaller numbers hold nothing that this flush does not make durable.
     frame: u64,
     series_count: u32,
     asked: u64,
+}
+
+/// The rows of one table.
+struct TableRows {
+    table: u32,
+    /// Whether the table has one column, an f64.
+    narrow: bool,
+    chunks: Vec<Arc<Chunk>>,
 }
 
 /// Runs until the store is closed, sealed or dropped.
@@ -62,8 +71,14 @@ fn next_generation(core: &Core) -> Option<Generation> {
     }
     state.memory.flushing = std::mem::take(&mut state.memory.active);
     let tables = state.tables.iter().enumerate().filter(|(_, memory)| !memory.flushing.is_empty());
+    let catalog = &state.catalog;
+    let rows_of = |(table, memory): (usize, &TableMemory)| TableRows {
+        table: table as u32,
+        narrow: core.options.narrow_parts && catalog.tables[table].is_narrow(),
+        chunks: memory.flushing.clone(),
+    };
     let generation = Generation {
-        tables: tables.map(|(table, memory)| (table as u32, memory.flushing.clone())).collect(),
+        tables: tables.map(rows_of).collect(),
         sequence: core.progress().appended,
         frame: state.pending.frame,
         series_count: state.catalog.series.read().len() as u32,
@@ -78,13 +93,25 @@ fn next_generation(core: &Core) -> Option<Generation> {
 fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result<(), Abort> {
     let begun_us = core.options.clock.now_us();
     let mut added = Vec::new();
-    for (table, chunks) in &generation.tables {
-        for range in partitions(chunks, core.options.flush_parts_per_table_max) {
-            let partition = sort_partition(chunks, range);
+    let parts_max = core.options.flush_parts_per_table_max;
+    for rows in generation.tables.iter().filter(|rows| !rows.narrow) {
+        for range in partitions(&rows.chunks, parts_max) {
+            let partition = sort_partition(&rows.chunks, range);
             if !partition.is_empty() {
                 let id = core.next_part();
-                added.push(retry(core, || flush_part(core, id, *table, chunks, &partition))?);
+                added.push(retry(core, || flush_wide(core, id, rows, &partition))?);
             }
+        }
+    }
+    let narrow: Vec<&TableRows> = generation.tables.iter().filter(|rows| rows.narrow).collect();
+    let chunks: Vec<Arc<Chunk>> = narrow.iter().flat_map(|rows| &rows.chunks).cloned().collect();
+    for range in partitions(&chunks, parts_max) {
+        let sorted = narrow.iter().map(|rows| (*rows, sort_partition(&rows.chunks, range)));
+        let sorted: Vec<_> = sorted.filter(|(_, partition)| !partition.is_empty()).collect();
+        let sequences = sorted.iter().map(|(_, partition)| partition.sequence);
+        if let Some(sequence) = sequences.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
+            let plan = PartPlan { id: core.next_part(), partition: range, sequence };
+            added.push(retry(core, || flush_narrow(core, plan, &sorted))?);
         }
     }
     if !added.is_empty() {
@@ -130,22 +157,35 @@ fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T
     }
 }
 
-fn flush_part(
-    core: &Core,
-    id: u64,
-    table: u32,
-    chunks: &[Arc<Chunk>],
-    partition: &Partition,
-) -> Result<PartInfo, Abort> {
-    let schema = part_schema(core, table, chunks, partition);
+/// Makes a part of the rows of one table and one range of days.
+fn flush_wide(core: &Core, id: u64, rows: &TableRows, partition: &Partition) -> Result<PartInfo, Abort> {
+    let survey = Survey::of(&rows.chunks, &partition.rows);
+    let schema = {
+        let state = core.state.lock();
+        PartSchema::surveyed(rows.table, &state.catalog.tables[rows.table as usize], &survey)
+    };
     let plan = PartPlan { id, partition: partition.range, sequence: partition.sequence };
-    make_part(core, plan, &schema, |writer| match &partition.rows {
+    make_part(core, plan, &schema, |writer| push_rows(writer, &rows.chunks, &partition.rows))
+}
+
+/// Makes a part of the rows of many tables and one range of days.
+fn flush_narrow(core: &Core, plan: PartPlan, tables: &[(&TableRows, Partition)]) -> Result<PartInfo, Abort> {
+    make_part(core, plan, &PartSchema::narrow(), |writer| {
+        tables.iter().try_for_each(|(rows, partition)| {
+            writer.table(rows.table);
+            push_rows(writer, &rows.chunks, &partition.rows)
+        })
+    })
+}
+
+/// Writes the sorted rows of one table.
+fn push_rows(writer: &mut PartWriter<'_>, chunks: &[Arc<Chunk>], rows: &Sorted) -> Result<(), Abort> {
+    match rows {
         Sorted::Numbers(key, rows) => {
             for row in rows {
                 writer.row(row.series, row.ts)?;
                 writer.field(*key, ValueRef::F64(row.value));
             }
-            Ok(())
         }
         Sorted::Places(rows) => {
             for row in rows {
@@ -154,54 +194,9 @@ fn flush_part(
                     writer.field(field, value);
                 }
             }
-            Ok(())
-        }
-    })
-}
-
-/// The columns that have values in a part-to-be.
-fn part_schema(core: &Core, table: u32, chunks: &[Arc<Chunk>], partition: &Partition) -> PartSchema {
-    let mut seen: Vec<u8> = Vec::new();
-    let mut see = |key: KeyId, field_type: FieldType| {
-        let key = key as usize;
-        if seen.len() <= key {
-            seen.resize(key + 1, 0);
-        }
-        seen[key] |= 1 << field_type.code();
-    };
-    match &partition.rows {
-        Sorted::Numbers(key, _) => see(*key, FieldType::F64),
-        Sorted::Places(rows) => {
-            for row in rows {
-                let fields = chunks[row.chunk()].fields(row.row());
-                fields.for_each(|(key, value)| see(key, value.field_type()));
-            }
         }
     }
-    let state = core.state.lock();
-    let table_definition = &state.catalog.tables[table as usize];
-    let mut fields = Vec::new();
-    for (number, types) in seen.iter().enumerate() {
-        let key = &table_definition.keys[number.min(table_definition.keys.len() - 1)];
-        for field_type in FieldType::ALL {
-            if types & 1 << field_type.code() != 0 {
-                let physical = key.column(field_type).expect("BUG: a row's columns are defined").clone();
-                fields.push(PartField {
-                    key: number as u32,
-                    key_name: key.name.clone(),
-                    field_type,
-                    physical,
-                });
-            }
-        }
-    }
-    PartSchema {
-        table,
-        table_name: table_definition.name.clone(),
-        tags: table_definition.tags.iter().map(|tag| tag.physical.clone()).collect(),
-        tag_names: table_definition.tags.iter().map(|tag| tag.name.clone()).collect(),
-        fields,
-    }
+    Ok(())
 }
 
 /// Waits until the log holds all rows of the generation (manifest.rs, invariant 1).

@@ -14,6 +14,7 @@ use crate::log::frame::{
 };
 use crate::log::recover::Covered;
 use crate::manifest::{Edit, PartInfo};
+use crate::part::schema::Layout;
 use crate::record::{FileKind, file_header, put_record, read_records};
 use crate::row;
 
@@ -144,7 +145,8 @@ fn series() {
 fn manifest() {
     let part = PartInfo {
         id: 1,
-        table: 0,
+        layout: Layout::Wide,
+        tables: (0, 0),
         partition: (1_699_920_000_000_000, 1_700_006_400_000_000),
         rows: 1,
         bytes: 1_500,
@@ -167,7 +169,7 @@ fn manifest() {
     let bytes = example("manifest.md", "## Example");
     let records = read_records(Path::new("manifest"), FileKind::Manifest, &bytes).unwrap().records;
     assert_eq!(records.iter().map(|record| record.1).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(Edit::read(records[0].2), Ok(edit));
+    assert_eq!(Edit::read(records[0].2, 2), Ok(edit));
 }
 
 /// The Parquet schema and the footer's pairs of a part of the fixture stand in part.md.
@@ -175,7 +177,7 @@ fn manifest() {
 fn part() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/v1/parts/0000000000000002.parquet");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/v2/parts/0000000000000002.parquet");
     let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let metadata = reader.metadata().file_metadata();
     let mut schema = Vec::new();

@@ -6,11 +6,13 @@
 //! 2. An edit takes effect as a whole: it is one record under one checksum.
 //! 3. What an edit makes superfluous (log segments, dropped parts) is given up only after the edit is synced and a
 //!    mark stands behind it, so that damage to the edit is never mistaken for an unfinished write.
-//! 4. Of two parts of a table that may hold rows of the same time, every row of the one with the larger last sequence
-//!    is newer, and so is every field at one (series, ts). Parts of one flush hold different days; those of different
+//! 4. Of two parts of a table and of one layout that may hold rows of the same time, every row of the one with the
+//!    larger last sequence is newer, and so is every field at one (series, ts). Parts of one flush hold different days; those of different
 //!    flushes have disjoint ranges of sequences; a merge takes neighbours in this order and its output has the range
-//!    around all of them, overwritten rows included.
+//!    around all of them, overwritten rows included. A table's wide parts are newer than its narrow ones.
 //! 5. A rewrite replaces the file by rename, synced before and after.
+//! 6. Edits are written in the version that the file's header names; a file of an older version is rewritten when it is
+//!    opened.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,16 +25,21 @@ use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
 use crate::entry::Entry;
 use crate::log::recover::Covered;
+use crate::part::schema::Layout as PartLayout;
 use crate::record::{FileKind, file_header, put_record, read_records};
 
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
+/// The version of edits that are written.
+const VERSION: u32 = 2;
 
 /// What the manifest keeps of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartInfo {
     pub(crate) id: u64,
-    pub(crate) table: u32,
+    pub(crate) layout: PartLayout,
+    /// Smallest and largest table; a wide part has one.
+    pub(crate) tables: (u32, u32),
     /// Partition: the days whose rows the part may hold, in microseconds, half-open.
     pub(crate) partition: (i64, i64),
     pub(crate) rows: u64,
@@ -63,6 +70,8 @@ pub(crate) struct Manifest {
     bytes: u64,
     rewritten_bytes: u64,
     marked: bool,
+    /// Of the file.
+    version: u32,
     pub(crate) state: Edit,
     pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
 }
@@ -96,6 +105,7 @@ impl Manifest {
             bytes: records.end,
             rewritten_bytes: 0,
             marked: true,
+            version: records.version,
             state: Edit::default(),
             parts: BTreeMap::new(),
         };
@@ -103,7 +113,7 @@ impl Manifest {
             if kind == MARK {
                 continue;
             }
-            let edit = Edit::read(payload).map_err(|malformed| StoreError::Corrupt {
+            let edit = Edit::read(payload, records.version).map_err(|malformed| StoreError::Corrupt {
                 path: path.clone(),
                 offset,
                 reason: malformed.0.to_owned(),
@@ -111,6 +121,15 @@ impl Manifest {
             manifest.apply(edit);
         }
         Ok(Some(manifest))
+    }
+
+    /// Rewrites a file of an older version, in one step, so that no file mixes versions. After
+    /// [`cut_unfinished`](Self::cut_unfinished).
+    pub(crate) fn upgrade(self, disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
+        match self.version < VERSION {
+            true => Self::replace(disk, layout, self.state, self.parts),
+            false => Ok(self),
+        }
     }
 
     /// Cuts off an unfinished edit at the end and makes the others durable. The caller has read all that they name.
@@ -222,7 +241,7 @@ impl Manifest {
         };
         let file = write().map_err(|error| StoreError::io("rewrite", &path, error))?;
         let bytes = bytes.len() as u64;
-        Ok(Self { file, path, bytes, rewritten_bytes: bytes, marked: true, state, parts })
+        Ok(Self { file, path, bytes, rewritten_bytes: bytes, marked: true, version: VERSION, state, parts })
     }
 
     fn write(&self, record: &[u8]) -> Result<(), StoreError> {
@@ -257,13 +276,15 @@ impl Edit {
         out
     }
 
-    pub(crate) fn read(payload: &[u8]) -> Result<Self, Malformed> {
+    /// Reads an edit of a file of some version.
+    pub(crate) fn read(payload: &[u8], version: u32) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(payload);
         let covered =
             Covered { frame: reader.varint()?, sequence: reader.varint()?, segment: reader.varint()? };
         let series_bytes = reader.varint()?;
         let definitions = reader.blob()?.to_vec();
-        let added = (0..reader.varint()?).map(|_| PartInfo::read(reader)).collect::<Result<_, _>>()?;
+        let added =
+            (0..reader.varint()?).map(|_| PartInfo::read(reader, version)).collect::<Result<_, _>>()?;
         let dropped = (0..reader.varint()?).map(|_| reader.varint()).collect::<Result<_, _>>()?;
         if !reader.is_empty() {
             return Err(Malformed("bytes after the edit"));
@@ -272,9 +293,27 @@ impl Edit {
     }
 }
 
+/// Codes of layouts.
+const WIDE: u64 = 0;
+const NARROW: u64 = 1;
+
 impl PartInfo {
+    /// Whether the part may hold rows of a table.
+    pub(crate) fn may_have(&self, table: u32) -> bool {
+        self.tables.0 <= table && table <= self.tables.1
+    }
+
+    /// What of the part's rows or bytes to count for one table: in a narrow part an even share, for want of knowledge.
+    pub(crate) fn share_of_table(&self, whole: u64) -> u64 {
+        whole.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
-        for number in [self.id, self.table.into()] {
+        let layout = match self.layout {
+            PartLayout::Wide => WIDE,
+            PartLayout::Narrow => NARROW,
+        };
+        for number in [self.id, layout, self.tables.0.into(), self.tables.1.into()] {
             put_varint(out, number);
         }
         for time in [self.partition.0, self.partition.1, self.ts.0, self.ts.1] {
@@ -287,8 +326,19 @@ impl PartInfo {
         self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (id, table) = (reader.varint()?, reader.index()?);
+    fn read(reader: &mut Reader<'_>, version: u32) -> Result<Self, Malformed> {
+        let id = reader.varint()?;
+        let layout = match version {
+            1 => WIDE,
+            _ => reader.varint()?,
+        };
+        let layout = match layout {
+            WIDE => PartLayout::Wide,
+            NARROW => PartLayout::Narrow,
+            _ => return Err(Malformed("unknown layout of a part")),
+        };
+        let first = reader.index()?;
+        let tables = (first, if version == 1 { first } else { reader.index()? });
         let partition = (reader.zigzag()?, reader.zigzag()?);
         let ts = (reader.zigzag()?, reader.zigzag()?);
         let (rows, bytes) = (reader.varint()?, reader.varint()?);
@@ -299,7 +349,7 @@ impl PartInfo {
             return Err(Malformed("more block checksums than bytes"));
         }
         let block_crcs = (0..blocks).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-        Ok(Self { id, table, partition, rows, bytes, series, ts, sequence, block_crcs })
+        Ok(Self { id, layout, tables, partition, rows, bytes, series, ts, sequence, block_crcs })
     }
 }
 
@@ -311,7 +361,8 @@ mod tests {
     fn an_edit_comes_back() {
         let part = PartInfo {
             id: 7,
-            table: 300,
+            layout: PartLayout::Narrow,
+            tables: (3, 300),
             partition: (-86_400_000_000, 0),
             rows: 1,
             bytes: 70_000,
@@ -327,9 +378,9 @@ mod tests {
             added: vec![part],
             dropped: vec![3, 4],
         };
-        assert_eq!(Edit::read(&edit.encode()), Ok(edit.clone()));
+        assert_eq!(Edit::read(&edit.encode(), VERSION), Ok(edit.clone()));
         let mut longer = edit.encode();
         longer.push(0);
-        assert!(Edit::read(&longer).is_err());
+        assert!(Edit::read(&longer, VERSION).is_err());
     }
 }

@@ -90,7 +90,7 @@ fn open_files(
             // Only now that all is known to be good: a damaged directory is left as it was found.
             manifest.cut_unfinished()?;
             series.cut_unfinished()?;
-            (manifest, series)
+            (manifest.upgrade(disk, layout)?, series)
         }
         None => {
             let parts = list(disk, &layout.parts)?;
@@ -113,7 +113,8 @@ fn open_files(
 fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Result<(), StoreError> {
     let series = catalog.series.read().len();
     let unknown = |info: &PartInfo| {
-        info.table as usize >= catalog.tables.len()
+        info.tables.1 as usize >= catalog.tables.len()
+            || info.tables.0 > info.tables.1
             || info.series.1 as usize >= series
             || info.series.0 > info.series.1
     };
@@ -314,7 +315,8 @@ mod tests {
     fn a_part_of_an_unknown_table_or_series_is_refused_before_anything_is_made_for_it() {
         let part = |table, series| PartInfo {
             id: 1,
-            table,
+            layout: crate::part::schema::Layout::Wide,
+            tables: (table, table),
             partition: (0, 1),
             rows: 1,
             bytes: 1,

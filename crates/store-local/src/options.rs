@@ -41,6 +41,13 @@ pub struct Options {
     pub row_group_rows: usize,
     /// Rows of a data page in a part: what a read of one series decodes at least.
     pub page_rows: usize,
+    /// Bytes of decoded columns of parts that are kept for the next read.
+    pub part_cache_bytes_max: usize,
+    /// Tables whose only field is one f64 share parts. Not the default: reads of whole tables do not find all of their
+    /// rows yet.
+    pub narrow_parts: bool,
+    /// Level of zstd for parts, 1 to 22: higher is smaller and slower.
+    pub zstd_level: i32,
     /// A manifest larger than this, and than twice its last rewrite, is rewritten.
     pub manifest_rewrite_bytes: u64,
     /// A sync begins no earlier than this after the beginning of the last one, unless much is waiting.
@@ -82,6 +89,9 @@ impl Default for Options {
             flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,
             row_group_rows: limits::PART_ROW_GROUP_ROWS,
             page_rows: limits::PART_PAGE_ROWS,
+            part_cache_bytes_max: limits::PART_CACHE_BYTES_MAX,
+            narrow_parts: false,
+            zstd_level: limits::PART_ZSTD_LEVEL,
             manifest_rewrite_bytes: limits::MANIFEST_REWRITE_BYTES,
             commit_interval_us: 1_000,
             lazy_write_us: 100_000,

@@ -15,7 +15,7 @@ use crate::catalog::Key;
 use crate::chunk::Chunk;
 use crate::core::{Core, State};
 use crate::part::Part;
-use crate::part::read::KeyColumns;
+use crate::part::read::{KeyColumns, NARROW_COLUMN};
 use crate::row::KeyId;
 use merge::Merge;
 
@@ -73,7 +73,12 @@ fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
 
 fn asked_key(id: KeyId, key: &Key) -> AskedKey {
     let columns = FieldType::ALL.into_iter();
-    AskedKey { id, columns: columns.filter_map(|of| Some((of, key.column(of)?.clone()))).collect() }
+    let mut columns: KeyColumns = columns.filter_map(|of| Some((of, key.column(of)?.clone()))).collect();
+    if id == 0 && key.column(FieldType::F64).is_some() {
+        // As long as it was the table's only column it went to narrow parts.
+        columns.push((FieldType::F64, NARROW_COLUMN.into()));
+    }
+    AskedKey { id, columns }
 }
 
 fn snapshot(state: &mut State, series: u32) -> Snapshot {
@@ -91,7 +96,7 @@ fn snapshot(state: &mut State, series: u32) -> Snapshot {
         }
     }
     let memory = &state.tables[table as usize];
-    let parts = state.version.parts(table).iter();
+    let parts = state.version.parts(table);
     Snapshot {
         series,
         chunks: memory.flushing.iter().chain(&memory.frozen).cloned().chain(copy).collect(),

@@ -15,7 +15,6 @@ pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// Bytes before a record's payload.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 const RECORD_MAGIC: [u8; 4] = *b"TREC";
-const FORMAT_VERSION: u32 = 1;
 
 /// Which file a header belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +30,25 @@ impl FileKind {
             Self::Series => *b"TACHOSER",
         }
     }
+
+    /// The version that is written; those before it can be read.
+    const fn version(self) -> u32 {
+        match self {
+            Self::Manifest => 2,
+            Self::Series => 1,
+        }
+    }
 }
 
 /// The header of a new file.
 pub(crate) fn file_header(kind: FileKind) -> [u8; FILE_HEADER_BYTES] {
+    header_of(kind, kind.version())
+}
+
+fn header_of(kind: FileKind, version: u32) -> [u8; FILE_HEADER_BYTES] {
     let mut header = [0; FILE_HEADER_BYTES];
     header[..8].copy_from_slice(&kind.magic());
-    header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     let crc = crc32c::crc32c(&header[..12]);
     header[12..].copy_from_slice(&crc.to_le_bytes());
     header
@@ -64,6 +75,8 @@ pub(crate) struct Records<'a> {
     /// Offset, kind and payload.
     pub(crate) records: Vec<(u64, u32, &'a [u8])>,
     pub(crate) end: u64,
+    /// The version in the file's header.
+    pub(crate) version: u32,
 }
 
 /// Reads all records; damage that is not an unfinished write at the end is an error.
@@ -79,9 +92,8 @@ pub(crate) fn read_records<'a>(
     };
     let header =
         bytes.get(..FILE_HEADER_BYTES).ok_or_else(|| corrupt(0, "the file is shorter than its header"))?;
-    if *header != file_header(kind) {
-        return Err(corrupt(0, "the header is not that of a file this program writes"));
-    }
+    let version = (1..=kind.version()).find(|version| *header == header_of(kind, *version));
+    let version = version.ok_or_else(|| corrupt(0, "the header is not that of a file this program reads"))?;
     let mut records = Vec::new();
     let mut offset = FILE_HEADER_BYTES;
     while let Some((kind, payload)) = record_at(bytes, offset) {
@@ -91,7 +103,7 @@ pub(crate) fn read_records<'a>(
     if (offset + 1..bytes.len()).any(|later| record_at(bytes, later).is_some()) {
         return Err(corrupt(offset, "a record's checksum does not match"));
     }
-    Ok(Records { records, end: offset as u64 })
+    Ok(Records { records, end: offset as u64, version })
 }
 
 fn record_at(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {

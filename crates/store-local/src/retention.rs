@@ -3,6 +3,7 @@
 //! Nothing is read for it: a part goes when the end of its partition has passed. So rows that share a part of several
 //! days wait for the last of these days, and rows in memory until they are flushed and their part goes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,8 +88,11 @@ impl Core {
                 let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
                 (state.version.clone(), tables.collect::<Vec<_>>())
             };
+            // A narrow part goes when the last of its tables has no use for it.
             let has_passed = |part: &&Arc<Part>| {
-                oldest[part.info.table as usize].is_some_and(|oldest| part.info.partition.1 <= oldest)
+                let (first, last) = part.info.tables;
+                let of_part = &oldest[first as usize..=last as usize];
+                of_part.iter().all(|oldest| oldest.is_some_and(|oldest| part.info.partition.1 <= oldest))
             };
             let dropped: Vec<Arc<Part>> = version.families().flatten().filter(has_passed).cloned().collect();
             drop(version);
@@ -96,11 +100,10 @@ impl Core {
                 return Ok(0);
             }
             let rows = dropped.iter().map(|part| part.info.rows).sum();
-            let mut tables: Vec<(u32, i64)> = dropped
-                .iter()
-                .filter_map(|part| Some((part.info.table, oldest[part.info.table as usize]?)))
-                .collect();
-            tables.dedup();
+            let tables = dropped.iter().flat_map(|part| part.info.tables.0..=part.info.tables.1);
+            let tables: BTreeSet<u32> = tables.collect();
+            let tables: Vec<(u32, i64)> =
+                tables.into_iter().filter_map(|table| Some((table, oldest[table as usize]?))).collect();
             let change = Change { dropped, ..Change::default() };
             let changed = self.change(&change, |state| state.expiries += 1);
             drop(change); // the compactor waits until nobody holds the parts

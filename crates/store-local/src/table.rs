@@ -26,6 +26,7 @@ use crate::catalog::{Condition, Key, Table, select};
 use crate::chunk::Chunk;
 use crate::core::Core;
 use crate::part::Part;
+use crate::part::schema::Layout;
 use crate::row::KeyId;
 use plan::{Output, Plan, Slot, sources};
 use reader::{LocalReader, Reader};
@@ -81,16 +82,17 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
     let series = state.catalog.series.read();
     let status = |(number, table): (usize, &Table)| {
         let memory = &state.tables[number];
-        let parts = state.version.parts(number as u32);
+        let parts = || state.version.parts(number as u32).map(AsRef::as_ref);
         let chunks = || memory.flushing.iter().chain(&memory.frozen).map(AsRef::as_ref).chain([&memory.open]);
         TableStatus {
             table: table.name.to_string(),
             series: series.count(number as u32),
-            rows: rows_max(parts.iter().map(AsRef::as_ref), chunks()),
+            rows: parts().map(|part: &Part| part.info.share_of_table(part.info.rows)).sum::<u64>()
+                + chunks().map(|chunk| chunk.len() as u64).sum::<u64>(),
             points: None,
-            bytes: parts.iter().map(|part| part.info.bytes).sum(),
+            bytes: parts().map(|part: &Part| part.info.share_of_table(part.info.bytes)).sum(),
             raw_bytes: None,
-            time_range: time_range(parts.iter().map(AsRef::as_ref), chunks()),
+            time_range: time_range(parts(), chunks()),
             ttl: core.effective_ttl(table.ttl_us),
         }
     };
@@ -130,7 +132,7 @@ pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
         table,
         view: state.catalog.tables[table as usize].view(),
         series_end: core.series.read().len() as u32,
-        parts: state.version.parts(table).to_vec(),
+        parts: state.version.parts(table).cloned().collect(),
         chunks: memory.flushing.iter().chain(&memory.frozen).cloned().chain(copy).collect(),
     })
 }
@@ -158,7 +160,7 @@ impl TableSnapshot for LocalTable {
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let (schema, columns) = self.view.columns.project(&read.columns)?;
         let plan = Arc::new(self.plan(&columns, read));
-        let series = || match &read.series {
+        let series = || match &plan.series {
             Some(series) => series.iter().collect(),
             None => self.series(),
         };
@@ -224,8 +226,17 @@ impl LocalTable {
             outputs: columns.iter().map(output).collect(),
             slots,
             range: read.range,
-            series: read.series.clone().map(Arc::new),
+            series: self.wanted(read).map(Arc::new),
             order: read.order,
+        }
+    }
+
+    /// The series to read; all of the table when `None`. Narrow parts have other tables' series too.
+    fn wanted(&self, read: &TableRead) -> Option<SeriesSet> {
+        let shared = self.parts.iter().any(|part| part.info.layout == Layout::Narrow);
+        match &read.series {
+            Some(series) => Some(series.clone()),
+            None => shared.then(|| self.series().into_iter().collect()),
         }
     }
 

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::part::Part;
+use crate::part::schema::Layout;
 
 /// All parts of the store.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Version {
-    /// By table number; within a table by sequence, oldest first. Shared between versions, so that a change costs
+    /// Wide parts by table number; within a table by sequence, oldest first. Shared between versions, so that a change costs
     /// what it changes.
     tables: Vec<Arc<[Arc<Part>]>>,
+    /// Narrow parts, in the same way.
+    narrow: Arc<[Arc<Part>]>,
     parts: u64,
     bytes: u64,
     parts_per_table: u64,
@@ -19,14 +22,19 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The parts of one table, oldest first.
-    pub(crate) fn parts(&self, table: u32) -> &[Arc<Part>] {
+    /// The parts that may hold rows of one table, of either layout, oldest first.
+    pub(crate) fn parts(&self, table: u32) -> impl Iterator<Item = &Arc<Part>> {
+        self.narrow.iter().filter(move |part| part.info.may_have(table)).chain(self.wide(table))
+    }
+
+    /// The wide parts of one table, oldest first.
+    pub(crate) fn wide(&self, table: u32) -> &[Arc<Part>] {
         self.tables.get(table as usize).map_or(&[], AsRef::as_ref)
     }
 
     /// Parts that may be merged with each other, oldest first.
     pub(crate) fn families(&self) -> impl Iterator<Item = &[Arc<Part>]> {
-        self.tables.iter().map(AsRef::as_ref)
+        self.tables.iter().chain([&self.narrow]).map(AsRef::as_ref)
     }
 
     /// Distinguishes this version from all others of this process.
@@ -46,7 +54,7 @@ impl Version {
 
     /// The newest row that a part holds.
     pub(crate) fn sequence(&self) -> u64 {
-        let newest = self.tables.iter().filter_map(|parts| parts.last());
+        let newest = self.families().filter_map(|parts| parts.last());
         newest.map(|part| part.info.sequence.1).max().unwrap_or(0)
     }
 
@@ -54,28 +62,33 @@ impl Version {
     pub(crate) fn with(&self, added: impl IntoIterator<Item = Part>, dropped: &[Arc<Part>]) -> Self {
         let mut next = Self { number: self.number + 1, ..self.clone() };
         let gone: HashSet<u64> = dropped.iter().map(|part| part.info.id).collect();
-        let mut changes: BTreeMap<u32, Vec<Arc<Part>>> = BTreeMap::new();
+        let mut changes: BTreeMap<Option<u32>, Vec<Arc<Part>>> = BTreeMap::new();
+        let family = |part: &Part| (part.info.layout == Layout::Wide).then_some(part.info.tables.0);
         for part in dropped {
-            changes.entry(part.info.table).or_default();
+            changes.entry(family(part)).or_default();
         }
         for part in added {
-            changes.entry(part.info.table).or_default().push(Arc::new(part));
+            changes.entry(family(&part)).or_default().push(Arc::new(part));
         }
         for (table, added) in changes {
-            let table = table as usize;
-            if next.tables.len() <= table {
-                next.tables.resize(table + 1, Arc::default());
-            }
-            let before = &next.tables[table];
+            let place = match table {
+                None => &mut next.narrow,
+                Some(table) => {
+                    let needed = next.tables.len().max(table as usize + 1);
+                    next.tables.resize(needed, Arc::default());
+                    &mut next.tables[table as usize]
+                }
+            };
+            let before = &*place;
             let kept = before.iter().filter(|part| !gone.contains(&part.info.id)).cloned();
             let mut parts: Vec<Arc<Part>> = kept.chain(added).collect();
             parts.sort_by_key(|part| (part.info.sequence.1, part.info.id));
             let bytes = |parts: &[Arc<Part>]| parts.iter().map(|part| part.info.bytes).sum::<u64>();
             next.parts = next.parts - before.len() as u64 + parts.len() as u64;
             next.bytes = next.bytes - bytes(before) + bytes(&parts);
-            next.tables[table] = parts.into();
+            *place = parts.into();
         }
-        next.parts_per_table = next.tables.iter().map(|parts| parts.len() as u64).max().unwrap_or(0);
+        next.parts_per_table = next.families().map(|parts| parts.len() as u64).max().unwrap_or(0);
         next
     }
 }

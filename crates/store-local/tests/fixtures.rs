@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{SeriesKey, Value};
 use store::Store;
 use store::conformance::{collect, scan_all};
-use store_local::{LocalStore, Options, RealDisk};
+use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -20,18 +20,63 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Opens a copy of the fixture of a version.
+fn fixture(version: &str) -> (tempfile::TempDir, LocalStore, RecoveryReport) {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version), dir.path());
+    let (store, report) = open(dir.path());
+    assert!(report.clean_shutdown && report.damages.is_empty(), "{report:?}");
+    (dir, store, report)
+}
+
+fn open(dir: &Path) -> (LocalStore, RecoveryReport) {
+    let options = Options { preallocate: false, ..Options::default() };
+    LocalStore::open(Arc::new(RealDisk), dir, options).unwrap()
+}
+
 #[test]
 fn files_of_version_1_are_read() {
-    let dir = tempfile::tempdir().unwrap();
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1"), dir.path());
-    let options = Options { preallocate: false, ..Options::default() };
-    let (store, report) = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap();
-    assert!(report.clean_shutdown && report.damages.is_empty(), "{report:?}");
+    let (dir, store, report) = fixture("v1");
     assert_eq!((report.parts, report.rows, report.series), (3, 6, 2));
+    check_vehicles(&store);
+    // New parts next to those of version 1, in a manifest that is now of version 2.
+    store.flush().unwrap();
+    check_vehicles(&store);
+    store.close().unwrap();
+    drop(store);
+    let (store, report) = open(dir.path());
+    assert!(report.damages.is_empty() && report.rows == 0 && report.parts > 3, "{report:?}");
+    check_vehicles(&store);
+}
 
+#[test]
+fn files_of_version_2_are_read() {
+    let (_dir, store, report) = fixture("v2");
+    assert_eq!((report.parts, report.rows, report.series), (4, 14, 6));
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().unwrap();
+        }
+        check_vehicles(&store);
+        for (table, host, divisor) in
+            [("sys.cpu", "web2", 4.0), ("third", "web1", 3.0), ("sys.load", "web1", 4.0)]
+        {
+            let series = store.find_series(&SeriesKey::new(table, &[("host", host)]).unwrap()).unwrap();
+            let rows = collect(&store, &scan_all(series, &["value", "note"])).unwrap();
+            let note = |round: i64| (table == "sys.load" && round > 2).then(|| Value::String("busy".into()));
+            let row = |round: i64| {
+                let ts = 1_700_000_000_000_000 + round * 10_000_000;
+                (ts, vec![Some(Value::F64(round as f64 / divisor)), note(round)])
+            };
+            assert_eq!(rows, (0..5).map(row).collect::<Vec<_>>(), "{table}");
+        }
+    }
+}
+
+fn check_vehicles(store: &LocalStore) {
     let van = SeriesKey::new("telemetry", &[("device", "van1"), ("site", "köln")]).unwrap();
     let van = store.find_series(&van).unwrap();
-    let rows = collect(&store, &scan_all(van, &["speed", "rpm", "ok", "ts", "place"])).unwrap();
+    let rows = collect(store, &scan_all(van, &["speed", "rpm", "ok", "ts", "place"])).unwrap();
     let expected: Vec<_> = (0..5_i64)
         .map(|round| {
             let values = vec![

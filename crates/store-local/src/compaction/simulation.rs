@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::manifest::PartInfo;
+use crate::part::schema::Layout;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -29,7 +30,8 @@ pub(super) fn part(id: u64, table: u32, partition: (i64, i64), bytes: u64, seque
 fn sized(id: u64, table: u32, partition: (i64, i64), size: (u64, u64), sequence: (u64, u64)) -> Part {
     let info = PartInfo {
         id,
-        table,
+        layout: Layout::Wide,
+        tables: (table, table),
         partition,
         rows: size.0,
         bytes: size.1,
@@ -110,7 +112,7 @@ impl World {
         let size = (infos().map(|info| info.rows).sum(), merge.bytes());
         let output = sized(
             self.next_part,
-            infos().next().unwrap().table,
+            infos().next().unwrap().tables.0,
             hull(&|info| info.partition),
             size,
             sequence,

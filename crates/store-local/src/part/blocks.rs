@@ -87,6 +87,11 @@ impl BlockFile {
         failure.unwrap_or_else(|| self.corrupt(0, format!("not a part this program can read: {error}")))
     }
 
+    /// What the manifest keeps of the part.
+    pub(crate) fn info(&self) -> &PartInfo {
+        &self.0.info
+    }
+
     pub(crate) fn corrupt(&self, offset: u64, reason: String) -> StoreError {
         StoreError::Corrupt { path: self.0.path.clone(), offset, reason }
     }

@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
-use model::TimeRange;
+use model::{FieldType, TimeRange};
 use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -28,7 +28,9 @@ use store::StoreError;
 
 use super::blocks::{BlockFile, BlockStream};
 use super::read::PartReader;
+use super::schema::Layout;
 use crate::array_cache::{ArrayCache, ArrayKey, Cached, Keep, Run};
+use crate::table::plan::Slot;
 
 /// Rows that are decoded at once.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +73,7 @@ pub(super) fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<Ar
 }
 
 /// All cells, in file order.
-pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize) -> Vec<Cell> {
+pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize, layout: Layout) -> Vec<Cell> {
     let mut cells = Vec::new();
     for group in 0..metadata.num_row_groups() {
         let rows = metadata.row_group(group).num_rows() as u32;
@@ -112,7 +114,8 @@ pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize) -> Vec
             cells[first..].iter_mut().for_each(|cell| cell.series = (0, u32::MAX));
         }
     }
-    if cells.iter().any(|cell| cell.series == (0, u32::MAX)) {
+    // In a narrow part the series are sorted only within each table.
+    if layout == Layout::Narrow || cells.iter().any(|cell| cell.series == (0, u32::MAX)) {
         cells.iter_mut().for_each(|cell| cell.series = (0, u32::MAX));
     }
     cells
@@ -158,6 +161,11 @@ fn plain(array: &ArrayRef) -> ArrayRef {
         }
         _ => array.clone(),
     }
+}
+
+/// Each row's value from the one array that has it.
+fn either(a: &Float64Array, b: &Float64Array) -> Float64Array {
+    a.iter().zip(b).map(|(a, b)| a.or(b)).collect()
 }
 
 /// The series numbers of a cell as runs.
@@ -215,6 +223,28 @@ impl PartColumns {
         let runs = runs(&array).ok_or_else(|| self.corrupt("series numbers"))?;
         self.cache.put(key, Cached::Runs(runs.clone()), self.keep);
         Ok(runs)
+    }
+
+    /// The values of a field in a cell, by its name in wide parts; `None` if the part does not have it.
+    pub(crate) fn field(&self, cell: u32, slot: &Slot) -> Result<Option<ArrayRef>, StoreError> {
+        let narrow = &self.reader.narrow;
+        if narrow.is_empty() {
+            let column = self.reader.column(&slot.physical);
+            return column.map(|column| self.array(cell, column)).transpose();
+        }
+        if (slot.key, slot.field_type) != (0, FieldType::F64) {
+            return Ok(None);
+        }
+        let group = self.reader.cells[cell as usize].group as usize;
+        let mut merged: Option<ArrayRef> = None;
+        for column in narrow.iter().filter(|column| !self.reader.is_empty(group, **column)) {
+            let array = self.array(cell, *column)?;
+            merged = Some(match merged {
+                None => array,
+                Some(merged) => Arc::new(either(merged.as_primitive(), array.as_primitive())),
+            });
+        }
+        Ok(merged)
     }
 
     /// The values of a column in a cell.

@@ -3,14 +3,20 @@
 use bytes::Bytes;
 use model::{FieldType, ValueRef};
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::Result;
-use parquet::file::writer::SerializedColumnWriter;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::{Type, TypePtr};
+
+use super::encode::decimal::{PRECISION, put_integers};
+use super::encode::numbers::{Column, Present, write_doubles, write_integers};
+use super::group::GroupWriter;
 
 /// Values of one column with the rows that have one.
 pub(crate) struct ColumnBuilder {
-    rows: Vec<u32>,
+    /// The first so many rows have a value, as long as no row was without.
+    dense: u32,
+    /// Otherwise these have.
+    sparse: Vec<u32>,
     values: Values,
 }
 
@@ -30,14 +36,14 @@ impl ColumnBuilder {
             FieldType::F64 => Values::F64(Vec::new()),
             FieldType::String | FieldType::Json => Values::Text(Vec::new(), Vec::new()),
         };
-        Self { rows: Vec::new(), values }
+        Self { dense: 0, sparse: Vec::new(), values }
     }
 
     /// Sets the value of a row that is the last so far or a new last one.
     #[inline]
     pub(crate) fn set(&mut self, row: u32, value: ValueRef<'_>) {
         self.unset(row);
-        self.rows.push(row);
+        self.mark(row);
         match (&mut self.values, value) {
             (Values::Bool(values), ValueRef::Bool(value)) => values.push(value),
             (Values::I64(values), ValueRef::I64(value)) => values.push(value),
@@ -50,13 +56,30 @@ impl ColumnBuilder {
         }
     }
 
+    #[inline]
+    fn mark(&mut self, row: u32) {
+        if self.sparse.is_empty() && row == self.dense {
+            self.dense += 1;
+            return;
+        }
+        self.spread();
+        self.sparse.push(row);
+    }
+
+    /// From now on rows are listed.
+    fn spread(&mut self) {
+        self.sparse.extend(0..self.dense);
+        self.dense = 0;
+    }
+
     /// Takes back the value of the last row, if it has one.
     #[inline]
     pub(crate) fn unset(&mut self, row: u32) {
-        if self.rows.last() != Some(&row) {
-            return;
+        match self.sparse.last() {
+            Some(last) if *last == row => drop(self.sparse.pop()),
+            None if self.dense == row + 1 => self.dense = row,
+            _ => return,
         }
-        self.rows.pop();
         match &mut self.values {
             Values::Bool(values) => drop(values.pop()),
             Values::I64(values) => drop(values.pop()),
@@ -68,23 +91,54 @@ impl ColumnBuilder {
         }
     }
 
-    /// Writes the column of a row group with `rows` rows and empties the builder.
-    pub(crate) fn write(&mut self, rows: usize, writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
-        let mut levels = vec![0; rows];
-        self.rows.iter().for_each(|row| levels[*row as usize] = 1);
-        self.rows.clear();
+    /// The doubles of a column in which every row has one.
+    pub(crate) fn doubles(&self) -> &[f64] {
+        match &self.values {
+            Values::F64(values) => values,
+            _ => &[],
+        }
+    }
+
+    /// Empties the builder.
+    pub(crate) fn clear(&mut self) {
+        self.dense = 0;
+        self.sparse.clear();
+        match &mut self.values {
+            Values::Bool(values) => values.clear(),
+            Values::I64(values) => values.clear(),
+            Values::F64(values) => values.clear(),
+            Values::Text(text, ends) => {
+                text.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    /// Writes the column of a row group with `rows` rows and empties the builder; doubles as decimals if there is a
+    /// scale.
+    pub(crate) fn write(
+        &mut self,
+        rows: usize,
+        scale: Option<u8>,
+        group: &mut GroupWriter<'_, '_>,
+    ) -> Result<()> {
+        if (self.dense as usize) < rows {
+            self.spread();
+        }
+        let present = if self.dense as usize == rows { Present::All } else { Present::Some(&self.sparse) };
         match &mut self.values {
             Values::Bool(values) => {
-                writer.typed::<BoolType>().write_batch(values, Some(&levels), None)?;
-                values.clear();
+                let levels = levels(rows, present);
+                group.write(|column| column.typed::<BoolType>().write_batch(values, Some(&levels), None))?;
             }
             Values::I64(values) => {
-                writer.typed::<Int64Type>().write_batch(values, Some(&levels), None)?;
-                values.clear();
+                group.append(|shape| {
+                    let column = Column { values, rows, present };
+                    write_integers(&column, shape.descriptor, shape.compressor, shape.page_rows, false)
+                })?;
             }
             Values::F64(values) => {
-                writer.typed::<DoubleType>().write_batch(values, Some(&levels), None)?;
-                values.clear();
+                write_f64(Column { values, rows, present }, scale, group)?;
             }
             Values::Text(text, ends) => {
                 let text = Bytes::from(std::mem::take(text));
@@ -93,43 +147,79 @@ impl ColumnBuilder {
                     .iter()
                     .map(|end| ByteArray::from(text.slice(std::mem::replace(&mut start, *end)..*end)))
                     .collect();
-                writer.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
-                ends.clear();
+                let levels = levels(rows, present);
+                group.write(|column| {
+                    column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)
+                })?;
             }
         }
+        self.clear();
         Ok(())
     }
 }
 
-/// The Parquet column of a field.
-pub(crate) fn field_column(name: &str, field_type: FieldType) -> Result<TypePtr> {
-    let (physical, logical) = match field_type {
-        FieldType::Bool => (PhysicalType::BOOLEAN, None),
-        FieldType::I64 => (PhysicalType::INT64, None),
-        FieldType::F64 => (PhysicalType::DOUBLE, None),
-        FieldType::String => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        FieldType::Json => (PhysicalType::BYTE_ARRAY, Some(LogicalType::Json)),
+/// Writes doubles, as decimals if there is a scale.
+pub(crate) fn write_f64(
+    column: Column<'_, f64>,
+    scale: Option<u8>,
+    group: &mut GroupWriter<'_, '_>,
+) -> Result<()> {
+    let Some(scale) = scale else {
+        return group
+            .append(|shape| write_doubles(&column, shape.descriptor, shape.compressor, shape.page_rows));
     };
-    column(name, physical, logical, Repetition::OPTIONAL)
+    let mut integers = Vec::with_capacity(column.values.len());
+    if !put_integers(&mut integers, column.values, scale) {
+        return Err(ParquetError::General(format!("BUG: a value has more than {scale} decimals")));
+    }
+    group.append(|shape| {
+        let column = Column { values: &integers, rows: column.rows, present: column.present };
+        write_integers(&column, shape.descriptor, shape.compressor, shape.page_rows, false)
+    })
+}
+
+fn levels(rows: usize, present: Present<'_>) -> Vec<i16> {
+    match present {
+        Present::Required | Present::All => vec![1; rows],
+        Present::Some(present) => {
+            let mut levels = vec![0; rows];
+            present.iter().for_each(|row| levels[*row as usize] = 1);
+            levels
+        }
+    }
+}
+
+/// The Parquet column of a field; of an f64 with a scale it is a decimal.
+pub(crate) fn field_column(name: &str, field_type: FieldType, scale: Option<u8>) -> Result<TypePtr> {
+    let (physical, logical) = match (field_type, scale) {
+        (FieldType::Bool, _) => (PhysicalType::BOOLEAN, None),
+        (FieldType::I64, _) => (PhysicalType::INT64, None),
+        (FieldType::F64, None) => (PhysicalType::DOUBLE, None),
+        (FieldType::F64, Some(scale)) => {
+            (PhysicalType::INT64, Some(LogicalType::decimal(scale.into(), PRECISION)))
+        }
+        (FieldType::String, _) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        (FieldType::Json, _) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::Json)),
+    };
+    let builder = Type::primitive_type_builder(name, physical);
+    let builder = match scale.filter(|_| field_type == FieldType::F64) {
+        Some(scale) => builder.with_precision(PRECISION).with_scale(scale.into()),
+        None => builder,
+    };
+    Ok(builder.with_logical_type(logical).with_repetition(Repetition::OPTIONAL).build()?.into())
 }
 
 /// The column of a row's time.
 pub(crate) fn ts_column(name: &str) -> Result<TypePtr> {
-    let utc_micros = LogicalType::timestamp(true, TimeUnit::MICROS);
-    column(name, PhysicalType::INT64, Some(utc_micros), Repetition::REQUIRED)
+    required(name, LogicalType::timestamp(true, TimeUnit::MICROS))
 }
 
 /// An internal number column.
 pub(crate) fn number_column(name: &str) -> Result<TypePtr> {
-    column(name, PhysicalType::INT64, Some(LogicalType::integer(64, false)), Repetition::REQUIRED)
+    required(name, LogicalType::integer(64, false))
 }
 
-fn column(
-    name: &str,
-    physical: PhysicalType,
-    logical: Option<LogicalType>,
-    repetition: Repetition,
-) -> Result<TypePtr> {
-    let builder = Type::primitive_type_builder(name, physical);
-    Ok(builder.with_logical_type(logical).with_repetition(repetition).build()?.into())
+fn required(name: &str, logical: LogicalType) -> Result<TypePtr> {
+    let builder = Type::primitive_type_builder(name, PhysicalType::INT64);
+    Ok(builder.with_logical_type(Some(logical)).with_repetition(Repetition::REQUIRED).build()?.into())
 }

@@ -2,7 +2,8 @@
 
 use store::{Sequence, StoreError};
 
-use super::write::{PartLayout, PartSchema, PartWriter, Surroundings, TagVisitor};
+use super::schema::{PartSchema, PartSettings};
+use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
 use crate::codec::Malformed;
 use crate::core::{Abort, Core};
 use crate::disk::OpenMode;
@@ -29,13 +30,16 @@ pub(crate) fn make_part(
     fill: impl FnOnce(&mut PartWriter<'_>) -> Result<(), Abort>,
 ) -> Result<PartInfo, Abort> {
     let (new, path) = (core.layout.part_new(plan.id), core.layout.part(plan.id));
-    let layout =
-        PartLayout { row_group_rows: core.options.row_group_rows, page_rows: core.options.page_rows };
+    let settings = PartSettings {
+        row_group_rows: core.options.row_group_rows,
+        page_rows: core.options.page_rows,
+        zstd_level: core.options.zstd_level,
+    };
     let file =
         core.disk.open(&new, OpenMode::Create).map_err(|error| StoreError::io("create", &path, error))?;
     let surroundings = Live(core);
     let write = || {
-        let mut writer = PartWriter::new(file, path.clone(), schema, layout, &surroundings)?;
+        let mut writer = PartWriter::new(file, path.clone(), schema, settings, &surroundings)?;
         fill(&mut writer)?;
         writer.finish()
     };
@@ -47,7 +51,8 @@ pub(crate) fn make_part(
     core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
     Ok(PartInfo {
         id: plan.id,
-        table: schema.table,
+        layout: schema.layout,
+        tables: extent.tables,
         partition: plan.partition,
         rows: extent.rows,
         bytes: extent.bytes,
@@ -67,19 +72,37 @@ impl Surroundings for Live<'_> {
     }
 
     fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
+        let (mut encoded, mut ends) = (Vec::new(), Vec::new());
         for series in series.chunks(1024) {
-            let encoded: Vec<Vec<u8>> = {
+            encoded.clear();
+            ends.clear();
+            {
                 let index = self.0.series.read();
-                series.iter().map(|id| index.encoded_tags(*id).to_vec()).collect()
-            };
-            for tags in encoded {
-                for tag in crate::catalog::tags(&tags) {
+                for id in series {
+                    encoded.extend_from_slice(index.encoded_tags(*id));
+                    ends.push(encoded.len());
+                }
+            }
+            let mut start = 0;
+            for end in &ends {
+                for tag in crate::catalog::tags(&encoded[start..*end]) {
                     let tag = tag
                         .unwrap_or_else(|Malformed(reason)| unreachable!("BUG: a known series has {reason}"));
                     visit(Some(tag));
                 }
                 visit(None);
+                start = *end;
             }
+        }
+    }
+
+    fn table(&self, table: u32) -> TableNames {
+        let state = self.0.state.lock();
+        let definitions = &state.catalog.tables[table as usize];
+        TableNames {
+            name: definitions.name.clone(),
+            field: definitions.keys[0].name.clone(),
+            tags: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
         }
     }
 }

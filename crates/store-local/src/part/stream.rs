@@ -7,12 +7,15 @@ use model::limits::PART_WINDOW_ROWS as WINDOW_ROWS;
 use model::{FieldType, ValueRef};
 use store::StoreError;
 
-use super::read::{PartReader, Values};
-use super::write::PartSchema;
+use super::read::PartReader;
+use super::schema::PartSchema;
+use super::values::Values;
 use crate::row::KeyId;
 
 /// Walks a part from its first row to its last.
 pub(crate) struct PartStream {
+    /// By series: its table. Empty for wide parts.
+    tables: Arc<[u32]>,
     reader: Arc<PartReader>,
     columns: Vec<Column>,
     /// The next window: a row group and the first row in it.
@@ -42,21 +45,28 @@ struct Window {
 
 impl PartStream {
     /// A walk that begins at the part's first row. Columns that the schema does not have are left out.
-    pub(crate) fn new(reader: Arc<PartReader>, schema: &PartSchema) -> Result<Self, StoreError> {
+    /// `tables` says the table of each series when the parts are narrow.
+    pub(crate) fn new(
+        reader: Arc<PartReader>,
+        schema: &PartSchema,
+        tables: Arc<[u32]>,
+    ) -> Result<Self, StoreError> {
         let columns = schema.fields.iter().filter_map(|field| {
             let index = reader.column(&field.physical)?;
             Some(Column { key: field.key, field_type: field.field_type, index })
         });
         let columns = columns.collect();
-        let mut stream = Self { reader, columns, next: (0, 0), window: Window::default(), at: 0 };
+        let mut stream = Self { tables, reader, columns, next: (0, 0), window: Window::default(), at: 0 };
         stream.load()?;
         Ok(stream)
     }
 
-    /// Series and ts of the row at hand; `None` after the last.
+    /// Table, series and ts of the row at hand, the table of a wide part being 0; `None` after the last.
     #[inline]
-    pub(crate) fn row(&self) -> Option<(u32, i64)> {
-        Some((*self.window.series.get(self.at)? as u32, self.window.ts[self.at]))
+    pub(crate) fn row(&self) -> Option<(u32, u32, i64)> {
+        let series = *self.window.series.get(self.at)? as u32;
+        let table = self.tables.get(series as usize).copied().unwrap_or(0);
+        Some((table, series, self.window.ts[self.at]))
     }
 
     /// Visits the fields of the row at hand.
@@ -97,7 +107,7 @@ impl PartStream {
         let mut columns = Vec::new();
         let mut starts = vec![0; rows.len() + 1];
         for column in &self.columns {
-            let values = self.reader.values(column.index, column.field_type, group, rows)?;
+            let values = self.reader.decode(column.index, column.field_type, group, rows)?;
             let mut any = false;
             for row in 0..rows.len() {
                 let present = values.has(row);

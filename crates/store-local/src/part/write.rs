@@ -1,63 +1,38 @@
 //! Writes rows that come in order as a Parquet file, row group by row group.
 //!
 //! Invariants:
-//! 1. Rows come in the order of (series, ts); a row that comes again is a later write of the same row.
+//! 1. Rows come in the order of (series, ts), in a narrow part of (table, series, ts); a row that comes again is a later
+//!    write of the same row.
 //! 2. Memory follows one row group and the footer, not the part.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use model::{FieldType, ValueRef};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnDescPtr;
 use store::StoreError;
 
 use super::blocks::BlockWriter;
-use super::column::{ColumnBuilder, field_column, number_column, ts_column};
-use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
+use super::column::ColumnBuilder;
+use super::encode::numbers::{Column, Present, write_integers};
+use super::encode::pages::Compressor;
+use super::encode::runs::write_number_runs;
+use super::group::GroupWriter;
+use super::names::{write_narrow_names, write_tags};
+use super::narrow::write_narrow_values;
+use super::schema::{Layout, PartSchema, PartSettings};
 use crate::core::Abort;
 use crate::disk::DiskFile;
 use crate::row::KeyId;
-
-/// The number in a part's footer.
-const FORMAT_VERSION: &str = "2";
-
-/// What of a table's definitions a part needs.
-pub(crate) struct PartSchema {
-    pub(crate) table: u32,
-    pub(crate) table_name: Arc<str>,
-    /// Physical names, by tag number.
-    pub(crate) tags: Vec<Arc<str>>,
-    /// The tags' own names.
-    pub(crate) tag_names: Vec<Arc<str>>,
-    pub(crate) fields: Vec<PartField>,
-}
-
-/// A field column of a part.
-pub(crate) struct PartField {
-    pub(crate) key: KeyId,
-    pub(crate) key_name: Arc<str>,
-    pub(crate) field_type: FieldType,
-    pub(crate) physical: Arc<str>,
-}
-
-/// How a part is laid out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PartLayout {
-    pub(crate) row_group_rows: usize,
-    pub(crate) page_rows: usize,
-}
 
 /// What a part-to-be asks of the store around it.
 pub(crate) trait Surroundings {
     /// For each series, in order, visits number and value of each of its tags, then `None`.
     fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>);
+    /// How a table and its definitions are called.
+    fn table(&self, table: u32) -> TableNames;
     /// Whether it is still worth it; asked between row groups.
     fn go_on(&self) -> bool;
 }
@@ -65,14 +40,29 @@ pub(crate) trait Surroundings {
 /// Takes a tag's number and value, or the end of a series.
 pub(crate) type TagVisitor<'a> = dyn FnMut(Option<(u32, &str)>) + 'a;
 
+/// What a narrow part shows of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableNames {
+    pub(crate) name: Arc<str>,
+    /// The key with number 0.
+    pub(crate) field: Arc<str>,
+    /// By tag number.
+    pub(crate) tags: Vec<Arc<str>>,
+}
+
 /// Takes rows and writes them as one part.
 pub(crate) struct PartWriter<'a> {
     path: PathBuf,
     schema: &'a PartSchema,
     surroundings: &'a dyn Surroundings,
-    row_group_rows: usize,
+    settings: PartSettings,
     writer: SerializedFileWriter<BlockWriter>,
+    descriptors: Vec<ColumnDescPtr>,
+    compressor: Compressor,
     columns: Columns,
+    /// The table whose rows come, and the last row.
+    table: u32,
+    last: Option<(u32, u32, i64)>,
     extent: Extent,
 }
 
@@ -81,6 +71,7 @@ pub(crate) struct PartWriter<'a> {
 pub(crate) struct Extent {
     pub(crate) rows: u64,
     /// Smallest and largest.
+    pub(crate) tables: (u32, u32),
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) bytes: u64,
@@ -93,23 +84,45 @@ impl<'a> PartWriter<'a> {
         file: Arc<dyn DiskFile>,
         path: PathBuf,
         schema: &'a PartSchema,
-        layout: PartLayout,
+        settings: PartSettings,
         surroundings: &'a dyn Surroundings,
     ) -> Result<Self, Abort> {
-        let writer = parquet_schema(schema).and_then(|parquet| {
-            SerializedFileWriter::new(BlockWriter::new(file), parquet, Arc::new(properties(schema, layout)))
-        });
-        let writer = writer.map_err(|error| failed(&path, error))?;
+        let open = || {
+            let properties = Arc::new(schema.properties(settings)?);
+            let writer = SerializedFileWriter::new(BlockWriter::new(file), schema.parquet()?, properties)?;
+            Ok((writer, Compressor::new(settings.zstd_level)?))
+        };
+        let (writer, compressor) = open().map_err(|error| failed(&path, error))?;
+        let descriptors = writer.schema_descr().columns().to_vec();
         let extent = Extent {
             rows: 0,
+            tables: (u32::MAX, 0),
             series: (u32::MAX, 0),
             ts: (i64::MAX, i64::MIN),
             bytes: 0,
             block_crcs: Vec::new(),
         };
         let columns = Columns::new(schema);
-        let row_group_rows = layout.row_group_rows;
-        Ok(Self { path, schema, surroundings, row_group_rows, writer, columns, extent })
+        let (table, last) = (schema.table, None);
+        Ok(Self {
+            path,
+            schema,
+            surroundings,
+            settings,
+            writer,
+            descriptors,
+            compressor,
+            columns,
+            table,
+            last,
+            extent,
+        })
+    }
+
+    /// Rows of this table follow. For narrow parts; a wide part has one table.
+    pub(crate) fn table(&mut self, table: u32) {
+        debug_assert!(self.schema.layout == Layout::Narrow || table == self.schema.table, "BUG: one table");
+        self.table = table;
     }
 
     /// Begins a row, or goes on with the last one if it has the same series and ts; its fields follow.
@@ -118,17 +131,16 @@ impl<'a> PartWriter<'a> {
     /// When a row comes out of order: the file would be sorted wrong, and reads would miss rows.
     #[inline]
     pub(crate) fn row(&mut self, series: u32, ts: i64) -> Result<(), Abort> {
-        let columns = &mut self.columns;
-        if let Some(last) = columns.last() {
-            if last == (series, ts) {
-                return Ok(());
-            }
-            assert!(last < (series, ts), "BUG: row {series} {ts} after {last:?}");
-            if columns.ts.len() >= self.row_group_rows {
-                self.write_row_group()?;
-            }
+        let row = Some((self.table, series, ts));
+        if self.last >= row {
+            assert!(self.last == row, "BUG: row {row:?} after {:?}", self.last);
+            return Ok(());
         }
-        self.columns.push(series, ts);
+        if self.columns.ts.len() >= self.settings.row_group_rows {
+            self.write_row_group()?;
+        }
+        self.columns.push(self.table, series, ts);
+        self.last = row;
         Ok(())
     }
 
@@ -148,29 +160,28 @@ impl<'a> PartWriter<'a> {
     }
 
     fn write_row_group(&mut self) -> Result<(), Abort> {
-        let columns = &mut self.columns;
-        let (Some(first), Some(last)) = (columns.series.first(), columns.series.last()) else {
+        if self.columns.ts.is_empty() {
             return Ok(());
-        };
+        }
         if !self.surroundings.go_on() {
             return Err(Abort::Stopped);
         }
-        let extent = &mut self.extent;
-        extent.rows += columns.ts.len() as u64;
-        extent.series = (extent.series.0.min(*first as u32), extent.series.1.max(*last as u32));
-        extent.ts = columns.ts.iter().fold(extent.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
-        let mut write = || {
-            let mut group = self.writer.next_row_group()?;
-            columns.write(self.schema, self.surroundings, &mut group)?;
-            group.close().map(drop)
-        };
-        write().map_err(|error| failed(&self.path, error))
+        self.columns.extend(&mut self.extent);
+        self.write_columns().map_err(|error| failed(&self.path, error))
+    }
+
+    fn write_columns(&mut self) -> ParquetResult<()> {
+        let mut group = self.writer.next_row_group()?;
+        let mut writer =
+            GroupWriter::new(&mut group, &self.descriptors, &mut self.compressor, self.settings.page_rows);
+        self.columns.write(self.schema, self.surroundings, &mut writer)?;
+        group.close().map(drop)
     }
 }
 
 /// The I/O error inside a Parquet error, so that a full disk is recognised.
 #[cold]
-fn failed(path: &std::path::Path, error: ParquetError) -> Abort {
+fn failed(path: &Path, error: ParquetError) -> Abort {
     let error = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
             Ok(error) => *error,
@@ -183,7 +194,9 @@ fn failed(path: &std::path::Path, error: ParquetError) -> Abort {
 
 /// The columns of one row group.
 struct Columns {
-    series: Vec<i64>,
+    /// Tables and series, each with the row at which its run ends.
+    tables: Vec<(u32, usize)>,
+    series: Vec<(u32, usize)>,
     ts: Vec<i64>,
     fields: Vec<ColumnBuilder>,
     /// Index into `fields` by key number and type code.
@@ -197,9 +210,12 @@ impl Columns {
         let keys = schema.fields.iter().map(|field| field.key as usize + 1).max().unwrap_or(0);
         let mut index = vec![[u32::MAX; FieldType::ALL.len() + 1]; keys];
         for (column, field) in schema.fields.iter().enumerate() {
-            index[field.key as usize][field.field_type.code() as usize] = column as u32;
+            // In a narrow part the first column gathers the values of all.
+            let place = &mut index[field.key as usize][field.field_type.code() as usize];
+            *place = (*place).min(column as u32);
         }
         Self {
+            tables: Vec::new(),
             series: Vec::new(),
             ts: Vec::new(),
             fields: schema.fields.iter().map(|field| ColumnBuilder::new(field.field_type)).collect(),
@@ -208,13 +224,18 @@ impl Columns {
         }
     }
 
-    fn last(&self) -> Option<(u32, i64)> {
-        Some((*self.series.last()? as u32, *self.ts.last()?))
-    }
-
-    fn push(&mut self, series: u32, ts: i64) {
-        self.series.push(series.into());
+    #[inline]
+    fn push(&mut self, table: u32, series: u32, ts: i64) {
         self.ts.push(ts);
+        let end = self.ts.len();
+        match self.series.last_mut() {
+            Some(last) if last.0 == series => last.1 = end,
+            _ => self.series.push((series, end)),
+        }
+        match self.tables.last_mut() {
+            Some(last) if last.0 == table => last.1 = end,
+            _ => self.tables.push((table, end)),
+        }
     }
 
     #[inline]
@@ -230,140 +251,54 @@ impl Columns {
         self.fields[column as usize].set(rows - 1, value);
     }
 
+    /// Widens an extent to these rows.
+    fn extend(&self, extent: &mut Extent) {
+        extent.rows += self.ts.len() as u64;
+        for (table, _) in &self.tables {
+            extent.tables = (extent.tables.0.min(*table), extent.tables.1.max(*table));
+        }
+        for (series, _) in &self.series {
+            extent.series = (extent.series.0.min(*series), extent.series.1.max(*series));
+        }
+        extent.ts = self.ts.iter().fold(extent.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
+    }
+
     /// Writes the row group in the order of the schema and empties the columns.
     fn write(
         &mut self,
         schema: &PartSchema,
-        tags: &dyn Surroundings,
-        group: &mut SerializedRowGroupWriter<'_, BlockWriter>,
-    ) -> Result<(), ParquetError> {
+        surroundings: &dyn Surroundings,
+        group: &mut GroupWriter<'_, '_>,
+    ) -> ParquetResult<()> {
         let rows = self.ts.len();
-        for (values, levels) in tag_columns(schema, tags, &self.series) {
-            let mut column = next_column(group)?;
-            column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
-            column.close()?;
+        match schema.layout {
+            Layout::Wide => write_tags(schema.tags.len(), &self.series, surroundings, group)?,
+            Layout::Narrow => write_narrow_names(&self.tables, &self.series, surroundings, group)?,
         }
-        write_numbers(group, &mut self.ts)?;
-        for field in &mut self.fields {
-            let mut column = next_column(group)?;
-            field.write(rows, &mut column)?;
-            column.close()?;
-        }
-        self.holder.fill((0, 0));
-        write_numbers(group, &mut self.series)
-    }
-}
-
-fn next_column<'g>(
-    group: &'g mut SerializedRowGroupWriter<'_, BlockWriter>,
-) -> Result<parquet::file::writer::SerializedColumnWriter<'g>, ParquetError> {
-    group
-        .next_column()?
-        .ok_or_else(|| ParquetError::General("BUG: more columns than the schema has".to_owned()))
-}
-
-fn write_numbers(
-    group: &mut SerializedRowGroupWriter<'_, BlockWriter>,
-    values: &mut Vec<i64>,
-) -> Result<(), ParquetError> {
-    let mut column = next_column(group)?;
-    column.typed::<Int64Type>().write_batch(values, None, None)?;
-    values.clear();
-    column.close()
-}
-
-/// Values and levels of each tag column: the tags of a series, repeated for each of its rows.
-fn tag_columns(
-    schema: &PartSchema,
-    source: &dyn Surroundings,
-    series: &[i64],
-) -> Vec<(Vec<ByteArray>, Vec<i16>)> {
-    let mut columns = vec![(Vec::new(), Vec::new()); schema.tags.len()];
-    let runs: Vec<&[i64]> = series.chunk_by(|a, b| a == b).collect();
-    let distinct: Vec<u32> = runs.iter().map(|run| run[0] as u32).collect();
-    let mut runs = runs.iter();
-    let mut found: Vec<Option<Bytes>> = vec![None; schema.tags.len()];
-    source.tags(&distinct, &mut |tag| match tag {
-        // A tag that came after the schema was taken belongs to a series that has no row here.
-        Some((tag, value)) => {
-            if let Some(place) = found.get_mut(tag as usize) {
-                *place = Some(Bytes::copy_from_slice(value.as_bytes()));
-            }
-        }
-        None => {
-            let rows = runs.next().map_or(0, |run| run.len());
-            for (place, (values, levels)) in found.iter_mut().zip(&mut columns) {
-                match place.take() {
-                    Some(value) => {
-                        values.extend(std::iter::repeat_n(ByteArray::from(value), rows));
-                        levels.extend(std::iter::repeat_n(1, rows));
-                    }
-                    None => levels.extend(std::iter::repeat_n(0, rows)),
+        group.append(|shape| {
+            let column = Column { values: &self.ts, rows, present: Present::Required };
+            write_integers(&column, shape.descriptor, shape.compressor, shape.page_rows, true)
+        })?;
+        match schema.layout {
+            Layout::Wide => {
+                for (builder, field) in self.fields.iter_mut().zip(&schema.fields) {
+                    builder.write(rows, field.scale, group)?;
                 }
             }
+            Layout::Narrow => {
+                write_narrow_values(&self.tables, self.fields[0].doubles(), group)?;
+                self.fields[0].clear();
+            }
         }
-    });
-    columns
-}
-
-fn parquet_schema(schema: &PartSchema) -> Result<TypePtr, ParquetError> {
-    let mut columns = Vec::new();
-    for tag in &schema.tags {
-        columns.push(field_column(tag, FieldType::String)?);
+        let series: Vec<(i64, usize)> =
+            self.series.iter().map(|(series, end)| ((*series).into(), *end)).collect();
+        group.append(|shape| {
+            write_number_runs(&series, shape.descriptor, shape.compressor, shape.page_rows)
+        })?;
+        self.tables.clear();
+        self.series.clear();
+        self.ts.clear();
+        self.holder.fill((0, 0));
+        Ok(())
     }
-    columns.push(ts_column(TS_COLUMN)?);
-    for field in &schema.fields {
-        columns.push(field_column(&field.physical, field.field_type)?);
-    }
-    columns.push(number_column(SERIES_COLUMN)?);
-    Ok(Type::group_type_builder("row").with_fields(columns).build()?.into())
-}
-
-fn properties(schema: &PartSchema, layout: PartLayout) -> WriterProperties {
-    let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
-    let mut builder = WriterProperties::builder()
-        .set_created_by("tachograph".to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_data_page_row_count_limit(layout.page_rows)
-        .set_write_batch_size(layout.page_rows.min(1024))
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(footer_pairs(schema)));
-    // What finds a series' pages: sorted numbers, with statistics for each page.
-    for name in [SERIES_COLUMN, TS_COLUMN] {
-        builder = builder
-            .set_column_encoding(path(name), Encoding::DELTA_BINARY_PACKED)
-            .set_column_statistics_enabled(path(name), EnabledStatistics::Page);
-    }
-    for tag in &schema.tags {
-        builder = builder.set_column_dictionary_enabled(path(tag), true);
-    }
-    for field in &schema.fields {
-        builder = match field.field_type {
-            FieldType::I64 => {
-                builder.set_column_encoding(path(&field.physical), Encoding::DELTA_BINARY_PACKED)
-            }
-            FieldType::String | FieldType::Json => {
-                builder.set_column_dictionary_enabled(path(&field.physical), true)
-            }
-            FieldType::Bool | FieldType::F64 => builder,
-        };
-    }
-    builder.build()
-}
-
-/// What a reader without our catalog needs to know: see docs/format/part.md.
-fn footer_pairs(schema: &PartSchema) -> Vec<KeyValue> {
-    let mut pairs = vec![
-        KeyValue::new("tachograph.format".to_owned(), FORMAT_VERSION.to_owned()),
-        KeyValue::new("tachograph.table".to_owned(), schema.table_name.to_string()),
-    ];
-    for (physical, name) in schema.tags.iter().zip(&schema.tag_names) {
-        pairs.push(KeyValue::new(format!("tachograph.tag.{physical}"), name.to_string()));
-    }
-    for field in &schema.fields {
-        let name = format!("tachograph.field.{}", field.physical);
-        pairs.push(KeyValue::new(name, format!("{}:{}", field.field_type, field.key_name)));
-    }
-    pairs
 }

@@ -6,8 +6,8 @@ use store::{LatestValue, Order, StoreError};
 use super::{AskedKey, Snapshot, Source, asked_key, snapshot, table_of};
 use crate::core::{Core, State};
 use crate::latest::{Latest, Newest};
-use crate::part::Part;
 use crate::part::read::{KeyColumns, PartSource};
+use crate::part::{NEWEST, Part, Rank};
 use crate::row::KeyId;
 
 impl Core {
@@ -62,9 +62,9 @@ impl Core {
             }
         }
         // By key: what was found, with the rank of the source that had it.
-        let mut found: Vec<Option<(Newest, u64)>> = vec![None; keys.len()];
+        let mut found: Vec<Option<(Newest, Rank)>> = vec![None; keys.len()];
         for entry in newest.entries() {
-            found[entry.key as usize] = Some((entry.clone(), u64::MAX));
+            found[entry.key as usize] = Some((entry.clone(), NEWEST));
         }
         let mut parts: Vec<&Part> = snapshot.parts.iter().map(AsRef::as_ref).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.info.ts.1));
@@ -80,9 +80,9 @@ impl Core {
         part: &Part,
         keys: &[AskedKey],
         series: u32,
-        found: &mut [Option<(Newest, u64)>],
+        found: &mut [Option<(Newest, Rank)>],
     ) -> Result<(), StoreError> {
-        let may_be_newer = |found: &Option<(Newest, u64)>| {
+        let may_be_newer = |found: &Option<(Newest, Rank)>| {
             found.as_ref().is_none_or(|(newest, _)| newest.ts <= part.info.ts.1)
         };
         let mut wanted: Vec<&AskedKey> =
@@ -91,10 +91,10 @@ impl Core {
             return Ok(());
         }
         let reader = self.part_cache.reader(self.disk.as_ref(), part)?;
-        wanted.retain(|key| key.columns.iter().any(|(_, name)| reader.column(name).is_some()));
+        wanted.retain(|key| key.columns.iter().any(|(_, name)| reader.has(name)));
         let columns: Vec<KeyColumns> = wanted.iter().map(|key| key.columns.clone()).collect();
         let mut source = PartSource::new(reader, series, &columns, TimeRange::ALL, Order::Descending)?;
-        let rank = part.info.sequence.1;
+        let rank = part.rank();
         let mut missing: Vec<usize> = (0..wanted.len()).collect();
         while let Some(ts) = source.ts()
             && !missing.is_empty()

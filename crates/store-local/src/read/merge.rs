@@ -13,8 +13,8 @@ use store::{Order, ScannedRow, StoreError};
 use super::memory::MemorySource;
 use super::{AskedKey, Snapshot, Source};
 use crate::core::Core;
-use crate::part::Part;
 use crate::part::read::{KeyColumns, PartSource};
+use crate::part::{NEWEST, Part, Rank};
 
 /// The walk over all sources of one series.
 pub(super) struct Merge<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Merge<'a> {
     range: TimeRange,
     order: Order,
     /// With their rank, newest first; none is at its end.
-    active: Vec<(u64, Box<dyn Source>)>,
+    active: Vec<(Rank, Box<dyn Source>)>,
     /// Parts that the walk has not reached; the nearest is the last.
     waiting: Vec<Arc<Part>>,
 }
@@ -49,9 +49,9 @@ impl<'a> Merge<'a> {
             Order::Ascending => waiting.sort_by_key(|part| std::cmp::Reverse(part.info.ts.0)),
             Order::Descending => waiting.sort_by_key(|part| part.info.ts.1),
         }
-        let mut active: Vec<(u64, Box<dyn Source>)> = Vec::new();
+        let mut active: Vec<(Rank, Box<dyn Source>)> = Vec::new();
         if memory.ts().is_some() {
-            active.push((u64::MAX, Box::new(memory)));
+            active.push((NEWEST, Box::new(memory)));
         }
         Self { core, series: snapshot.series, columns, range, order, active, waiting }
     }
@@ -103,7 +103,7 @@ impl<'a> Merge<'a> {
             let reader = self.core.part_cache.reader(self.core.disk.as_ref(), &part)?;
             let source = PartSource::new(reader, self.series, &self.columns, self.range, self.order)?;
             if source.ts().is_some() {
-                let rank = part.info.sequence.1;
+                let rank = part.rank();
                 let place = self.active.partition_point(|(other, _)| *other > rank);
                 self.active.insert(place, (rank, Box::new(source)));
             }

@@ -126,8 +126,7 @@ impl Block {
         }
         match &self.content {
             Content::Cell(columns, cell) => {
-                let column = columns.reader.column(&slots[slot].physical);
-                let array = column.map(|column| columns.array(*cell, column)).transpose()?;
+                let array = columns.field(*cell, &slots[slot])?;
                 Ok(self.columns[slot].get_or_init(|| array).as_ref())
             }
             Content::Rows(chunk, rows) => {
@@ -263,6 +262,10 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
 fn picks(runs: &[Run], series: &Series) -> Vec<Pick> {
     let start = |index: usize| index.checked_sub(1).map_or(0, |before| runs[before].end);
     let pick = |index: usize| Pick { series: runs[index].series, start: start(index), end: runs[index].end };
+    if !runs.is_sorted_by_key(|run| run.series) {
+        // A cell of a narrow part: other tables' series stand between those of this one, which do ascend.
+        return (0..runs.len()).filter(|index| series.has(runs[*index].series)).map(pick).collect();
+    }
     let first = runs.partition_point(|run| run.series < series.bounds.0);
     let end = runs.partition_point(|run| run.series <= series.bounds.1).max(first);
     let Some(set) = &series.set else { return (first..end).map(pick).collect() };

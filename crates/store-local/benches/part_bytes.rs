@@ -1,0 +1,32 @@
+//! Bytes of parts and what they cost: `cargo bench -p store-local --bench part_bytes [-- CASE]`.
+//!
+//! First each kind of column in each encoding: bytes, and nanoseconds to encode and compress, and to decompress and
+//! decode with the `parquet` crate's decoders. Then whole workloads, flushed into one part each: bytes per column and
+//! point, nanoseconds of the flush per row, and microseconds to read one series. docs/adr/0007-encodings-by-measurement.md
+//! has the numbers.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    missing_docs,
+    reason = "the encoders are compiled into the benchmark"
+)]
+
+#[path = "../src/codec.rs"]
+mod codec;
+#[path = "part_bytes/columns.rs"]
+mod columns;
+#[path = "../src/part/encode/mod.rs"]
+mod encode;
+#[path = "part_bytes/workloads.rs"]
+mod workloads;
+
+fn main() {
+    let case = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    if case.is_empty() || case == "columns" {
+        columns::run();
+    }
+    workloads::run(&case);
+}

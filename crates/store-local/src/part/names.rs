@@ -1,0 +1,138 @@
+//! Columns that say in words whose rows these are: what `__series` says in numbers. They are for readers without our
+//! catalog, and cost by series, not by row.
+
+use parquet::errors::Result;
+
+use super::encode::runs::write_text_runs;
+use super::group::GroupWriter;
+use super::write::{Surroundings, TableNames};
+
+/// Texts, one for each run of rows, in one buffer.
+struct RunTexts {
+    text: String,
+    /// Where a run's text stands, if it has one, and the row at which the run ends.
+    runs: Vec<(Option<(usize, usize)>, usize)>,
+}
+
+impl RunTexts {
+    fn new() -> Self {
+        Self { text: String::new(), runs: Vec::new() }
+    }
+
+    /// Adds a run with what was appended to `text` since `start`.
+    fn push(&mut self, start: usize, end: usize) {
+        self.runs.push((Some((start, self.text.len())), end));
+    }
+
+    fn write(&self, group: &mut GroupWriter<'_, '_>) -> Result<()> {
+        let text = |place: (usize, usize)| &self.text[place.0..place.1];
+        let runs: Vec<(Option<&str>, usize)> =
+            self.runs.iter().map(|(place, end)| (place.map(text), *end)).collect();
+        group.append(|shape| write_text_runs(&runs, shape.descriptor, shape.compressor, shape.page_rows))
+    }
+}
+
+/// Writes the tag columns of a wide part.
+pub(crate) fn write_tags(
+    tags: usize,
+    series: &[(u32, usize)],
+    surroundings: &dyn Surroundings,
+    group: &mut GroupWriter<'_, '_>,
+) -> Result<()> {
+    let mut columns: Vec<RunTexts> = (0..tags).map(|_| RunTexts::new()).collect();
+    let numbers: Vec<u32> = series.iter().map(|run| run.0).collect();
+    let mut ends = series.iter().map(|run| run.1);
+    let mut found: Vec<Option<(usize, usize)>> = vec![None; tags];
+    surroundings.tags(&numbers, &mut |tag| match tag {
+        // A tag that came after the schema was taken belongs to a series that has no row here.
+        Some((tag, value)) => {
+            if let Some(column) = columns.get_mut(tag as usize) {
+                let start = column.text.len();
+                column.text.push_str(value);
+                found[tag as usize] = Some((start, column.text.len()));
+            }
+        }
+        None => {
+            let end = ends.next().unwrap_or_default();
+            let places = found.iter_mut().map(Option::take);
+            columns.iter_mut().zip(places).for_each(|(column, place)| column.runs.push((place, end)));
+        }
+    });
+    columns.iter().try_for_each(|column| column.write(group))
+}
+
+/// Writes table, tags and field of a narrow part; the tags as a JSON object.
+pub(crate) fn write_narrow_names(
+    tables: &[(u32, usize)],
+    series: &[(u32, usize)],
+    surroundings: &dyn Surroundings,
+    group: &mut GroupWriter<'_, '_>,
+) -> Result<()> {
+    let (mut names, mut fields, mut tags) = (RunTexts::new(), RunTexts::new(), RunTexts::new());
+    let mut from = 0;
+    for (table, end) in tables {
+        let definitions = surroundings.table(*table);
+        for (column, name) in [(&mut names, &definitions.name), (&mut fields, &definitions.field)] {
+            let start = column.text.len();
+            column.text.push_str(name);
+            column.push(start, *end);
+        }
+        let count = series[from..].partition_point(|run| run.1 <= *end);
+        push_tags(&mut tags, &definitions, &series[from..from + count], surroundings);
+        from += count;
+    }
+    names.write(group)?;
+    tags.write(group)?;
+    fields.write(group)
+}
+
+fn push_tags(
+    out: &mut RunTexts,
+    table: &TableNames,
+    series: &[(u32, usize)],
+    surroundings: &dyn Surroundings,
+) {
+    let numbers: Vec<u32> = series.iter().map(|run| run.0).collect();
+    let mut ends = series.iter().map(|run| run.1);
+    let mut start = out.text.len();
+    surroundings.tags(&numbers, &mut |tag| match tag {
+        Some((tag, value)) => {
+            out.text.push(if out.text.len() == start { '{' } else { ',' });
+            put_json_text(&mut out.text, table.tags.get(tag as usize).map_or("", AsRef::as_ref));
+            out.text.push(':');
+            put_json_text(&mut out.text, value);
+        }
+        None => {
+            out.text.push_str(if out.text.len() == start { "{}" } else { "}" });
+            out.push(start, ends.next().unwrap_or_default());
+            start = out.text.len();
+        }
+    });
+}
+
+fn put_json_text(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_text_is_escaped() {
+        let mut out = String::new();
+        put_json_text(&mut out, "a\"b\\c\nü");
+        assert_eq!(out, r#""a\"b\\c\u000aü""#);
+    }
+}

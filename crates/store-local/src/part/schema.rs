@@ -1,0 +1,199 @@
+//! Which columns a part has, and how they are called. docs/format/part.md.
+
+use std::sync::Arc;
+
+use model::FieldType;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+
+use super::column::{field_column, number_column, ts_column};
+use super::survey::Survey;
+use crate::catalog::{SERIES_COLUMN, TS_COLUMN, Table};
+use crate::row::KeyId;
+
+/// The number in a part's footer.
+const FORMAT_VERSION: &str = "2";
+/// Columns of narrow parts.
+const NARROW_TABLE: &str = "table";
+const NARROW_TAGS: &str = "tags";
+const NARROW_FIELD: &str = "field";
+/// Columns of a narrow part for its values: one for each of some scales, and one for what is no such decimal.
+pub(crate) const NARROW_VALUES: [(&str, Option<u8>); 8] = [
+    ("value_0", Some(0)),
+    ("value_1", Some(1)),
+    ("value_2", Some(2)),
+    ("value_3", Some(3)),
+    ("value_4", Some(4)),
+    ("value_6", Some(6)),
+    ("value_9", Some(9)),
+    ("value_double", None),
+];
+
+/// How a part is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layout {
+    /// Many tables, each with one f64 field; sorted by (table, series, ts).
+    Narrow,
+    /// One table, a column for each tag and field; sorted by (series, ts).
+    Wide,
+}
+
+/// What of the definitions a part needs.
+#[derive(Debug, Clone)]
+pub(crate) struct PartSchema {
+    pub(crate) layout: Layout,
+    /// The table of a wide part.
+    pub(crate) table: u32,
+    pub(crate) table_name: Arc<str>,
+    /// Physical names, by tag number; of a wide part.
+    pub(crate) tags: Vec<Arc<str>>,
+    /// The tags' own names.
+    pub(crate) tag_names: Vec<Arc<str>>,
+    /// A narrow part has one for each of [`NARROW_VALUES`], all of them for key 0, f64.
+    pub(crate) fields: Vec<PartField>,
+}
+
+/// A field column of a part.
+#[derive(Debug, Clone)]
+pub(crate) struct PartField {
+    pub(crate) key: KeyId,
+    pub(crate) key_name: Arc<str>,
+    pub(crate) field_type: FieldType,
+    pub(crate) physical: Arc<str>,
+    /// An f64 column all of whose values are decimals of this scale is written as such.
+    pub(crate) scale: Option<u8>,
+}
+
+/// How a part is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartSettings {
+    pub(crate) row_group_rows: usize,
+    pub(crate) page_rows: usize,
+    pub(crate) zstd_level: i32,
+}
+
+impl PartSchema {
+    /// The columns of a wide part with the rows that a survey saw.
+    pub(crate) fn surveyed(table: u32, definitions: &Table, survey: &Survey) -> Self {
+        let found = survey.keys();
+        let has =
+            |key: KeyId, field_type, _: &str| found.get(key as usize).is_some_and(|key| key.has(field_type));
+        let mut schema = Self::wide(table, definitions, has);
+        for field in schema.fields.iter_mut().filter(|field| field.field_type == FieldType::F64) {
+            field.scale = found[field.key as usize].scale();
+        }
+        schema
+    }
+
+    /// The columns of a wide part: those of the table of which `has` says, by key, type and physical name, that the part
+    /// has them. All f64 are doubles.
+    pub(crate) fn wide(
+        table: u32,
+        definitions: &Table,
+        has: impl Fn(KeyId, FieldType, &str) -> bool,
+    ) -> Self {
+        let mut fields = Vec::new();
+        for (number, key) in definitions.keys.iter().enumerate() {
+            for field_type in FieldType::ALL {
+                let column = key.column(field_type);
+                if let Some(physical) = column.filter(|name| has(number as u32, field_type, name)) {
+                    let (physical, key_name) = (physical.clone(), key.name.clone());
+                    fields.push(PartField {
+                        key: number as u32,
+                        key_name,
+                        field_type,
+                        physical,
+                        scale: None,
+                    });
+                }
+            }
+        }
+        Self {
+            layout: Layout::Wide,
+            table,
+            table_name: definitions.name.clone(),
+            tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
+            tag_names: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
+            fields,
+        }
+    }
+
+    /// The columns of every narrow part.
+    pub(crate) fn narrow() -> Self {
+        let field = |(physical, scale): (&str, Option<u8>)| {
+            let (key_name, physical) = ("".into(), physical.into());
+            PartField { key: 0, key_name, field_type: FieldType::F64, physical, scale }
+        };
+        Self {
+            layout: Layout::Narrow,
+            table: 0,
+            table_name: "".into(),
+            tags: Vec::new(),
+            tag_names: Vec::new(),
+            fields: NARROW_VALUES.into_iter().map(field).collect(),
+        }
+    }
+
+    /// The columns as Parquet has them.
+    pub(crate) fn parquet(&self) -> Result<TypePtr> {
+        let text = |name: &str| field_column(name, FieldType::String, None);
+        let mut columns = Vec::new();
+        match self.layout {
+            Layout::Wide => {
+                for tag in &self.tags {
+                    columns.push(text(tag)?);
+                }
+            }
+            Layout::Narrow => {
+                columns.extend([text(NARROW_TABLE)?, text(NARROW_TAGS)?, text(NARROW_FIELD)?]);
+            }
+        }
+        columns.push(ts_column(TS_COLUMN)?);
+        for field in &self.fields {
+            columns.push(field_column(&field.physical, field.field_type, field.scale)?);
+        }
+        columns.push(number_column(SERIES_COLUMN)?);
+        Ok(Type::group_type_builder("row").with_fields(columns).build()?.into())
+    }
+
+    /// What the `parquet` crate has to know for the columns that it writes itself.
+    pub(crate) fn properties(&self, settings: PartSettings) -> Result<WriterProperties> {
+        let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
+        let mut builder = WriterProperties::builder()
+            .set_created_by("tachograph".to_owned())
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(settings.zstd_level)?))
+            .set_data_page_row_count_limit(settings.page_rows)
+            .set_write_batch_size(settings.page_rows.min(1024))
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_key_value_metadata(Some(self.footer_pairs()));
+        for field in &self.fields {
+            if matches!(field.field_type, FieldType::String | FieldType::Json) {
+                builder = builder.set_column_dictionary_enabled(path(&field.physical), true);
+            }
+        }
+        Ok(builder.build())
+    }
+
+    /// What a reader without our catalog needs to know.
+    fn footer_pairs(&self) -> Vec<KeyValue> {
+        let pair = |name: String, value: String| KeyValue::new(name, value);
+        let mut pairs = vec![pair("tachograph.format".to_owned(), FORMAT_VERSION.to_owned())];
+        if self.layout == Layout::Narrow {
+            pairs.push(pair("tachograph.layout".to_owned(), "narrow".to_owned()));
+            return pairs;
+        }
+        pairs.push(pair("tachograph.table".to_owned(), self.table_name.to_string()));
+        for (physical, name) in self.tags.iter().zip(&self.tag_names) {
+            pairs.push(pair(format!("tachograph.tag.{physical}"), name.to_string()));
+        }
+        for field in &self.fields {
+            let name = format!("tachograph.field.{}", field.physical);
+            pairs.push(pair(name, format!("{}:{}", field.field_type, field.key_name)));
+        }
+        pairs
+    }
+}

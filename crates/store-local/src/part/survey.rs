@@ -1,0 +1,85 @@
+//! What the rows of a part-to-be hold, found before the first of them is written: which columns there are, and which
+//! numbers are decimals.
+
+use std::sync::Arc;
+
+use model::{FieldType, ValueRef};
+
+use super::encode::decimal::ScaleFinder;
+use super::rows::Sorted;
+use crate::chunk::Chunk;
+use crate::row::KeyId;
+
+/// What some rows hold.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// By key number.
+    keys: Vec<SurveyedKey>,
+}
+
+/// What was found under a key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SurveyedKey {
+    /// A bit for each type.
+    types: u8,
+    scale: ScaleFinder,
+}
+
+impl SurveyedKey {
+    /// Whether there are values of this type.
+    pub(crate) fn has(&self, field_type: FieldType) -> bool {
+        self.types & 1 << field_type.code() != 0
+    }
+
+    /// The scale at which every f64 is a decimal.
+    pub(crate) fn scale(&self) -> Option<u8> {
+        self.scale.scale()
+    }
+}
+
+impl Survey {
+    /// Nothing seen so far.
+    pub(crate) fn new() -> Self {
+        Self { keys: Vec::new() }
+    }
+
+    /// Looks at the rows of a part-to-be.
+    pub(crate) fn of(chunks: &[Arc<Chunk>], rows: &Sorted) -> Self {
+        let mut survey = Self::new();
+        match rows {
+            Sorted::Numbers(key, rows) => {
+                rows.iter().for_each(|row| survey.add(*key, ValueRef::F64(row.value)));
+            }
+            Sorted::Places(rows) => {
+                for row in rows {
+                    let fields = chunks[row.chunk()].fields(row.row());
+                    fields.for_each(|(key, value)| survey.add(key, value));
+                }
+            }
+        }
+        survey
+    }
+
+    /// Takes a value.
+    #[inline]
+    pub(crate) fn add(&mut self, key: KeyId, value: ValueRef<'_>) {
+        let found = self.key(key);
+        found.types |= 1 << value.field_type().code();
+        if let ValueRef::F64(value) = value {
+            found.scale.add(value);
+        }
+    }
+
+    fn key(&mut self, key: KeyId) -> &mut SurveyedKey {
+        let key = key as usize;
+        if self.keys.len() <= key {
+            self.keys.resize(key + 1, SurveyedKey::default());
+        }
+        &mut self.keys[key]
+    }
+
+    /// By key number.
+    pub(crate) fn keys(&self) -> &[SurveyedKey] {
+        &self.keys
+    }
+}

@@ -1,0 +1,312 @@
+//! What the writer writes the reader, and so the `parquet` crate, gives back: every type, encoding and layout.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{FieldType, TimeRange, Value, ValueRef};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use store::Order;
+
+use super::blocks::BlockFile;
+use super::cache::DecodedCache;
+use super::read::{KeyColumns, NARROW_COLUMN, PartReader, PartSource};
+use super::schema::{Layout, PartField, PartSchema, PartSettings};
+use super::survey::Survey;
+use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
+use crate::core::Abort;
+use crate::disk::DiskFile;
+use crate::manifest::PartInfo;
+use crate::read::Source;
+
+/// A file in memory.
+#[derive(Default)]
+struct MemoryFile(Mutex<Vec<u8>>);
+
+impl DiskFile for MemoryFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = self.0.lock();
+        let rest = &bytes[(offset as usize).min(bytes.len())..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut content = self.0.lock();
+        assert_eq!(content.len() as u64, offset, "a part is written from its beginning to its end");
+        content.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.lock().truncate(len as usize);
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().len() as u64)
+    }
+}
+
+/// Series with one tag, every third also with another, which all of them share.
+struct Names;
+
+impl Surroundings for Names {
+    fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
+        for series in series {
+            visit(Some((0, &format!("device-{series}"))));
+            if series % 3 == 0 {
+                visit(Some((1, "site \"one\"")));
+            }
+            visit(None);
+        }
+    }
+
+    fn table(&self, table: u32) -> TableNames {
+        let tags = vec!["device".into(), "site".into()];
+        TableNames { name: format!("metric.{table}").into(), field: "value".into(), tags }
+    }
+
+    fn go_on(&self) -> bool {
+        true
+    }
+}
+
+/// Rows by (table, series, ts), each with values by key.
+type Rows = BTreeMap<(u32, u32, i64), BTreeMap<u32, Value>>;
+
+struct Written {
+    reader: Arc<PartReader>,
+    bytes: Vec<u8>,
+}
+
+fn write(schema: &PartSchema, rows: &Rows, row_group_rows: usize, page_rows: usize) -> Written {
+    let file = Arc::new(MemoryFile::default());
+    let path = PathBuf::from("part");
+    let settings = PartSettings { row_group_rows, page_rows, zstd_level: 1 };
+    let write = || -> Result<_, Abort> {
+        let mut writer = PartWriter::new(file.clone(), path.clone(), schema, settings, &Names)?;
+        for ((table, series, ts), fields) in rows {
+            writer.table(*table);
+            writer.row(*series, *ts)?;
+            fields.iter().for_each(|(key, value)| writer.field(*key, value.as_ref()));
+        }
+        writer.finish()
+    };
+    let extent = write().unwrap_or_else(|_| panic!("nothing fails here"));
+    assert_eq!(extent.rows, rows.len() as u64);
+    let info = PartInfo {
+        id: 1,
+        layout: schema.layout,
+        tables: extent.tables,
+        partition: (i64::MIN, i64::MAX),
+        rows: extent.rows,
+        bytes: extent.bytes,
+        series: extent.series,
+        ts: extent.ts,
+        sequence: (1, 1),
+        block_crcs: extent.block_crcs,
+    };
+    let bytes = file.0.lock().clone();
+    let reader =
+        PartReader::open(BlockFile::new(file, path, Arc::new(info)), Arc::new(DecodedCache::new(10_000)))
+            .unwrap();
+    Written { reader: Arc::new(reader), bytes }
+}
+
+fn wide(rows: &Rows) -> PartSchema {
+    let mut survey = Survey::new();
+    for (key, value) in rows.values().flatten() {
+        survey.add(*key, value.as_ref());
+    }
+    let mut fields = Vec::new();
+    for (key, found) in survey.keys().iter().enumerate() {
+        for field_type in FieldType::ALL.into_iter().filter(|of| found.has(*of)) {
+            let physical = physical(key as u32, field_type);
+            let scale = found.scale().filter(|_| field_type == FieldType::F64);
+            let key_name = format!("{key}").into();
+            fields.push(PartField { key: key as u32, key_name, field_type, physical, scale });
+        }
+    }
+    PartSchema {
+        layout: Layout::Wide,
+        table: 0,
+        table_name: "t".into(),
+        tags: vec!["device".into(), "site".into()],
+        tag_names: vec!["device".into(), "site".into()],
+        fields,
+    }
+}
+
+fn physical(key: u32, field_type: FieldType) -> Arc<str> {
+    format!("{key}:{field_type}").into()
+}
+
+fn all_columns(key: u32) -> KeyColumns {
+    FieldType::ALL.into_iter().map(|of| (of, physical(key, of))).collect()
+}
+
+/// Bits decide: NaN is a value like others, and zeros differ.
+fn same(a: Option<ValueRef<'_>>, b: Option<&Value>) -> bool {
+    match (a, b) {
+        (Some(ValueRef::F64(a)), Some(Value::F64(b))) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b.map(Value::as_ref),
+    }
+}
+
+fn check(written: &Written, rows: &Rows, columns: &[KeyColumns]) {
+    let mut series: Vec<u32> = rows.keys().map(|row| row.1).collect();
+    series.sort_unstable();
+    series.dedup();
+    for series in series {
+        for order in [Order::Ascending, Order::Descending] {
+            let mut expected: Vec<_> = rows.iter().filter(|(row, _)| row.1 == series).collect();
+            if order == Order::Descending {
+                expected.reverse();
+            }
+            let mut source =
+                PartSource::new(written.reader.clone(), series, columns, TimeRange::ALL, order).unwrap();
+            for ((_, _, ts), fields) in expected {
+                assert_eq!(source.ts(), Some(*ts));
+                for key in 0..columns.len() {
+                    let expected = fields.get(&(key as u32));
+                    assert!(same(source.value(key), expected), "{series} {ts}: {expected:?}");
+                }
+                source.advance().unwrap();
+            }
+            assert_eq!(source.ts(), None);
+        }
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::I64),
+        (-1000_i64..1000).prop_map(Value::I64),
+        any::<u64>().prop_map(|bits| Value::F64(f64::from_bits(bits))),
+        "[a-zäß]{0,12}".prop_map(Value::String),
+        Just(Value::Json("{\"a\":[1,2]}".to_owned())),
+    ]
+}
+
+/// Doubles of one kind: bits, decimals, or decimals among which something special is.
+fn doubles() -> impl Strategy<Value = Vec<f64>> {
+    let decimal = (-1_000_000_i64..1_000_000).prop_map(|integer| integer as f64 / 100.0);
+    let special = prop::sample::select(vec![
+        -0.0,
+        0.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        5e-324,
+        0.1 + 0.2,
+        1e15,
+        (1_u64 << 53) as f64,
+    ]);
+    let with_special = prop_oneof![9 => decimal.clone(), 1 => special];
+    prop_oneof![
+        prop::collection::vec(any::<u64>().prop_map(f64::from_bits), 1..200),
+        prop::collection::vec(decimal, 1..300),
+        prop::collection::vec(with_special, 1..200),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_rows_come_back_from_a_wide_part(
+        rows in prop::collection::btree_map(
+            (Just(0_u32), 0_u32..6, -50_i64..50),
+            prop::collection::btree_map(0_u32..3, value(), 1..4),
+            1..120,
+        ),
+        group in 1_usize..60,
+        page in 1_usize..20,
+    ) {
+        let written = write(&wide(&rows), &rows, group, page);
+        check(&written, &rows, &[all_columns(0), all_columns(1), all_columns(2)]);
+    }
+
+    #[test]
+    fn any_doubles_come_back_bit_by_bit(values in doubles(), tables in 1_u32..4, page in 1_usize..200) {
+        let row = |(index, value): (usize, &f64)| {
+            let index = index as u32;
+            // Series numbers are not sorted by table.
+            let table = index % tables;
+            ((table, 100 * (index % 7) + tables - table, i64::from(index) * 10), BTreeMap::from([(0, Value::F64(*value))]))
+        };
+        let rows: Rows = values.iter().enumerate().map(row).collect();
+        let columns: KeyColumns = vec![(FieldType::F64, "speed".into()), (FieldType::F64, NARROW_COLUMN.into())];
+        check(&write(&PartSchema::narrow(), &rows, 150, page), &rows, &[columns]);
+        let rows: Rows = rows.into_iter().map(|((_, series, ts), fields)| ((0, series, ts), fields)).collect();
+        check(&write(&wide(&rows), &rows, 150, page), &rows, &[all_columns(0)]);
+    }
+}
+
+/// Every kind of run: long ones with a dictionary, one row each with shared prefixes, a tag that most series lack.
+#[test]
+fn names_of_series_come_back() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    for rows_per_series in [1, 3, 40] {
+        let row = |index: i64| {
+            ((0, (index / rows_per_series) as u32, index), BTreeMap::from([(0, Value::I64(index))]))
+        };
+        let rows: Rows = (0..400).map(row).collect();
+        let written = write(&wide(&rows), &rows, 150, 16);
+        let file = SerializedFileReader::new(bytes::Bytes::from(written.bytes)).unwrap();
+        let mut count = 0;
+        for (found, (_, series, ts)) in file.get_row_iter(None).unwrap().zip(rows.keys()) {
+            let found = found.unwrap();
+            assert_eq!(found.get_string(0).unwrap(), &format!("device-{series}"));
+            assert_eq!(
+                found.get_string(1).ok().map(String::as_str),
+                (series % 3 == 0).then_some("site \"one\"")
+            );
+            assert_eq!(
+                (found.get_timestamp_micros(2).unwrap(), found.get_ulong(4).unwrap()),
+                (*ts, u64::from(*series))
+            );
+            count += 1;
+        }
+        assert_eq!(count, 400);
+    }
+}
+
+#[test]
+fn a_narrow_part_says_table_tags_field_and_value() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    // Tables with no, one and more decimals than there is a column for.
+    let value = |table: u32, index: i64| index as f64 / [1.0, 2.0, 3.0][table as usize];
+    let row = |index: i64| {
+        let table = (index / 30) as u32;
+        let series = 1000 - 10 * table + (index % 30 / 10) as u32;
+        ((table, series, index), BTreeMap::from([(0, Value::F64(value(table, index)))]))
+    };
+    let rows: Rows = (0..90).map(row).collect();
+    let written = write(&PartSchema::narrow(), &rows, 64, 16);
+    let file = SerializedFileReader::new(bytes::Bytes::from(written.bytes.clone())).unwrap();
+    let found: Vec<String> = file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(
+        found[31],
+        "{table: \"metric.1\", tags: \"{\"device\":\"device-990\",\"site\":\"site \\\"one\\\"\"}\", field: \"value\", \
+         ts: 1970-01-01 00:00:00.000031 +00:00, value_0: null, value_1: 15.5, value_2: null, value_3: null, \
+         value_4: null, value_6: null, value_9: null, value_double: null, __series: 990}"
+    );
+    assert!(found[2].contains("value_0: 2.,"), "{}", found[2]);
+    assert!(found[70].contains("value_double: 23.333333333333332,"), "{}", found[70]);
+    check(&written, &rows, &[vec![(FieldType::F64, NARROW_COLUMN.into())]]);
+}
