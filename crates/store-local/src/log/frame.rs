@@ -151,13 +151,27 @@ pub(crate) fn frame_at(bytes: &[u8], offset: usize, segment: u64) -> Option<Fram
 }
 
 /// Whether the bytes at `offset` look like the beginning of frame `number` that was not completely written. A file
-/// of full size may have zeros there, or frames from an earlier use, whose numbers are smaller.
-pub(crate) fn is_torn(bytes: &[u8], offset: usize, number: u64, full_size: bool) -> bool {
+/// of full size may have zeros there, or anything from an earlier use: only two of magic, number and first sequence
+/// together make a frame, of which one field may be damaged.
+pub(crate) fn is_torn(
+    bytes: &[u8],
+    offset: usize,
+    number: u64,
+    first_sequence: u64,
+    full_size: bool,
+) -> bool {
     let rest = bytes.get(offset..).unwrap_or_default();
-    match full_size && rest.len() >= 24 {
-        true => u64_at(rest, 16) == number && rest[..24].iter().any(|byte| *byte != 0),
-        false => rest.iter().any(|byte| *byte != 0),
+    if !full_size {
+        return rest.iter().any(|byte| *byte != 0);
     }
+    // No frame begins so near to the end of a segment of full size.
+    let Some(header) = rest.get(..FRAME_HEADER_BYTES) else { return false };
+    let signs = [
+        header[..FRAME_MAGIC.len()] == FRAME_MAGIC[..],
+        u64_at(header, 16) == number,
+        u64_at(header, 24) == first_sequence,
+    ];
+    signs.into_iter().filter(|sign| *sign).count() >= 2
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
@@ -188,8 +202,9 @@ mod tests {
         let found = frame_at(&bytes, 0, 5).unwrap();
         assert_eq!((found.header, found.payload, found.end), (HEADER, &b"payload"[..], 56));
         assert_eq!(frame_at(&bytes, 0, 6), None);
-        assert!(is_torn(&bytes, 0, 9, true) && is_torn(&bytes, 0, 9, false));
-        assert!(!is_torn(&bytes, 0, 8, true) && !is_torn(&[0; 64], 0, 0, true));
+        assert!(is_torn(&bytes, 0, 9, 77, true) && is_torn(&bytes, 0, 9, 77, false));
+        assert!(is_torn(&bytes, 0, 8, 77, true) && is_torn(&bytes, 0, 9, 78, true));
+        assert!(!is_torn(&bytes, 0, 8, 78, true) && !is_torn(&[0; 64], 0, 0, 1, true));
     }
 
     #[test]

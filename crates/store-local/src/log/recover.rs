@@ -205,7 +205,7 @@ impl Walk<'_> {
     }
 
     fn note_bad(&mut self, path: &Path, bytes: &[u8], offset: usize) {
-        let torn = is_torn(bytes, offset, self.expected_frame, self.full_size(bytes));
+        let torn = is_torn(bytes, offset, self.expected_frame, self.expected_sequence, self.full_size(bytes));
         // Of several bad places in a row the first is where the damage began; zeros at a segment's end are no place.
         if self.bad.as_ref().is_none_or(|bad| !bad.torn && torn) {
             let (offset, bytes) = (offset as u64, (bytes.len() - offset) as u64);
