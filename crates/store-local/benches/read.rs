@@ -43,6 +43,7 @@ fn main() {
             whole(&store);
             some(&store, series);
             single(&store, series, rows);
+            latest(&store, series);
             store.close().unwrap();
         }
     }
@@ -186,6 +187,15 @@ fn some(store: &LocalStore, series: usize) {
         });
         println!("    {name:24} {:10.1} us for {rows} rows", spent.as_secs_f64() * 1e6);
     }
+}
+
+/// What a dashboard of a fleet shows.
+fn latest(store: &LocalStore, series: usize) {
+    let mut values = 0;
+    let spent = fastest(20, || {
+        values = (0..1_000).map(|n| store.latest(SeriesId((n % series) as u64), None).unwrap().len()).sum();
+    });
+    println!("    {:24} {:10.1} us for {values} values", "latest of 1000 series", spent.as_secs_f64() * 1e6);
 }
 
 fn single(store: &LocalStore, series: usize, rows: usize) {

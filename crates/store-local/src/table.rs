@@ -222,7 +222,6 @@ impl LocalTable {
         };
         Plan {
             core: self.core.clone(),
-            tags: view.columns.tags.len(),
             outputs: columns.iter().map(output).collect(),
             slots,
             range: read.range,

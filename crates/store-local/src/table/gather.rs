@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{
-    Array, ArrayRef, PrimitiveArray, StringViewArray, UInt32Array, make_array, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt32Array, make_array, new_null_array};
 use arrow_buffer::NullBufferBuilder;
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
@@ -15,7 +14,7 @@ use store::StoreError;
 use store::table::{TS_TYPE, arrow_type};
 
 use super::merge::{Picked, Piece};
-use super::plan::{Output, Plan, tags_of};
+use super::plan::{Output, Plan};
 
 /// The columns of a batch, in the order of the plan's outputs.
 pub(crate) fn arrays(plan: &Plan, picked: &Picked, backward: bool) -> Result<Vec<ArrayRef>, StoreError> {
@@ -26,7 +25,7 @@ pub(crate) fn arrays(plan: &Plan, picked: &Picked, backward: bool) -> Result<Vec
     let mut tags = Tags::default();
     let array = |output: &Output| match output {
         Output::Ts => ts(picked, &newest(picked, &reversed)),
-        Output::Tag(tag) => tags.array(plan, picked, &reversed, *tag),
+        Output::Tag(tag) => Ok(tags.array(plan, picked, &reversed, *tag)),
         Output::Field(slot) => field(plan, picked, &reversed, *slot),
     };
     let arrays = plan.outputs.iter().map(array).collect::<Result<Vec<_>, _>>()?;
@@ -171,28 +170,27 @@ struct Tags {
     series: Vec<u32>,
     /// By row: its run.
     runs: Vec<u32>,
-    /// By run, by tag number.
-    values: Vec<Vec<Option<String>>>,
 }
 
+/// Series looked up while the index is held, so that new series need not wait for long.
+const SERIES_LOOKED_UP: usize = 1024;
+
 impl Tags {
-    fn array(
-        &mut self,
-        plan: &Plan,
-        picked: &Picked,
-        pieces: &[Piece],
-        tag: usize,
-    ) -> Result<ArrayRef, StoreError> {
+    fn array(&mut self, plan: &Plan, picked: &Picked, pieces: &[Piece], tag: usize) -> ArrayRef {
         if self.runs.len() < picked.rows {
             self.find_runs(picked, pieces);
-            self.values = tags_of(&plan.core, plan.tags, &self.series);
         }
-        let values: StringViewArray = self.values.iter().map(|tags| tags[tag].as_deref()).collect();
+        let mut values = StringViewBuilder::with_capacity(self.series.len());
+        for series in self.series.chunks(SERIES_LOOKED_UP) {
+            let index = plan.core.series.read();
+            series.iter().for_each(|id| values.append_option(index.tag_value(*id, tag as u32)));
+        }
+        let values = values.finish();
         if values.len() == picked.rows {
-            return Ok(Arc::new(values));
+            return Arc::new(values);
         }
         let runs = UInt32Array::from(self.runs.clone());
-        Ok(arrow_select::take::take(&values, &runs, None).expect("BUG: each row has a run"))
+        arrow_select::take::take(&values, &runs, None).expect("BUG: each row has a run")
     }
 
     fn find_runs(&mut self, picked: &Picked, pieces: &[Piece]) {

@@ -86,7 +86,6 @@ pub(crate) fn sources(parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source>
 /// What is read.
 pub(crate) struct Plan {
     pub(crate) core: Arc<Core>,
-    pub(crate) tags: usize,
     /// With the columns of one key next to each other.
     pub(crate) slots: Vec<Slot>,
     pub(crate) outputs: Vec<Output>,
@@ -245,26 +244,6 @@ fn groups(mut sources: Vec<Source>) -> Vec<Vec<Source>> {
         groups.entry(group).or_default().push(source);
     }
     groups.into_values().collect()
-}
-
-/// The values of some series' tags, by tag number. The lock is taken once for a thousand series.
-pub(crate) fn tags_of(core: &Core, tags: usize, series: &[u32]) -> Vec<Vec<Option<String>>> {
-    let mut all = Vec::with_capacity(series.len());
-    for series in series.chunks(1024) {
-        let encoded: Vec<Vec<u8>> = {
-            let index = core.series.read();
-            series.iter().map(|id| index.encoded_tags(*id).to_vec()).collect()
-        };
-        for encoded in encoded {
-            let mut values = vec![None; tags];
-            for tag in crate::catalog::tags(&encoded) {
-                let (number, value) = tag.expect("BUG: the tags of a known series are well-formed");
-                values[number as usize] = Some(value.to_owned());
-            }
-            all.push(values);
-        }
-    }
-    all
 }
 
 #[cfg(test)]
