@@ -29,6 +29,7 @@ pub(crate) fn put_field(out: &mut Vec<u8>, key: KeyId, value: ValueRef<'_>) {
 pub(crate) const FIELD_OVERHEAD_BYTES: usize = 15;
 
 /// Reads a body that has not been checked yet.
+#[inline]
 pub(crate) fn read_field<'a>(reader: &mut Reader<'a>) -> Result<(KeyId, ValueRef<'a>), Malformed> {
     let tag = reader.varint()?;
     let key = u32::try_from(tag >> TYPE_BITS).map_err(|_| Malformed("key number over 32 bits"))?;

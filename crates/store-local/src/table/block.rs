@@ -148,6 +148,9 @@ impl Block {
                 _ => missing.push(index),
             }
         }
+        if missing.is_empty() {
+            return;
+        }
         let wanted: Vec<_> = missing.iter().map(|slot| (slots[*slot].key, slots[*slot].field_type)).collect();
         for (index, array) in missing.into_iter().zip(rows.columns(chunk, &wanted)) {
             if shared {
