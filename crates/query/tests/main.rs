@@ -1,5 +1,7 @@
 //! Queries against stores with known content.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod answers;
 mod limits;
 mod page;
