@@ -87,6 +87,12 @@ pub const COMPACTION_PLAN_BYTES: u64 = 16 * 1024 * 1024;
 pub const PART_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Most rows of parts that compaction makes one of; a part with half of them stays as it is.
 pub const PART_ROWS_MAX: u64 = 32 * 1024 * 1024;
+/// Damaged places that a check names one by one in a file; the others are counted.
+pub const CHECK_FINDINGS_PER_FILE_MAX: usize = 8;
+/// Rows that an export reads at once.
+pub const EXPORT_BATCH_ROWS: usize = 8 * 1024;
+/// Rows of a row group in an exported Parquet file: what an export holds as columns at once.
+pub const EXPORT_ROW_GROUP_ROWS: usize = 128 * 1024;
 /// Most series of one store. The index keeps their numbers in 31 bits.
 pub const SERIES_MAX: usize = 1 << 31;
 /// Most tables, columns, tags and series that recovery makes up in place of lost ones: what a lost log segment can have

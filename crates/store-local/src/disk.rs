@@ -26,6 +26,8 @@ pub trait Disk: Send + Sync + 'static {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
     /// Gives a file another name in place of whatever had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file one more name, which must be free. Not all file systems can.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.

@@ -6,8 +6,10 @@
 
 mod append;
 mod array_cache;
+pub mod backup;
 mod catalog;
 mod change;
+mod check;
 mod chunk;
 mod codec;
 mod committer;
@@ -37,6 +39,7 @@ mod table;
 mod version;
 
 pub use crate::store::LocalStore;
+pub use check::{check, check_unlocked};
 pub use compaction::Limits as CompactionLimits;
 pub use disk::real::RealDisk;
 pub use disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};

@@ -15,7 +15,7 @@
 //!    opened.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use store::StoreError;
@@ -93,33 +93,8 @@ impl Manifest {
             Err(error) => return Err(failed(error)),
         };
         let content = read_all(file.as_ref()).map_err(failed)?;
-        let records = read_records(&path, FileKind::Manifest, &content)?;
-        if records.records.is_empty() {
-            // A manifest gets its name with its first record in it, so an empty one is damage, not a torn write.
-            let reason = "it holds no whole record".to_owned();
-            return Err(StoreError::Corrupt { path, offset: records.end, reason });
-        }
-        let mut manifest = Self {
-            file,
-            path: path.clone(),
-            bytes: records.end,
-            rewritten_bytes: 0,
-            marked: true,
-            version: records.version,
-            state: Edit::default(),
-            parts: BTreeMap::new(),
-        };
-        for (offset, kind, payload) in records.records {
-            if kind == MARK {
-                continue;
-            }
-            let edit = Edit::read(payload, records.version).map_err(|malformed| StoreError::Corrupt {
-                path: path.clone(),
-                offset,
-                reason: malformed.0.to_owned(),
-            })?;
-            manifest.apply(edit);
-        }
+        let ManifestContent { state, parts, version, end } = ManifestContent::read(&path, &content)?;
+        let manifest = Self { file, path, bytes: end, rewritten_bytes: 0, marked: true, version, state, parts };
         Ok(Some(manifest))
     }
 
@@ -146,16 +121,7 @@ impl Manifest {
 
     /// Applies all definitions to an empty catalog.
     pub(crate) fn define(&self, catalog: &mut Catalog) -> Result<(), StoreError> {
-        let mut reader = Reader::new(&self.state.definitions);
-        while !reader.is_empty() {
-            let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
-            applied.map_err(|malformed| StoreError::Corrupt {
-                path: self.path.clone(),
-                offset: 0,
-                reason: malformed.0.to_owned(),
-            })?;
-        }
-        Ok(())
+        define(&self.path, &self.state.definitions, catalog)
     }
 
     /// Makes an edit durable. After a full disk nothing of it is left, and it may be repeated or given up.
@@ -228,9 +194,7 @@ impl Manifest {
     ) -> Result<Self, StoreError> {
         let path = layout.manifest();
         let whole = Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() };
-        let mut bytes = file_header(FileKind::Manifest).to_vec();
-        put_record(&mut bytes, EDIT, &whole.encode());
-        put_record(&mut bytes, MARK, &[]);
+        let bytes = encode_manifest(&whole);
         let write = || {
             let file = disk.open(&layout.manifest_new(), OpenMode::Create)?;
             file.write_at(&bytes, 0)?;
@@ -251,14 +215,82 @@ impl Manifest {
     }
 
     fn apply(&mut self, edit: Edit) {
-        self.state.covered = edit.covered;
-        self.state.series_bytes = edit.series_bytes;
-        self.state.definitions.extend_from_slice(&edit.definitions);
-        edit.dropped.iter().for_each(|id| {
-            self.parts.remove(id);
-        });
-        self.parts.extend(edit.added.into_iter().map(|part| (part.id, Arc::new(part))));
+        apply(&mut self.state, &mut self.parts, edit);
     }
+}
+
+/// What a manifest's bytes say; reading them changes no file.
+pub(crate) struct ManifestContent {
+    pub(crate) state: Edit,
+    pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
+    /// The version that the header names.
+    pub(crate) version: u32,
+    /// Where the last whole record ends.
+    pub(crate) end: u64,
+}
+
+impl ManifestContent {
+    pub(crate) fn read(path: &Path, content: &[u8]) -> Result<Self, StoreError> {
+        let records = read_records(path, FileKind::Manifest, content)?;
+        if records.records.is_empty() {
+            // A manifest gets its name with its first record in it, so an empty one is damage, not a torn write.
+            let reason = "it holds no whole record".to_owned();
+            return Err(StoreError::Corrupt { path: path.to_owned(), offset: records.end, reason });
+        }
+        let mut found =
+            Self { state: Edit::default(), parts: BTreeMap::new(), version: records.version, end: records.end };
+        for (offset, kind, payload) in records.records {
+            if kind == MARK {
+                continue;
+            }
+            let edit = Edit::read(payload, records.version).map_err(|malformed| StoreError::Corrupt {
+                path: path.to_owned(),
+                offset,
+                reason: malformed.0.to_owned(),
+            })?;
+            apply(&mut found.state, &mut found.parts, edit);
+        }
+        Ok(found)
+    }
+}
+
+/// The bytes of a manifest that is one edit.
+pub(crate) fn encode_manifest(whole: &Edit) -> Vec<u8> {
+    let mut bytes = file_header(FileKind::Manifest).to_vec();
+    put_record(&mut bytes, EDIT, &whole.encode());
+    put_record(&mut bytes, MARK, &[]);
+    bytes
+}
+
+/// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state.
+pub(crate) fn put_dropped(bytes: &mut Vec<u8>, state: &Edit, dropped: Vec<u64>) {
+    let edit = Edit { covered: state.covered, series_bytes: state.series_bytes, dropped, ..Edit::default() };
+    put_record(bytes, EDIT, &edit.encode());
+    put_record(bytes, MARK, &[]);
+}
+
+/// Applies encoded definitions to a catalog.
+pub(crate) fn define(path: &Path, definitions: &[u8], catalog: &mut Catalog) -> Result<(), StoreError> {
+    let mut reader = Reader::new(definitions);
+    while !reader.is_empty() {
+        let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
+        applied.map_err(|malformed| StoreError::Corrupt {
+            path: path.to_owned(),
+            offset: 0,
+            reason: malformed.0.to_owned(),
+        })?;
+    }
+    Ok(())
+}
+
+fn apply(state: &mut Edit, parts: &mut BTreeMap<u64, Arc<PartInfo>>, edit: Edit) {
+    state.covered = edit.covered;
+    state.series_bytes = edit.series_bytes;
+    state.definitions.extend_from_slice(&edit.definitions);
+    edit.dropped.iter().for_each(|id| {
+        parts.remove(id);
+    });
+    parts.extend(edit.added.into_iter().map(|part| (part.id, Arc::new(part))));
 }
 
 impl Edit {

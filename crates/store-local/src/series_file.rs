@@ -57,37 +57,8 @@ impl SeriesFile {
     ) -> Result<Self, StoreError> {
         let path = layout.series();
         let failed = |error| StoreError::io("open", layout.series(), error);
-        let corrupt = |offset, reason: &str| {
-            let reason = reason.to_owned();
-            StoreError::Corrupt { path: layout.series(), offset, reason }
-        };
         let file = disk.open(&path, OpenMode::Write).map_err(failed)?;
-        let len = file.len().map_err(failed)?;
-        if len < bytes {
-            let reason = format!("the file ends here, the manifest knows {bytes} bytes of it");
-            return Err(corrupt(len, &reason)); // invariant 3
-        }
-        let records = RecordReader::new(file.as_ref(), FileKind::Series, bytes).map_err(failed)?;
-        let mut records = records.map_err(|reason| corrupt(0, &reason))?;
-        while records.offset() < bytes {
-            let offset = records.offset();
-            let Some((_, payload)) = records.next().map_err(failed)? else {
-                return Err(corrupt(offset, "a record's checksum does not match")); // invariant 3
-            };
-            let mut reader = Reader::new(payload);
-            while !reader.is_empty() {
-                let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
-                applied.map_err(|malformed| match malformed {
-                    // The record is as it was written, so it is the manifest that lost something.
-                    TABLE_OF_SERIES_MISSING | TAG_OF_SERIES_MISSING => StoreError::Corrupt {
-                        path: layout.manifest(),
-                        offset: 0,
-                        reason: format!("the series file has a {}", malformed.0),
-                    },
-                    malformed => corrupt(offset, malformed.0),
-                })?;
-            }
-        }
+        read_series(file.as_ref(), layout, bytes, catalog)?;
         let count = catalog.series.read().len() as u32;
         Ok(Self { file, path, bytes, count })
     }
@@ -120,6 +91,47 @@ impl SeriesFile {
         }
         Ok(bytes)
     }
+}
+
+/// Reads the first `bytes` of a series file into the catalog. Changes nothing.
+pub(crate) fn read_series(
+    file: &dyn DiskFile,
+    layout: &Layout,
+    bytes: u64,
+    catalog: &mut Catalog,
+) -> Result<(), StoreError> {
+    let failed = |error| StoreError::io("read", layout.series(), error);
+    let corrupt = |offset, reason: &str| {
+        let reason = reason.to_owned();
+        StoreError::Corrupt { path: layout.series(), offset, reason }
+    };
+    let len = file.len().map_err(failed)?;
+    if len < bytes {
+        let reason = format!("the file ends here, the manifest knows {bytes} bytes of it");
+        return Err(corrupt(len, &reason)); // invariant 3
+    }
+    let records = RecordReader::new(file, FileKind::Series, bytes).map_err(failed)?;
+    let mut records = records.map_err(|reason| corrupt(0, &reason))?;
+    while records.offset() < bytes {
+        let offset = records.offset();
+        let Some((_, payload)) = records.next().map_err(failed)? else {
+            return Err(corrupt(offset, "a record's checksum does not match")); // invariant 3
+        };
+        let mut reader = Reader::new(payload);
+        while !reader.is_empty() {
+            let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
+            applied.map_err(|malformed| match malformed {
+                // The record is as it was written, so it is the manifest that lost something.
+                TABLE_OF_SERIES_MISSING | TAG_OF_SERIES_MISSING => StoreError::Corrupt {
+                    path: layout.manifest(),
+                    offset: 0,
+                    reason: format!("the series file has a {}", malformed.0),
+                },
+                malformed => corrupt(offset, malformed.0),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Encodes the series from number `next` on for one record, and leaves in `next` which comes after them.

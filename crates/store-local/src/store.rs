@@ -9,10 +9,12 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
-    StoreStatus, TableSnapshot, TableStatus,
+    ByteProgress, CheckReport, Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow,
+    Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
 };
 
+use crate::backup::live_files;
+use crate::check::live::check_live;
 use crate::committer;
 use crate::compactor;
 use crate::core::{Core, Stop};
@@ -210,6 +212,14 @@ impl Store for LocalStore {
             part_bytes,
             parts_per_table_max: state.version.parts_per_table(),
         }
+    }
+
+    fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
+        check_live(&self.core, progress)
+    }
+
+    fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
+        live_files(&self.core)
     }
 
     fn close(&self) -> Result<(), StoreError> {

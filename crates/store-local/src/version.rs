@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use crate::manifest::ManifestContent;
 use crate::part::Part;
 use crate::part::schema::Layout;
 
@@ -40,6 +41,17 @@ impl Version {
     /// Distinguishes this version from all others of this process.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The parts of all tables.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Part>> {
+        self.tables.iter().flat_map(|parts| parts.iter())
+    }
+
+    /// Whether a manifest names these parts and no others.
+    pub(crate) fn has_exactly(&self, manifest: &ManifestContent) -> bool {
+        let known = self.all().filter(|part| manifest.parts.contains_key(&part.info.id)).count();
+        known == manifest.parts.len() && known == self.all().count()
     }
 
     /// Number and bytes of all parts.

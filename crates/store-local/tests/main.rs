@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 //! The embedded store from outside.
 
+mod backup;
+mod check;
 mod compaction;
 mod contract;
 mod crash;

@@ -94,6 +94,15 @@ pub(crate) fn keep(store: &LocalStore, series: SeriesId, ts: i64, n: i64) -> Opt
     reached(store, Durability::Fsync, ticket).then_some(ticket)
 }
 
+/// As [`keep`], and waits while the store is busy.
+pub(crate) fn keep_in_the_end(store: &LocalStore, series: SeriesId, ts: i64, n: i64) {
+    let ticket = eventually(|| match put(store, series, ts, n, Durability::Fsync) {
+        Err(StoreError::Busy { .. }) => None,
+        other => Some(other.unwrap()),
+    });
+    assert!(reached(store, Durability::Fsync, ticket), "the store is sealed");
+}
+
 /// All rows of the key `n`.
 pub(crate) fn numbers(store: &LocalStore, series: SeriesId) -> Result<Vec<(i64, i64)>, StoreError> {
     let rows: Vec<RowFound> = collect(store, &scan_all(series, &["n"]))?;

@@ -65,6 +65,12 @@ pub enum StoreError {
         /// The first failure.
         cause: String,
     },
+    /// This kind of store cannot do that.
+    #[error("this store has no files to {what}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -95,7 +101,9 @@ impl StoreError {
     /// Whose turn it is. No wildcard arm: a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Name(_) | Self::OverLimit { .. } | Self::UnknownSeries(_) => Blame::Caller,
+            Self::Name(_) | Self::OverLimit { .. } | Self::UnknownSeries(_) | Self::Unsupported { .. } => {
+                Blame::Caller
+            }
             Self::Busy { .. } => Blame::Busy,
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Blame::Busy,
             Self::Io { .. }

@@ -3,15 +3,20 @@
 //! It knows series, rows and durability. It knows no SQL, no protocol and no backend. The in-memory store
 //! that is the reference, short enough to be read as the specification; `conformance` holds every backend to the same sentences.
 
+pub mod backup;
+pub mod check;
 pub mod conformance;
 pub mod durability;
 pub mod error;
+pub mod files;
 pub mod memory;
 pub mod read;
 pub mod table;
 
+pub use check::{ByteProgress, CheckReport, Finding, Severity};
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
 pub use error::{Blame, StoreError};
+pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedRow};
 pub use table::{
@@ -103,6 +108,26 @@ pub trait Store: Send + Sync + 'static {
 
     /// Sizes and health, cheap enough to be asked every second.
     fn status(&self) -> StoreStatus;
+
+    /// Reads everything that is kept and compares it with its checksums and with the rest, while the store serves.
+    ///
+    /// # Errors
+    /// What is damaged stands in the report; an error says that the check itself could not be made, or that this
+    /// kind of store has no files.
+    fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
+        let _ = progress;
+        Err(StoreError::Unsupported { what: "check" })
+    }
+
+    /// The store's files at this moment, with every row that was acknowledged before the call. They are kept while
+    /// the answer lives, so it must not live for longer than the reading takes.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), because rows in memory are brought into files first, or that this kind of store
+    /// has no files.
+    fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
+        Err(StoreError::Unsupported { what: "back up" })
+    }
 
     /// Makes everything durable that was appended and stops the store's threads. Later appends are refused.
     fn close(&self) -> Result<(), StoreError>;

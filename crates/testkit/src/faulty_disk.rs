@@ -298,6 +298,15 @@ impl Disk for FaultyDisk {
         state.change_names(vec![NameChange::Remove(from.to_owned()), NameChange::Set(to.to_owned(), file)])
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let file = state.find(from)?;
+        if state.names.contains_key(to) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        state.change_names(vec![NameChange::Set(to.to_owned(), file)])
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.find(path)?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ impl Disk for RealDisk {
                 options.write(true);
             }
             OpenMode::Create => {
-                options.write(true).create(true).truncate(true);
+                // Of the owner only: tokens of devices are in a backup, and what they reported is nobody else's.
+                options.write(true).create(true).truncate(true).mode(0o600);
             }
         }
         Ok(Arc::new(RealFile(options.open(path)?)))
@@ -38,6 +39,10 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -63,18 +63,7 @@ pub(crate) fn recover(
         move |error| StoreError::io(verb, path, error)
     };
     let names = disk.list(&layout.log).map_err(failed("list", &layout.log))?;
-    let mut walk = Walk {
-        expected_frame: covered.frame,
-        expected_sequence: covered.sequence + 1,
-        covered,
-        segment_bytes,
-        bad: None,
-        hole: false,
-        definitions_missing: false,
-        suspects: Vec::new(),
-        replay,
-        report,
-    };
+    let mut walk = Walk::new(covered, segment_bytes, replay, report);
     let mut end =
         LogEnd { next_segment: 0, next_frame: 0, next_sequence: 0, live: Vec::new(), spares: Vec::new() };
     let mut newest = covered.segment;
@@ -144,7 +133,8 @@ struct Suspect {
     sequence: Sequence,
 }
 
-struct Walk<'a> {
+/// Walks over segments in the order of their numbers. It changes no file.
+pub(crate) struct Walk<'a> {
     covered: Covered,
     segment_bytes: u64,
     expected_frame: u64,
@@ -160,8 +150,39 @@ struct Walk<'a> {
     report: &'a mut RecoveryReport,
 }
 
-impl Walk<'_> {
-    fn segment(&mut self, number: u64, path: &Path, bytes: &[u8]) -> Result<Option<Segment>, StoreError> {
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        covered: Covered,
+        segment_bytes: u64,
+        replay: &'a mut dyn Replay,
+        report: &'a mut RecoveryReport,
+    ) -> Self {
+        Self {
+            expected_frame: covered.frame,
+            expected_sequence: covered.sequence + 1,
+            covered,
+            segment_bytes,
+            bad: None,
+            hole: false,
+            definitions_missing: false,
+            suspects: Vec::new(),
+            replay,
+            report,
+        }
+    }
+
+    /// The sequence of the first row that no segment so far holds.
+    pub(crate) fn next_sequence(&self) -> Sequence {
+        self.expected_sequence
+    }
+
+    /// Walks over the next segment; `None` if it holds no frame.
+    pub(crate) fn segment(
+        &mut self,
+        number: u64,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<Option<Segment>, StoreError> {
         let state = check_segment(bytes, number);
         if let SegmentState::Version(version) = state {
             let reason = format!("log format version {version} is not known to this program");
@@ -287,7 +308,8 @@ impl Walk<'_> {
         }
     }
 
-    fn finish(&mut self) {
+    /// Says what the end of the last segment means.
+    pub(crate) fn finish(&mut self) {
         if let Some(Suspect { path, offset, .. }) = self.suspects.drain(..).next() {
             self.report.clean_shutdown = false;
             self.report.torn_tail = Some(TornTail { path, offset, bytes: 0 });

@@ -64,6 +64,11 @@ impl Segments {
         self.inner.lock().live.iter().map(|segment| segment.bytes).sum()
     }
 
+    /// Number of each live segment and how many bytes of it are written, oldest first.
+    pub(crate) fn written(&self) -> Vec<(u64, u64)> {
+        self.inner.lock().live.iter().map(|segment| (segment.number, segment.bytes)).collect()
+    }
+
     /// Number of the newest segment.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.inner.lock().live.last().map(|segment| segment.number)

@@ -1,0 +1,132 @@
+//! Copies a stream into a file, with its checksums.
+
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use store::{ByteProgress, StoreError};
+
+use super::BackupError;
+use crate::disk::{Disk, OpenMode};
+use crate::part::blocks::BLOCK_BYTES;
+
+/// Bytes that are copied at once.
+const COPY_BYTES: usize = 32 * BLOCK_BYTES;
+
+/// A directory that is being filled.
+pub(super) struct Writer<'a, 'p> {
+    pub(super) disk: &'a dyn Disk,
+    pub(super) dir: &'a Path,
+    pub(super) progress: &'a mut ByteProgress<'p>,
+    pub(super) done: u64,
+    pub(super) total: u64,
+    /// Directories whose names have changed.
+    touched: Vec<PathBuf>,
+}
+
+/// What was copied.
+pub(super) struct Copied {
+    pub(super) crc: u32,
+    /// Offset of the first block that does not have its checksum.
+    pub(super) bad_block: Option<u64>,
+}
+
+impl<'a, 'p> Writer<'a, 'p> {
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        dir: &'a Path,
+        total: u64,
+        progress: &'a mut ByteProgress<'p>,
+    ) -> Self {
+        Self { disk, dir, progress, done: 0, total, touched: Vec::new() }
+    }
+
+    /// Makes the directory of a file and remembers that its names change.
+    pub(super) fn prepare(&mut self, name: &str) -> Result<PathBuf, StoreError> {
+        let path = self.dir.join(name);
+        let parent = path.parent().unwrap_or(self.dir).to_owned();
+        if !self.touched.contains(&parent) {
+            self.disk.create_dir(&parent).map_err(|error| StoreError::io("create", &parent, error))?;
+            self.touched.push(parent);
+        }
+        Ok(path)
+    }
+
+    /// Writes and syncs a file of `bytes` bytes; compares blocks where there are checksums for them.
+    pub(super) fn copy(
+        &mut self,
+        name: &str,
+        bytes: u64,
+        blocks: Option<&[u32]>,
+        content: &mut dyn Read,
+    ) -> Result<Copied, BackupError> {
+        let path = self.prepare(name)?;
+        let failed = |verb| {
+            let path = path.clone();
+            move |error| StoreError::io(verb, path, error)
+        };
+        let file = self.disk.open(&path, OpenMode::Create).map_err(failed("create"))?;
+        let mut copied = Copied { crc: 0, bad_block: None };
+        let mut buffer = vec![0; COPY_BYTES.min(bytes as usize)];
+        let mut offset = 0;
+        while offset < bytes {
+            let wanted = buffer.len().min((bytes - offset) as usize);
+            let chunk = &mut buffer[..wanted];
+            content.read_exact(chunk).map_err(BackupError::Stream)?;
+            copied.crc = crc32c::crc32c_append(copied.crc, chunk);
+            if copied.bad_block.is_none() {
+                copied.bad_block = blocks.and_then(|blocks| bad_block(chunk, offset, blocks));
+            }
+            file.write_at(chunk, offset).map_err(failed("write"))?;
+            offset += wanted as u64;
+            self.advance(wanted as u64)?;
+        }
+        file.sync_data().map_err(failed("sync"))?;
+        Ok(copied)
+    }
+
+    /// Writes and syncs a small file under a temporary name and gives it its own.
+    pub(super) fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
+        let unfinished = format!("{name}.tmp");
+        self.copy(&unfinished, bytes.len() as u64, None, &mut &*bytes)?;
+        let (from, to) = (self.dir.join(unfinished), self.dir.join(name));
+        self.disk.rename(&from, &to).map_err(|error| StoreError::io("rename", &to, error))?;
+        Ok(())
+    }
+
+    pub(super) fn advance(&mut self, bytes: u64) -> Result<(), BackupError> {
+        self.done += bytes;
+        self.total = self.total.max(self.done);
+        match (self.progress)(self.done, self.total) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(BackupError::Interrupted),
+        }
+    }
+
+    /// Makes all new names durable.
+    pub(super) fn sync_names(&mut self) -> Result<(), StoreError> {
+        let root = self.dir.to_owned();
+        for dir in self.touched.drain(..).chain([root]) {
+            self.disk.sync_dir(&dir).map_err(|error| StoreError::io("sync", &dir, error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Result<(), StoreError> {
+        let path = self.dir.join(name);
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| StoreError::io("remove", path, error)),
+        }
+    }
+}
+
+/// The offset of the first block that does not have its checksum; `offset` is a multiple of the block size.
+fn bad_block(bytes: &[u8], offset: u64, blocks: &[u32]) -> Option<u64> {
+    let first = (offset / BLOCK_BYTES as u64) as usize;
+    let bad = bytes
+        .chunks(BLOCK_BYTES)
+        .enumerate()
+        .find(|(index, block)| blocks.get(first + index) != Some(&crc32c::crc32c(block)));
+    bad.map(|(index, _)| offset + (index * BLOCK_BYTES) as u64)
+}

@@ -1,0 +1,71 @@
+//! Manifest, definitions and series.
+
+use store::{Finding, StoreError};
+
+use super::{Check, words};
+use crate::disk::OpenMode;
+use crate::manifest::{ManifestContent, define};
+use crate::series_file::read_series;
+
+const NOTHING_OPENS: &str =
+    "The store does not open with it, so nothing is served. No other file is touched by it.";
+
+impl Check<'_, '_> {
+    /// What the manifest's bytes say; `None` when they are damaged.
+    pub(super) fn manifest(&mut self, bytes: &[u8]) -> Option<ManifestContent> {
+        let path = self.layout.manifest();
+        match ManifestContent::read(&path, bytes) {
+            Ok(content) => {
+                if (bytes.len() as u64) > content.end && !self.live {
+                    let cut = bytes.len() as u64 - content.end;
+                    let what = format!("the last {cut} bytes are an unfinished write");
+                    let means =
+                        "Nobody was told that it was kept: what it would have named is still in the log.";
+                    self.find(Finding::note(path, what).with(means, "Nothing; the next start cuts it off."));
+                }
+                Some(content)
+            }
+            Err(error) => {
+                self.fail(&error, NOTHING_OPENS, words::RESTORE);
+                None
+            }
+        }
+    }
+
+    /// Reads tables, columns, tags and series; `false` when something after them cannot be understood.
+    pub(super) fn definitions(&mut self, manifest: &ManifestContent) -> bool {
+        let path = self.layout.manifest();
+        if let Err(error) = define(&path, &manifest.state.definitions, &mut self.catalog) {
+            self.fail(&error, NOTHING_OPENS, words::RESTORE);
+            return false;
+        }
+        let path = self.layout.series();
+        let wanted = manifest.state.series_bytes;
+        let opened = self.disk.open(&path, OpenMode::Read).and_then(|file| Ok((file.len()?, file)));
+        let opened = opened.map_err(|error| StoreError::io("open", &path, error));
+        let read = opened.and_then(|(found, file)| {
+            read_series(file.as_ref(), self.layout, wanted, &mut self.catalog)?;
+            Ok(found)
+        });
+        self.meter.add(wanted);
+        self.report.bytes += wanted;
+        self.report.tables = self.catalog.tables.len() as u64;
+        self.report.series = self.catalog.series.read().len() as u64;
+        match read {
+            Ok(found) => {
+                if found > wanted && !self.live {
+                    let what = format!("{} bytes behind the end that the manifest names", found - wanted);
+                    let means = "An interrupted flush left them; these series are in the log too.";
+                    self.find(
+                        Finding::note(path, what).with(means, "Nothing; the next start cuts them off."),
+                    );
+                }
+                true
+            }
+            Err(error) => {
+                self.fail(&error, NOTHING_OPENS, words::RESTORE);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Times and stock phrases of findings.
+
+use crate::manifest::PartInfo;
+
+const DAY_US: i64 = 86_400_000_000;
+
+/// What to do about a damaged part.
+pub(super) const REPLACE_PART: &str = "Stop the server and put this file there from a backup that has it: parts never change, so the copy is good if \
+     its name, length and checksum are (`tacho check` says so). Without a backup the rows of the damaged places are lost.";
+
+/// What to do about a file without which nothing opens.
+pub(super) const RESTORE: &str = "Restore the newest backup into a new directory (`tacho restore`), and keep this directory: its parts are still \
+     readable one by one as Parquet.";
+
+/// A time in UTC, to the second.
+pub(super) fn time(micros: i64) -> String {
+    let second = micros.div_euclid(DAY_US / 86_400).rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", day(micros))
+}
+
+/// The day of a time, UTC (the usual calendar, also before it was).
+pub(super) fn day(micros: i64) -> String {
+    // Years that begin in March put the leap day last; eras of 400 years repeat.
+    let days = micros.div_euclid(DAY_US) + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Which rows a part has.
+pub(super) fn rows_of(info: &PartInfo, table: &str) -> String {
+    format!(
+        "{} rows of the table {table:?} from {} to {}, series {} to {}",
+        info.rows,
+        time(info.ts.0),
+        time(info.ts.1),
+        info.series.0,
+        info.series.1
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        assert_eq!(time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time(-1), "1969-12-31T23:59:59Z");
+        assert_eq!(time(951_782_400_000_000 + 3_661_000_000), "2000-02-29T01:01:01Z");
+        assert_eq!(time(1_735_689_599_999_999), "2024-12-31T23:59:59Z");
+        assert_eq!(day(4_107_542_400_000_000), "2100-03-01");
+        assert!(time(i64::MIN).starts_with('-') && time(i64::MAX).len() > 20);
+    }
+}

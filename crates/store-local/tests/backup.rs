@@ -1,0 +1,438 @@
+//! Backups: everything acknowledged before is in them, and no power cut makes a half one look whole.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use model::{SeriesKey, Value};
+use store::backup::{BACKUP_LIST, BackupList, Extra, write_stream};
+use store::conformance::batch_of;
+use store::{Durability, Store, StoreError, StoreFiles};
+use store_local::backup::{
+    BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreReport, read_list,
+    restore_directory, restore_stream, stopped_files, verify_stream,
+};
+use store_local::{LocalStore, check_unlocked};
+use testkit::{FaultyDisk, Survivors};
+
+use crate::support::{DIR, keep, keep_in_the_end, numbers, open, put, reached, tiny, tiny_manual};
+
+const BACKUP: &str = "/backup";
+const RESTORED: &str = "/restored";
+const DEVICES: [&str; 3] = ["a", "b", "c"];
+
+fn go_on(_: u64, _: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Rows `from..to`, each acknowledged, with flushes in between.
+fn fill(store: &LocalStore, rows: std::ops::Range<i64>) {
+    for n in rows {
+        let key = SeriesKey::device("t", DEVICES[(n % 3) as usize]).unwrap();
+        let series = store.series(&key).unwrap();
+        let fields = [("n", Value::I64(n)), ("x", Value::F64(n as f64 / 2.0))];
+        let ticket = store.append(&batch_of(series, &[(n, &fields)]), Durability::Fsync).unwrap();
+        assert!(reached(store, Durability::Fsync, ticket));
+        if n % 10 == 9 {
+            store.flush().unwrap();
+        }
+    }
+}
+
+fn rows_of(store: &LocalStore) -> BTreeMap<i64, i64> {
+    let mut rows = BTreeMap::new();
+    for device in DEVICES {
+        if let Some(series) = store.find_series(&SeriesKey::device("t", device).unwrap()) {
+            rows.extend(numbers(store, series).unwrap());
+        }
+    }
+    rows
+}
+
+fn stream_of(files: &dyn StoreFiles, have: &BackupList) -> Vec<u8> {
+    let text = b"admin".as_slice();
+    let extra = Extra { path: "registry".into(), bytes: text.len() as u64, content: Box::new(text) };
+    let mut stream = Vec::new();
+    write_stream(files, vec![extra], have, 7_000_000, &mut stream).unwrap();
+    stream
+}
+
+fn back_up(
+    files: &dyn StoreFiles,
+    target: &FaultyDisk,
+    dir: &str,
+    base: Option<&str>,
+) -> Result<BackupReport, BackupError> {
+    let target = BackupTarget::open(target, Path::new(dir), base.map(Path::new))?;
+    let stream = stream_of(files, &target.have());
+    target.receive(&mut stream.as_slice(), ReceiveOptions::default(), stream.len() as u64, &mut go_on)
+}
+
+fn restore(from: &FaultyDisk, backup: &str, to: &FaultyDisk) -> Result<RestoreReport, BackupError> {
+    restore_directory(from, Path::new(backup), to, Path::new(RESTORED), &mut go_on)
+}
+
+/// Opens what was restored.
+fn reopen(disk: &FaultyDisk) -> LocalStore {
+    let dir = Path::new(RESTORED).join("store");
+    let (store, report) = LocalStore::open(Arc::new(disk.clone()), &dir, tiny_manual()).unwrap();
+    assert!(
+        report.damages.is_empty() && report.torn_tail.is_none() && report.orphans.is_empty(),
+        "{report:?}"
+    );
+    store
+}
+
+fn restored_rows(from: &FaultyDisk, backup: &str) -> BTreeMap<i64, i64> {
+    let disk = FaultyDisk::new();
+    restore(from, backup, &disk).unwrap();
+    assert_eq!(disk.content(&Path::new(RESTORED).join("registry")), b"admin");
+    rows_of(&reopen(&disk))
+}
+
+fn all(rows: std::ops::Range<i64>) -> BTreeMap<i64, i64> {
+    rows.map(|n| (n, n)).collect()
+}
+
+fn stopped(disk: &FaultyDisk) -> Box<dyn StoreFiles> {
+    let (files, damages) = stopped_files(Arc::new(disk.clone()), Path::new(DIR), 4096).unwrap();
+    assert_eq!(damages, []);
+    files
+}
+
+/// A store with rows 0..35 in parts and in the log, after a kill.
+fn killed() -> FaultyDisk {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..35);
+    drop(store);
+    disk.reboot(Survivors::Synced)
+}
+
+#[test]
+fn a_stopped_store_comes_back_with_its_log_and_is_not_touched() {
+    let (disk, target) = (killed(), FaultyDisk::new());
+    let before = (disk.operations(), disk.paths());
+    let report = back_up(stopped(&disk).as_ref(), &target, BACKUP, None).unwrap();
+    assert_eq!((disk.operations(), disk.paths()), before);
+    assert_eq!((report.rows, report.parts, report.kept_bytes), (30, 3, 0));
+    assert_eq!(restored_rows(&target, BACKUP), all(0..35));
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let taken = stopped_files(Arc::new(disk.clone()), Path::new(DIR), 4096);
+    assert!(matches!(taken, Err(StoreError::InUse { .. })));
+    drop(store);
+}
+
+#[test]
+fn a_serving_store_is_saved_with_every_row_acknowledged_before() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny()).unwrap();
+    let store = Arc::new(store);
+    let (stop, acked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(-1)));
+    let writer = std::thread::spawn({
+        let (store, stop, acked) = (store.clone(), stop.clone(), acked.clone());
+        move || {
+            let mut n = 0;
+            while !stop.load(Ordering::SeqCst) && n < 100_000 {
+                let key = SeriesKey::device("t", DEVICES[(n % 3) as usize]).unwrap();
+                let series = store.series(&key).unwrap();
+                keep_in_the_end(&store, series, n, n);
+                acked.store(n, Ordering::SeqCst);
+                n += 1;
+            }
+            n
+        }
+    });
+    let target = FaultyDisk::new();
+    let mut kept = 0;
+    for round in 0..5 {
+        while acked.load(Ordering::SeqCst) < round * 200 {
+            std::thread::yield_now();
+        }
+        let before = acked.load(Ordering::SeqCst);
+        let files = store.files().unwrap();
+        let report = back_up(files.as_ref(), &target, BACKUP, None).unwrap();
+        kept += report.kept_bytes;
+        drop(files);
+        let rows = restored_rows(&target, BACKUP);
+        assert!((0..=before).all(|n| rows.get(&n) == Some(&n)), "round {round}: an acked row is missing");
+        let sent = acked.load(Ordering::SeqCst) + 1;
+        assert!(rows.iter().all(|(ts, n)| ts == n && *n <= sent), "round {round}: a row was invented");
+    }
+    stop.store(true, Ordering::SeqCst);
+    writer.join().unwrap();
+    assert!(kept > 0, "later backups keep the parts of earlier ones");
+}
+
+#[test]
+fn a_second_backup_brings_only_what_is_new() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..40);
+    let target = FaultyDisk::new();
+    let first = back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap();
+    fill(&store, 40..60);
+    let second = back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap();
+    assert_eq!((first.kept_bytes, second.parts), (0, 6));
+    let part_bytes = |list: &BackupList| {
+        list.files.iter().filter(|file| file.path.ends_with(".parquet")).map(|file| file.bytes).sum::<u64>()
+    };
+    assert!(
+        second.kept_bytes > 0
+            && second.kept_bytes < part_bytes(&read_list(&target, Path::new(BACKUP)).unwrap())
+    );
+    assert_eq!(restored_rows(&target, BACKUP), all(0..60));
+    // Into another directory, with the first one as its base: parts are linked, and outlive the base.
+    fill(&store, 60..70);
+    let third = back_up(store.files().unwrap().as_ref(), &target, "/other", Some(BACKUP)).unwrap();
+    assert!(third.kept_bytes >= second.kept_bytes, "{third:?}");
+    for path in target.paths().into_iter().filter(|path| path.starts_with(BACKUP)) {
+        store_local::Disk::remove(&target, &path).unwrap();
+    }
+    assert_eq!(restored_rows(&target, "/other"), all(0..70));
+    let listed = read_list(&target, Path::new("/other")).unwrap().files.len();
+    assert_eq!(target.paths().len(), listed + 1, "nothing lies about: {:?}", target.paths());
+}
+
+/// Cuts the power at every operation of a second backup into a directory.
+#[test]
+fn a_power_cut_leaves_the_last_finished_backup_or_the_new_one() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..20);
+    let first = store.files().unwrap();
+    let prepared = || {
+        let target = FaultyDisk::new();
+        back_up(first.as_ref(), &target, BACKUP, None).unwrap();
+        target.reboot(Survivors::Synced)
+    };
+    fill(&store, 20..40);
+    let second = store.files().unwrap();
+    let target = prepared();
+    back_up(second.as_ref(), &target, BACKUP, None).unwrap();
+    let operations = target.operations();
+    assert!(operations > 20, "{operations}");
+    let mut outcomes = [0, 0];
+    for operation in 0..operations {
+        let target = prepared();
+        target.cut_power_at(operation);
+        let done = back_up(second.as_ref(), &target, BACKUP, None).is_ok();
+        for survivors in [
+            Survivors::Synced,
+            Survivors::All,
+            Survivors::Random(operation),
+            Survivors::Random(operation + 9_999),
+        ] {
+            let when = format!("cut at {operation} of {operations}, {survivors:?}");
+            let target = target.reboot(survivors);
+            let rows = restored_rows(&target, BACKUP);
+            let new = rows.len() == 40;
+            assert!(rows == all(0..20) && !done || rows == all(0..40), "{when}: {rows:?}");
+            outcomes[usize::from(new)] += 1;
+            back_up(second.as_ref(), &target, BACKUP, None).unwrap_or_else(|error| panic!("{when}: {error}"));
+            assert_eq!(restored_rows(&target, BACKUP), all(0..40), "{when}, then again");
+        }
+    }
+    assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
+}
+
+#[test]
+fn a_first_backup_that_a_power_cut_ends_is_recognised_and_can_be_made_again() {
+    let disk = killed();
+    let files = stopped(&disk);
+    let target = FaultyDisk::new();
+    back_up(files.as_ref(), &target, BACKUP, None).unwrap();
+    for operation in 0..target.operations() {
+        let target = FaultyDisk::new();
+        target.cut_power_at(operation);
+        let done = back_up(files.as_ref(), &target, BACKUP, None).is_ok();
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
+            let when = format!("cut at {operation}, {survivors:?}");
+            let target = target.reboot(survivors);
+            match restore(&target, BACKUP, &FaultyDisk::new()) {
+                Ok(_) => assert_eq!(restored_rows(&target, BACKUP), all(0..35), "{when}"),
+                Err(BackupError::NotABackup { .. }) => assert!(!done, "{when}"),
+                Err(other) => panic!("{when}: {other}"),
+            }
+            back_up(files.as_ref(), &target, BACKUP, None).unwrap_or_else(|error| panic!("{when}: {error}"));
+            assert_eq!(restored_rows(&target, BACKUP), all(0..35), "{when}, then again");
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_of_the_source_ends_in_an_error_or_in_a_whole_backup() {
+    let workload = |disk: &FaultyDisk| -> Option<BTreeMap<i64, i64>> {
+        let (store, _) = open(disk, tiny_manual()).ok()?;
+        let series = store.series(&SeriesKey::device("t", "a").unwrap()).ok()?;
+        for n in 0..4 {
+            keep(&store, series, n, n)?;
+        }
+        put(&store, series, 4, 4, Durability::Memory).ok()?;
+        let target = FaultyDisk::new();
+        let files = store.files().ok()?;
+        back_up(files.as_ref(), &target, BACKUP, None).ok()?;
+        Some(restored_rows(&target, BACKUP))
+    };
+    let disk = FaultyDisk::new();
+    assert_eq!(workload(&disk), Some(all(0..5)));
+    for operation in 0..disk.operations() {
+        let disk = FaultyDisk::new();
+        disk.cut_power_at(operation);
+        let rows = workload(&disk);
+        assert!(rows.is_none() || rows == Some(all(0..5)), "cut at {operation}: {rows:?}");
+    }
+}
+
+#[test]
+fn a_power_cut_during_a_restore_leaves_a_mark_or_a_whole_store() {
+    let source = FaultyDisk::new();
+    back_up(stopped(&killed()).as_ref(), &source, BACKUP, None).unwrap();
+    let target = FaultyDisk::new();
+    restore(&source, BACKUP, &target).unwrap();
+    let marker = Path::new(RESTORED).join(RESTORE_MARKER);
+    for operation in 0..target.operations() {
+        let target = FaultyDisk::new();
+        target.cut_power_at(operation);
+        let done = restore(&source, BACKUP, &target).is_ok();
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
+            let target = target.reboot(survivors);
+            let when = format!("cut at {operation}, {survivors:?}");
+            if target.paths().contains(&marker) {
+                assert!(!done, "{when}");
+                let again = restore(&source, BACKUP, &target);
+                assert!(matches!(again, Err(BackupError::Refused { .. })), "{when}: {again:?}");
+            } else if target.paths().is_empty() {
+                assert!(!done, "{when}");
+            } else {
+                assert_eq!(rows_of(&reopen(&target)), all(0..35), "{when}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_the_last_backup() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..20);
+    let target = FaultyDisk::new();
+    back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap();
+    fill(&store, 20..40);
+    let used = target.used_bytes();
+    for room in [0, 100, 3_000] {
+        target.set_capacity(Some(used + room));
+        let error = back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap_err();
+        let full = matches!(&error, BackupError::Store(StoreError::Io { source, .. }) if source.kind() == ErrorKind::StorageFull);
+        assert!(full && error.to_string().contains(BACKUP), "{error}");
+        assert_eq!(restored_rows(&target, BACKUP), all(0..20));
+    }
+    target.set_capacity(None);
+    back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap();
+    assert_eq!(restored_rows(&target, BACKUP), all(0..40));
+}
+
+#[test]
+fn a_damaged_or_missing_part_is_refused_by_name_or_left_out() {
+    let disk = killed();
+    let parts: Vec<PathBuf> =
+        disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(".parquet")).collect();
+    for missing in [false, true] {
+        let copy = disk.reboot(Survivors::All);
+        match missing {
+            true => store_local::Disk::remove(&copy, &parts[1]).unwrap(),
+            false => {
+                let mut bytes = copy.content(&parts[1]);
+                bytes[100] ^= 1;
+                copy.set_content(&parts[1], bytes);
+            }
+        }
+        let (files, _) = stopped_files(Arc::new(copy), Path::new(DIR), 4096).unwrap();
+        let target = FaultyDisk::new();
+        let error = back_up(files.as_ref(), &target, BACKUP, None).unwrap_err();
+        let name = parts[1].file_name().unwrap().to_str().unwrap();
+        assert!(matches!(&error, BackupError::Damaged(_)) && error.to_string().contains(name), "{error}");
+        assert!(read_list(&target, Path::new(BACKUP)).is_err(), "it was not finished");
+        let stream = stream_of(files.as_ref(), &BackupList::default());
+        let taken = BackupTarget::open(&target, Path::new(BACKUP), None).unwrap();
+        let options = ReceiveOptions { leave_out_damaged: true };
+        let report = taken.receive(&mut stream.as_slice(), options, 0, &mut go_on).unwrap();
+        assert_eq!((report.parts, report.rows, report.left_out.len()), (2, 20, 1));
+        let list = read_list(&target, Path::new(BACKUP)).unwrap();
+        assert!(list.left_out[0].contains(name), "{list:?}");
+        let mut expected = all(0..35);
+        expected.retain(|n, _| !(10..20).contains(n));
+        assert_eq!(restored_rows(&target, BACKUP), expected);
+    }
+}
+
+#[test]
+fn a_damaged_backup_is_not_restored() {
+    let source = FaultyDisk::new();
+    back_up(stopped(&killed()).as_ref(), &source, BACKUP, None).unwrap();
+    for path in source.paths() {
+        let bytes = source.content(&path);
+        for position in [0, bytes.len() / 2, bytes.len() - 1] {
+            let copy = source.reboot(Survivors::All);
+            let mut flipped = bytes.clone();
+            flipped[position] ^= 4;
+            copy.set_content(&path, flipped);
+            let target = FaultyDisk::new();
+            let error = restore(&copy, BACKUP, &target).unwrap_err();
+            assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+            let begun = target.paths().iter().any(|path| path.ends_with("store/manifest"));
+            assert!(!begun || target.paths().iter().any(|path| path.ends_with(RESTORE_MARKER)));
+        }
+    }
+}
+
+#[test]
+fn a_tar_file_is_restored_and_a_cut_one_is_not() {
+    let disk = killed();
+    let stream = stream_of(stopped(&disk).as_ref(), &BackupList::default());
+    let run = |bytes: &[u8], disk: &FaultyDisk| {
+        restore_stream(&mut &*bytes, bytes.len() as u64, disk, Path::new(RESTORED), &mut go_on)
+    };
+    let target = FaultyDisk::new();
+    let report = run(&stream, &target).unwrap();
+    assert_eq!((report.list.created_us, report.check.part_rows, report.check.log_rows), (7_000_000, 30, 5));
+    assert_eq!(rows_of(&reopen(&target)), all(0..35));
+    let list =
+        stream.windows(BACKUP_LIST.len()).rposition(|window| window == BACKUP_LIST.as_bytes()).unwrap();
+    for len in [0, 100, 512, 4_000, stream.len() / 2, list, list + 600] {
+        let target = FaultyDisk::new();
+        assert!(run(&stream[..len], &target).is_err(), "{len}");
+        assert!(verify_stream(&mut &stream[..len], 0, &mut go_on).is_err(), "{len}");
+        assert!(!target.paths().iter().any(|path| path.ends_with("store/manifest")), "{len}");
+    }
+    for position in (600..list).step_by(997) {
+        let mut flipped = stream.clone();
+        flipped[position] ^= 8;
+        let target = FaultyDisk::new();
+        // Bytes between a file's end and the next header mean nothing.
+        if run(&flipped, &target).is_ok() {
+            assert_eq!(rows_of(&reopen(&target)), all(0..35), "{position}");
+        }
+    }
+}
+
+#[test]
+fn strangers_are_refused() {
+    let disk = killed();
+    let files = stopped(&disk);
+    let target = FaultyDisk::new();
+    store_local::Disk::create_dir(&target, Path::new(BACKUP)).unwrap();
+    target.put(&Path::new(BACKUP).join("thesis.tex"), vec![1]);
+    let error = back_up(files.as_ref(), &target, BACKUP, None).unwrap_err();
+    assert!(matches!(error, BackupError::Refused { .. }) && target.paths().len() == 1);
+    let source = FaultyDisk::new();
+    back_up(files.as_ref(), &source, BACKUP, None).unwrap();
+    let report = check_unlocked(&source, &Path::new(BACKUP).join("store"), u64::MAX, &mut go_on).unwrap();
+    assert!(!report.is_damaged() && report.part_rows == 30, "{report:?}");
+    store_local::Disk::create_dir(&target, Path::new(RESTORED)).unwrap();
+    target.put(&Path::new(RESTORED).join("x"), vec![1]);
+    assert!(matches!(restore(&source, BACKUP, &target), Err(BackupError::Refused { .. })));
+}

@@ -1,0 +1,133 @@
+//! A backup as a tar stream: the store's files, what else belongs to the installation, and the list at the end.
+//!
+//! Unpacked by any tar the stream is a data directory. A file that cannot be read, or that ends early, is filled up
+//! with zeros: the reader of the stream has the checksums in the manifest and says which part is damaged. So one bad
+//! part does not keep the others from being saved.
+
+use std::io::{self, Read, Write};
+
+use tar::{Builder, EntryType, Header};
+
+use super::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY};
+use crate::files::{StoreFile, StoreFiles};
+
+/// A file of the installation that is not the store's.
+pub struct Extra {
+    /// Path in the data directory.
+    pub path: String,
+    /// Length.
+    pub bytes: u64,
+    /// Its content.
+    pub content: Box<dyn Read + Send>,
+}
+
+/// Path of a store's file in a data directory.
+fn path_of(file: &StoreFile) -> String {
+    format!("{STORE_DIRECTORY}/{}", file.name)
+}
+
+/// Whether the receiver has the file already.
+fn is_there(file: &StoreFile, have: &BackupList) -> bool {
+    let Some(crc) = file.crc else { return false };
+    have.find(&path_of(file)).is_some_and(|known| known.bytes == file.bytes && known.crc == crc)
+}
+
+/// Bytes of the files that [`write_stream`] writes.
+pub fn stream_bytes(files: &dyn StoreFiles, extras: &[Extra], have: &BackupList) -> u64 {
+    let store = files.files().iter().filter(|file| !is_there(file, have)).map(|file| file.bytes).sum::<u64>();
+    store + extras.iter().map(|extra| extra.bytes).sum::<u64>()
+}
+
+/// Writes all files but those that the receiver has, and then the list of all.
+///
+/// # Errors
+/// Those of `out`. What cannot be read from the store is no error (see above).
+pub fn write_stream(
+    files: &dyn StoreFiles,
+    extras: Vec<Extra>,
+    have: &BackupList,
+    created_us: i64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut list = BackupList { created_us, ..BackupList::default() };
+    let mut tar = Builder::new(out);
+    for (index, file) in files.files().iter().enumerate() {
+        let path = path_of(file);
+        let crc = match (file.crc, is_there(file, have)) {
+            (Some(crc), true) => crc,
+            _ => append(&mut tar, &path, file.bytes, created_us, FileReader { files, index, offset: 0 })?,
+        };
+        list.files.push(BackupFile { stored: path.clone(), path, bytes: file.bytes, crc });
+    }
+    for Extra { path, bytes, content } in extras {
+        let crc = append(&mut tar, &path, bytes, created_us, content)?;
+        list.files.push(BackupFile { stored: path.clone(), path, bytes, crc });
+    }
+    let text = list.encode();
+    append(&mut tar, BACKUP_LIST, text.len() as u64, created_us, text.as_bytes())?;
+    tar.into_inner()?.flush()
+}
+
+/// Writes one file and returns its checksum.
+fn append(
+    tar: &mut Builder<&mut dyn Write>,
+    path: &str,
+    bytes: u64,
+    created_us: i64,
+    content: impl Read,
+) -> io::Result<u32> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Regular);
+    header.set_size(bytes);
+    header.set_mode(0o600); // tokens and password hashes are among them
+    header.set_mtime((created_us / 1_000_000).max(0).cast_unsigned());
+    let mut content = Exactly { content, left: bytes, crc: 0, broken: false };
+    tar.append_data(&mut header, path, &mut content)?;
+    Ok(content.crc)
+}
+
+/// Gives as many bytes as were announced, with zeros where there are none.
+struct Exactly<R> {
+    content: R,
+    left: u64,
+    crc: u32,
+    broken: bool,
+}
+
+impl<R: Read> Read for Exactly<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let buffer = &mut buffer[..wanted];
+        let count = match self.broken || wanted == 0 {
+            true => 0,
+            false => match self.content.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(_) => 0,
+                Ok(count) => count,
+            },
+        };
+        if count == 0 {
+            self.broken = true;
+            buffer.fill(0);
+        }
+        let count = if count == 0 { wanted } else { count };
+        self.crc = crc32c::crc32c_append(self.crc, &buffer[..count]);
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+struct FileReader<'a> {
+    files: &'a dyn StoreFiles,
+    index: usize,
+    offset: u64,
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.files.read_at(self.index, buffer, self.offset);
+        let count = read.map_err(io::Error::other)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
