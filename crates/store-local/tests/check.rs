@@ -243,7 +243,8 @@ fn a_store_is_checked_while_it_takes_rows_and_flushes() {
     // All of them: some may be left over from merges.
     for path in files(&disk, ".parquet") {
         let mut bytes = disk.content(&path);
-        bytes[10] ^= 1;
+        // One that is being written may be empty so far.
+        bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1);
         disk.set_content(&path, bytes);
     }
     let report = store.check(&mut |_, _| ControlFlow::Continue(())).unwrap();
