@@ -3,6 +3,7 @@
 //! Every door calls this crate and nothing below it. It knows devices, rows and durability; it knows no socket, no
 //! packet and no HTTP type.
 
+pub mod bulk;
 pub mod clock;
 pub mod history;
 pub mod ingest;
@@ -11,6 +12,7 @@ pub mod metrics;
 pub mod registry;
 mod retention;
 pub mod session_token;
+pub mod upkeep;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -23,7 +25,10 @@ use store::{LatestValue, Store, StoreError, StoreStatus};
 pub use ingest::{DEAD_LETTER_TABLE, DeadLetter};
 pub use metrics::{Door, Made, Metrics};
 // The doors may not name the storage contract's crate; these words of it are part of the hub's own interface.
-pub use store::{Blame, Durability, Order, Progress, ProgressWatcher, Sequence};
+pub use store::backup::BackupList;
+pub use store::{
+    Blame, CheckReport, Durability, Finding, Order, Progress, ProgressWatcher, Sequence, Severity,
+};
 
 use clock::ReceiptClock;
 use history::{History, HistoryError, HistoryRequest};
@@ -83,6 +88,10 @@ impl Hub {
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
         })
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
     }
 
     /// Tenants, users, devices.

@@ -22,6 +22,12 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Longest part of an answer that an error quotes.
 pub(crate) const QUOTE_CHARS: usize = 300;
+/// How long a streamed answer may take to begin: a server flushes before it sends a backup.
+pub(crate) const STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(600);
+/// Commands that take longer than this show their progress.
+pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+/// Pause between two lines of progress where there is no terminal.
+pub(crate) const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Devices per page when a running server is asked for all.
 pub(crate) const PAGE_DEVICES: usize = 1_000;
 
@@ -29,6 +35,10 @@ pub(crate) const PAGE_DEVICES: usize = 1_000;
 pub(crate) const IMPORT_ROWS: usize = 500;
 /// Bytes of one request of an import, well under what a server takes by default.
 pub(crate) const IMPORT_BYTES: usize = 512 * 1024;
+/// Rows of an import into a table that are made durable at once.
+pub(crate) const IMPORT_PIECE_ROWS: usize = 64 * 1024;
+/// Bytes of a piece of such an import; well under what the bulk door takes.
+pub(crate) const IMPORT_PIECE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a request of an import is sent when the server is busy or does not answer.
 pub(crate) const IMPORT_ATTEMPTS_MAX: u32 = 20;
 /// Pause before a request is repeated when the server names none.

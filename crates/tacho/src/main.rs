@@ -1,6 +1,7 @@
 //! The `tacho` binary: reads the command line and hands over.
 
 mod bench_command;
+mod bulk;
 mod cli;
 mod client;
 mod config;
@@ -11,9 +12,11 @@ mod fleet;
 mod import;
 mod limits;
 mod logging;
+mod progress;
 mod serve;
 mod server;
 mod simulator;
+mod upkeep;
 
 fn main() -> std::process::ExitCode {
     cli::run()

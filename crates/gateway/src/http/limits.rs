@@ -36,6 +36,18 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 32;
 pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait for their turn; above it they get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Checks, backups and exports at once; each reads all files and keeps parts from being removed.
+pub(crate) const UPKEEP_AT_ONCE: usize = 1;
+/// Bytes of an earlier backup's list: about a hundred for each part.
+pub(crate) const UPKEEP_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one piece of an import.
+pub(crate) const IMPORT_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of one piece of a streamed answer.
+pub(crate) const STREAM_PIECE_BYTES: usize = 256 * 1024;
+/// Pieces of a streamed answer that wait to be sent; above it the work waits.
+pub(crate) const STREAM_PIECES: usize = 4;
+/// A client that takes nothing of a streamed answer for this long is given up.
+pub(crate) const STREAM_SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Keys that one request may name.
 pub(crate) const KEYS_PER_REQUEST_MAX: usize = 10_000;
 /// Bytes of one answer with values. The store bounds the number of values, this bounds their length.

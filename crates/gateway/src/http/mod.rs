@@ -8,6 +8,7 @@
 
 mod admin;
 mod auth;
+mod bulk;
 mod dashboard;
 mod device_api;
 mod devices;
@@ -17,7 +18,9 @@ mod lane;
 pub mod limits;
 mod request;
 mod server;
+mod stream;
 mod telemetry;
+mod upkeep;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -75,6 +78,8 @@ struct Door {
     logins: Lane,
     changes: Lane,
     bodies: Arc<Semaphore>,
+    /// For checks and backups.
+    upkeep: Arc<Semaphore>,
     stop: watch::Receiver<Stop>,
 }
 
@@ -89,6 +94,7 @@ impl Door {
             logins: Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: Lane::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
             bodies: Arc::new(Semaphore::new(bodies)),
+            upkeep: Arc::new(Semaphore::new(limits::UPKEEP_AT_ONCE)),
             options,
             stop,
         }
@@ -112,6 +118,11 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/device/{id}/credentials", get(devices::credentials))
         .route("/api/deviceProfileInfo/default", get(devices::default_profile))
         .route("/api/tacho/devices", post(devices::create_many))
+        .route("/api/tacho/tables", get(bulk::tables))
+        .route("/api/tacho/export", post(bulk::export))
+        .route("/api/tacho/import", post(bulk::import))
+        .route("/api/tacho/check", post(upkeep::check))
+        .route("/api/tacho/backup", post(upkeep::backup))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))

@@ -6,6 +6,7 @@ mod devices;
 mod errors;
 mod server;
 mod telemetry;
+mod upkeep;
 mod websocket;
 
 use std::collections::HashMap;

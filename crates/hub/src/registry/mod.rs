@@ -22,6 +22,7 @@ mod profiles;
 mod random;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod users;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub use entity::{
 };
 pub use error::RegistryError;
 pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};
+pub use upkeep::{copy_for_backup, problems_of};
 
 use crate::session_token::SessionTokens;
 use index::Index;

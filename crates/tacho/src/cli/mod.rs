@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Sources};
-use crate::{bench_command, config_command, demo, device, import, serve};
+use crate::{bench_command, bulk, config_command, demo, device, import, serve, upkeep};
 
 /// Tachograph records what a fleet of devices reports and serves it while it is still warm.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ Examples:
   tacho serve --data /var/lib/tacho       the server
   tacho device add \"truck 7\"              a device that may connect, and how it does
   tacho import --device car drive1.csv    a recorded drive as that device's data
+  tacho check --data /var/lib/tacho       verifies everything on disk
+  tacho backup /mnt/backup/tacho          a copy that `tacho restore` makes a data directory of
 
 Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong.";
 
@@ -38,6 +40,13 @@ enum Command {
     #[command(subcommand)]
     Device(device::DeviceCommand),
     Import(import::ImportArgs),
+    Export(bulk::export::ExportArgs),
+    /// Lists tables
+    #[command(subcommand)]
+    Table(bulk::table::TableCommand),
+    Check(upkeep::CheckArgs),
+    Backup(upkeep::BackupArgs),
+    Restore(upkeep::RestoreArgs),
     /// Load tests, and the ledger that kills the server and counts what is missing
     #[command(subcommand)]
     Bench(bench_command::BenchCommand),
@@ -76,6 +85,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Device(command) => device::run(&command),
         Command::Import(args) => import::run(&args),
+        Command::Export(args) => bulk::export::run(&args),
+        Command::Table(command) => bulk::table::run(&command),
+        Command::Check(args) => upkeep::check(&args),
+        Command::Backup(args) => upkeep::back_up(&args),
+        Command::Restore(args) => upkeep::restore(&args),
         Command::Bench(command) => bench_command::run(&command),
         Command::Config(args) => config_command::run(&args),
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::limits::{ANSWER_BYTES_MAX, QUOTE_CHARS, REQUEST_TIMEOUT};
+use crate::limits::{ANSWER_BYTES_MAX, QUOTE_CHARS, REQUEST_TIMEOUT, STREAM_BEGIN_TIMEOUT};
 
 /// A client of one server.
 #[derive(Debug, Clone)]
@@ -12,6 +12,14 @@ pub(crate) struct Api {
     agent: ureq::Agent,
     base: String,
     bearer: Option<String>,
+}
+
+/// An answer that is read as it comes.
+pub(crate) struct Streamed {
+    /// How many bytes of payload the server announced.
+    pub bytes: Option<u64>,
+    /// The answer's body. An error says that it is not whole.
+    pub body: Box<dyn std::io::Read + Send>,
 }
 
 /// Why a request failed.
@@ -105,6 +113,27 @@ impl Api {
             None => request,
         };
         self.answer("POST", path, request.send(body))
+    }
+
+    /// POST of any bytes; the answer as it comes, without a bound on its length or on the time that it takes.
+    pub(crate) fn post_for_stream(&self, path: &str, body: &[u8]) -> Result<Streamed, ApiError> {
+        let config = ureq::Agent::config_builder()
+            .timeout_connect(Some(REQUEST_TIMEOUT))
+            .timeout_recv_response(Some(STREAM_BEGIN_TIMEOUT))
+            .http_status_as_error(false);
+        let request = config.build().new_agent().post(format!("{}{path}", self.base));
+        let request = match &self.bearer {
+            Some(bearer) => request.header("X-Authorization", bearer),
+            None => request,
+        };
+        let transport = |source| ApiError::Transport { url: self.url(path), source: Box::new(source) };
+        let answer = request.send(body).map_err(transport)?;
+        if !answer.status().is_success() {
+            self.answer("POST", path, Ok(answer))?;
+            return Err(self.unexpected("POST", path, "neither a success nor an error"));
+        }
+        let bytes = answer.headers().get("X-Tacho-Bytes").and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Streamed { bytes, body: Box::new(answer.into_body().into_reader()) })
     }
 
     fn answer(

@@ -20,12 +20,17 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
+use crate::bulk::import::{BulkImport, FileFormat};
 use crate::cli::PlaceArgs;
 use crate::cli::output::say;
 use crate::client::{Api, ServerArgs, escaped};
-use time::TimeFormat;
+use crate::config::Config;
+pub(crate) use time::TimeFormat;
+pub(crate) use upload::pause_after;
 
-/// Imports CSV files as data of a device
+/// Imports CSV files as data of a device, or CSV and Parquet files into a table
+///
+/// With --device:
 ///
 /// The first line of a file names the columns; each becomes a key. Blanks around a name, a unit in parentheses at its end
 /// and an empty `()` are taken off: `ENGINE_RPM ()` is the key ENGINE_RPM, `SPEED (km/h)` the key SPEED. A column without
@@ -36,17 +41,33 @@ use time::TimeFormat;
 ///
 /// Rows travel through the device door of a running server and are acknowledged when they are on its disk. At the end
 /// the server is asked what it has, and the command fails if anything is missing.
+///
+/// With --table: columns named by --tag are tags, the one named by --ts-column (or `ts`) has the times, all others are
+/// fields under their names; each has one type, the narrowest that holds all its cells. Files of `tacho export` in Parquet
+/// need no flags. Rows go straight into the store of a stopped server's directory, or through the bulk door of a running
+/// one, and are on the disk before they are counted. Every row is counted: imported, or skipped and why.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tacho import --device car drive1.csv
   tacho import --device car --start 2024-05-01T08:00:00Z --interval 1s drive1.csv drive2.csv
   tacho import --device car --ts-column time --ts-format ms log.csv
-  tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S\" log.csv")]
+  tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S\" log.csv
+  tacho import --table telemetry --format parquet telemetry.parquet
+  tacho import --table weather --tag site --tag sensor --ts-column time weather.csv")]
 pub(crate) struct ImportArgs {
     /// Name of the device that the data is of; it must be there (`tacho device add`)
+    #[arg(long, value_name = "NAME", required_unless_present = "table", conflicts_with = "table")]
+    device: Option<String>,
+    /// Table that the rows go to
     #[arg(long, value_name = "NAME")]
-    device: String,
+    table: Option<String>,
+    /// How the files are written
+    #[arg(long, value_enum, default_value = "csv", requires = "table")]
+    format: FileFormat,
+    /// Column that is a tag of the table; may be repeated
+    #[arg(long = "tag", value_name = "COLUMN", requires = "table")]
+    tags: Vec<String>,
     /// Column with the time of each row
     #[arg(long, value_name = "COLUMN")]
     ts_column: Option<String>,
@@ -55,10 +76,10 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "FORMAT", default_value = "rfc3339", requires = "ts_column")]
     ts_format: TimeFormat,
     /// Time of the first row, such as 2024-05-01T08:00:00Z [default: so that the last row is now]
-    #[arg(long, value_name = "TIME", conflicts_with = "ts_column", value_parser = parse_start)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["ts_column", "table"], value_parser = parse_start)]
     start: Option<i64>,
     /// Time between two rows, such as 1s or 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "ts_column", value_parser = time::parse_interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with_all = ["ts_column", "table"], value_parser = time::parse_interval)]
     interval: Duration,
     /// Access token of the device, where there is no login to look it up with
     #[arg(long)]
@@ -68,7 +89,7 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     place: PlaceArgs,
     /// The files
-    #[arg(required = true, value_name = "FILE.csv")]
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
@@ -81,6 +102,20 @@ fn parse_start(text: &str) -> Result<i64, String> {
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
+    match (&args.table, &args.device) {
+        (Some(table), _) => into_table(args, table, &config),
+        (None, Some(device)) => into_device(args, device, &config),
+        (None, None) => anyhow::bail!("BUG: the command line needs a device or a table"),
+    }
+}
+
+fn into_table(args: &ImportArgs, table: &str, config: &Config) -> anyhow::Result<()> {
+    let (tags, ts, ts_format) = (&args.tags, args.ts_column.as_deref(), &args.ts_format);
+    let import = BulkImport { table, format: args.format, tags, ts, ts_format, files: &args.files };
+    crate::bulk::import::run(&import, &args.server, config)
+}
+
+fn into_device(args: &ImportArgs, name: &str, config: &Config) -> anyhow::Result<()> {
     let timing = plan::Timing {
         column: args.ts_column.clone(),
         format: args.ts_format.clone(),
@@ -88,22 +123,22 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
         interval_ms: i64::try_from(args.interval.as_millis()).context("the interval is too long")?,
     };
     let plan = plan::Plan::read(&args.files, &timing)?;
-    let mut api = args.server.find(&config)?;
+    let mut api = args.server.find(config)?;
     let device = match &args.token {
         // A login is of use for reading back, but not needed.
-        Some(token) => match args.server.log_in(&mut api, &config) {
-            Ok(()) => Device { token: token.clone(), id: Some(find(&api, &args.device)?.0) },
+        Some(token) => match args.server.log_in(&mut api, config) {
+            Ok(()) => Device { token: token.clone(), id: Some(find(&api, name)?.0) },
             Err(_) => Device { token: token.clone(), id: None },
         },
         None => {
-            args.server.log_in(&mut api, &config)?;
-            let (id, token) = find(&api, &args.device)?;
+            args.server.log_in(&mut api, config)?;
+            let (id, token) = find(&api, name)?;
             Device { token, id: Some(id) }
         }
     };
     say(plan.describe())?;
     let sent = upload::upload(&plan, &api, &device.token)?;
-    say(report::summary(&plan, &sent, &args.device))?;
+    say(report::summary(&plan, &sent, name))?;
     match device.id {
         Some(id) => say(verify::verify(&api, &id, &sent)?),
         None => say("not read back: there is no login (set TACHO_PASSWORD)"),

@@ -57,6 +57,21 @@ impl TimeFormat {
     }
 }
 
+impl TimeFormat {
+    /// Microseconds since 1970 that a text means.
+    pub(crate) fn parse_us(&self, text: &str) -> Result<i64, String> {
+        let exact = match self {
+            Self::Rfc3339 => text.trim().parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond),
+            Self::Epoch(Unit::Microseconds) => text.trim().parse().ok(),
+            Self::Epoch(_) | Self::Pattern(_) => None,
+        };
+        match exact {
+            Some(micros) => Ok(micros),
+            None => Ok(self.parse(text)?.saturating_mul(1_000)),
+        }
+    }
+}
+
 fn rfc3339(text: &str) -> Result<i64, String> {
     let with_offset = text.parse::<jiff::Timestamp>();
     let time = with_offset.or_else(|_| text.parse::<DateTime>().and_then(in_utc));

@@ -153,7 +153,7 @@ impl Upload<'_> {
 }
 
 /// How long to wait before the same request may succeed; `None` when it never will.
-fn pause_after(error: &ApiError) -> Option<Duration> {
+pub(crate) fn pause_after(error: &ApiError) -> Option<Duration> {
     match error {
         ApiError::Status { status: 429 | 503, retry_after, .. } => {
             Some(retry_after.unwrap_or(IMPORT_PAUSE).min(IMPORT_PAUSE_MAX))

@@ -29,7 +29,7 @@ use crate::limits::HTTP_WORKERS;
 
 pub(crate) use open_files::OpenFiles;
 use signals::Signals;
-pub(crate) use store::lock;
+pub(crate) use store::{lock, open};
 
 /// The registry's file in a data directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
@@ -197,8 +197,12 @@ fn mqtt_options(config: &MqttConfig, files: OpenFiles) -> MqttOptions {
     }
 }
 
-/// Creates a data directory that its owner alone may enter; one that is there stays as it is.
+/// Creates a data directory that its owner alone may enter; one that is there stays as it is. Refuses one that was not
+/// restored to the end.
 pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
+    if data.join(store_local::backup::RESTORE_MARKER).exists() {
+        anyhow::bail!("{} was not restored to the end; remove it and restore again", data.display());
+    }
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
     created.with_context(|| format!("cannot create the data directory {}", data.display()))
 }

@@ -19,7 +19,7 @@ const DIRECTORY: &str = "store";
 const LOCK_FILE: &str = "LOCK";
 
 /// Opens the store of a data directory and tells what recovery found.
-pub(super) fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, StoreError> {
+pub(crate) fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, StoreError> {
     let options = options(&config.store, Arc::new(StoreMetrics(Arc::clone(metrics))));
     let began = Instant::now();
     let (store, report) = LocalStore::open(Arc::new(RealDisk), &config.data.join(DIRECTORY), options)?;

@@ -1,0 +1,140 @@
+//! Whole tables in and out: listing, export as a streamed file, import of Parquet files.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use hub::bulk::{BulkError, ExportFormat, ExportRequest, ImportCounts, parse_matcher};
+use model::{TimeRange, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value as JsonValue, json};
+
+use super::Door;
+use super::auth::Session;
+use super::error::ApiError;
+use super::json::Json;
+use super::limits::{BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX};
+use super::request::{JsonBody, Params, read_body};
+use super::stream::streamed;
+
+/// At least as many rows as an export brings.
+const ROWS: header::HeaderName = header::HeaderName::from_static("x-tacho-rows");
+
+impl From<BulkError> for ApiError {
+    fn from(error: BulkError) -> Self {
+        let message = error.to_string();
+        match error {
+            BulkError::Store(error) => error.into(),
+            BulkError::NoTable(_) => Self::not_found(message),
+            BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
+            BulkError::Write(_) => Self::internal(message),
+        }
+    }
+}
+
+/// `GET /api/tacho/tables`
+pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let hub = Arc::clone(&door.hub);
+    let tables = door.reads.run(move || hub.tables()).await??;
+    let tables: Vec<JsonValue> = tables
+        .iter()
+        .map(|table| {
+            json!({
+                "table": table.table,
+                "series": table.series,
+                "rows": table.rows,
+                "points": table.points,
+                "bytes": table.bytes,
+                "rawBytes": table.raw_bytes,
+                "oldestUs": table.time_range.map(|range| range.start.micros()),
+                "newestUs": table.time_range.map(|range| range.end.micros()),
+                "ttlS": table.ttl.map(|ttl| ttl.as_secs()),
+            })
+        })
+        .collect();
+    Ok(Json(json!({ "tables": tables })).into_response())
+}
+
+/// What to export.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExportBody {
+    table: String,
+    #[serde(default, rename = "where")]
+    conditions: Vec<String>,
+    from_us: Option<i64>,
+    to_us: Option<i64>,
+    format: String,
+}
+
+impl ExportBody {
+    fn parse(self) -> Result<ExportRequest, String> {
+        let matchers = self.conditions.iter().map(|condition| parse_matcher(condition));
+        let time = |micros: Option<i64>, default| micros.map_or(default, Timestamp::from_micros);
+        let range =
+            TimeRange::new(time(self.from_us, TimeRange::ALL.start), time(self.to_us, TimeRange::ALL.end));
+        let format: ExportFormat = self.format.parse()?;
+        Ok(ExportRequest { table: self.table, matchers: matchers.collect::<Result<_, _>>()?, range, format })
+    }
+}
+
+/// `POST /api/tacho/export`: the file as a stream. One that breaks off is not whole.
+pub(crate) async fn export(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    JsonBody(body): JsonBody<ExportBody>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let request = body.parse().map_err(ApiError::argument)?;
+    let turn = door.upkeep_turn()?;
+    let kind = match request.format {
+        ExportFormat::Csv => "text/csv; charset=utf-8",
+        ExportFormat::Parquet => "application/vnd.apache.parquet",
+    };
+    let hub = Arc::clone(&door.hub);
+    let export = door.reads.run(move || hub.export(&request)).await??;
+    let rows = export.rows_max().to_string();
+    let (mut writer, body) = streamed();
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let written = export.write(&mut writer, &mut |_| {}).map_err(std::io::Error::other);
+        if let Err(error) = written.and_then(|_| writer.flush()) {
+            tracing::warn!(%error, "an export was broken off");
+            writer.abort(error);
+        }
+    });
+    Ok(([(header::CONTENT_TYPE, kind.to_owned()), (ROWS, rows)], body).into_response())
+}
+
+/// `POST /api/tacho/import?table=`: a Parquet file whose schema says what its columns are. The answer comes when its rows
+/// are durable.
+pub(crate) async fn import(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
+    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", &door.bodies).await?;
+    let hub = Arc::clone(&door.hub);
+    // Blocks for the disk like a change of the registry, and must not take the place of reads.
+    let counts = door.changes.run(move || hub.import_parquet(&table, body.bytes.clone(), BUSY_PATIENCE));
+    Ok(Json(counts_json(&counts.await??)).into_response())
+}
+
+fn counts_json(counts: &ImportCounts) -> JsonValue {
+    json!({
+        "rows": counts.rows,
+        "values": counts.values,
+        "withoutTime": counts.without_time,
+        "withoutValue": counts.without_value,
+        "timeOutOfRange": counts.time_out_of_range,
+        "badTags": counts.bad_tags,
+        "badTagsReason": counts.bad_tags_reason,
+        "tooLarge": counts.too_large,
+    })
+}

@@ -1,0 +1,202 @@
+//! A table as a file: batches from a snapshot, written as they come.
+
+use std::io::Write;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use model::TimeRange;
+use model::limits::{EXPORT_BATCH_ROWS, EXPORT_ROW_GROUP_ROWS};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use store::{BatchReader, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
+
+use super::BulkError;
+use super::csv::CsvWriter;
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Lines of cells; null is nothing, an empty text is `""`, times are RFC 3339 in UTC.
+    Csv,
+    /// Parquet, zstd, with what each column is in its schema, so that an import needs no flags.
+    Parquet,
+}
+
+impl FromStr for ExportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "csv" => Ok(Self::Csv),
+            "parquet" => Ok(Self::Parquet),
+            other => Err(format!("{other:?} is no format; use csv or parquet")),
+        }
+    }
+}
+
+/// What to export.
+#[derive(Debug, Clone)]
+pub struct ExportRequest {
+    /// The table.
+    pub table: String,
+    /// Only series that satisfy all of these.
+    pub matchers: Vec<TagMatcher>,
+    /// Only rows of this time.
+    pub range: TimeRange,
+    /// How.
+    pub format: ExportFormat,
+}
+
+/// A table at one moment, ready to be written.
+pub struct Export {
+    schema: SchemaRef,
+    readers: Vec<Box<dyn BatchReader>>,
+    format: ExportFormat,
+    rows_max: u64,
+}
+
+impl std::fmt::Debug for Export {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Export").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Export {
+    /// Takes a snapshot. Nothing is read yet.
+    ///
+    /// # Errors
+    /// When there is no such table or the store cannot be asked.
+    pub fn begin(store: &dyn Store, request: &ExportRequest) -> Result<Self, BulkError> {
+        let snapshot = store.snapshot(&request.table)?;
+        let snapshot = snapshot.ok_or_else(|| BulkError::NoTable(request.table.clone()))?;
+        let schema = snapshot.columns().schema();
+        let series = match request.matchers.is_empty() {
+            true => None,
+            false => Some(snapshot.select(&request.matchers)?),
+        };
+        let readers = snapshot.read(&TableRead {
+            columns: (0..schema.fields().len()).collect(),
+            series,
+            range: request.range,
+            order: ReadOrder::SeriesThenTime,
+            limit: None,
+            batch_rows: EXPORT_BATCH_ROWS,
+            readers_max: 1,
+        })?;
+        Ok(Self { schema, readers, format: request.format, rows_max: snapshot.rows_max() })
+    }
+
+    /// At least as many rows as will be written.
+    pub fn rows_max(&self) -> u64 {
+        self.rows_max
+    }
+
+    /// Writes everything and returns how many rows that were; `progress` is told how many there are so far.
+    ///
+    /// # Errors
+    /// Those of `out`, and a file of the store that cannot be read.
+    pub fn write(
+        mut self,
+        out: &mut (dyn Write + Send),
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, BulkError> {
+        let mut rows = 0;
+        match self.format {
+            ExportFormat::Csv => {
+                let mut writer = CsvWriter::new(&mut *out);
+                writer.header(&self.schema)?;
+                while let Some(batch) = next(&mut self.readers)? {
+                    writer.batch(&batch)?;
+                    rows += batch.num_rows() as u64;
+                    progress(rows);
+                }
+                out.flush()?;
+            }
+            ExportFormat::Parquet => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .set_max_row_group_row_count(Some(EXPORT_ROW_GROUP_ROWS))
+                    .build();
+                let writer = ArrowWriter::try_new(&mut *out, Arc::clone(&self.schema), Some(properties));
+                let mut writer = writer.map_err(parquet_error)?;
+                while let Some(batch) = next(&mut self.readers)? {
+                    writer.write(&batch).map_err(parquet_error)?;
+                    rows += batch.num_rows() as u64;
+                    progress(rows);
+                }
+                writer.close().map_err(parquet_error)?;
+                out.flush()?;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The next batch of the first reader that has one.
+fn next(readers: &mut Vec<Box<dyn BatchReader>>) -> Result<Option<arrow_array::RecordBatch>, BulkError> {
+    while let Some(reader) = readers.first_mut() {
+        match reader.next()? {
+            Some(batch) => return Ok(Some(batch)),
+            None => drop(readers.remove(0)),
+        }
+    }
+    Ok(None)
+}
+
+fn parquet_error(error: ParquetError) -> BulkError {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => BulkError::Write(*io),
+            Err(inner) => BulkError::Data(inner.to_string()),
+        },
+        other => BulkError::Data(other.to_string()),
+    }
+}
+
+/// A condition on a tag as it is typed: `tag=value`, `tag!=value`, `tag~pattern`, `tag!~pattern`.
+///
+/// # Errors
+/// In words, when it is none of these.
+pub fn parse_matcher(text: &str) -> Result<TagMatcher, String> {
+    let wrong =
+        || format!("{text:?} is no condition; write tag=value, tag!=value, tag~pattern or tag!~pattern");
+    let at = text.find(['=', '~']).filter(|at| *at > 0).ok_or_else(wrong)?;
+    let (tag, negated) = match text[..at].strip_suffix('!') {
+        Some(tag) => (tag, true),
+        None => (&text[..at], false),
+    };
+    let value = &text[at + 1..];
+    if tag.is_empty() {
+        return Err(wrong());
+    }
+    let pattern = || regex::Regex::new(value).map_err(|error| format!("{value:?} is no pattern: {error}"));
+    let predicate = match (&text[at..=at], negated) {
+        ("=", false) => TagPredicate::Is(value.to_owned()),
+        ("=", true) => TagPredicate::IsNot(value.to_owned()),
+        (_, false) => TagPredicate::Matches(pattern()?),
+        (_, true) => TagPredicate::MatchesNot(pattern()?),
+    };
+    Ok(TagMatcher { tag: tag.to_owned(), predicate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_as_they_are_typed() {
+        let parse =
+            |text: &str| parse_matcher(text).map(|matcher| (matcher.tag, format!("{:?}", matcher.predicate)));
+        assert_eq!(parse("device=truck 7"), Ok(("device".into(), "Is(\"truck 7\")".into())));
+        assert_eq!(parse("device!=a=b"), Ok(("device".into(), "IsNot(\"a=b\")".into())));
+        assert_eq!(parse("site="), Ok(("site".into(), "Is(\"\")".into())));
+        assert!(parse("site~^no").unwrap().1.starts_with("Matches("));
+        assert!(parse("site!~x").unwrap().1.starts_with("MatchesNot("));
+        for wrong in ["", "site", "=x", "!=x", "site~("] {
+            assert!(parse_matcher(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `tacho restore`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use hub::registry::problems_of;
+use indicatif::{HumanBytes, HumanCount};
+use store_local::RealDisk;
+use store_local::backup::{restore_directory, restore_stream};
+
+use crate::cli::PlaceArgs;
+use crate::cli::output::say;
+use crate::progress::Progress;
+use crate::server::{REGISTRY_FILE, create_directory};
+
+/// Makes a data directory out of a backup
+///
+/// The directory must be empty or not there yet. Every file's checksum is compared while it is copied, and the result is
+/// checked as a whole (as `tacho check` does) before the command says that it is done. Until then the directory holds
+/// the file restore.unfinished, and no server starts on it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho restore /mnt/backup/tacho --data /var/lib/tacho
+  tacho restore tacho.tar --data /var/lib/tacho")]
+pub(crate) struct RestoreArgs {
+    /// A backup's directory, or its tar file
+    backup: PathBuf,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
+    let data = args.place.load()?.data;
+    if let Ok(mut entries) = std::fs::read_dir(&data)
+        && let Some(Ok(entry)) = entries.next()
+    {
+        let name = entry.file_name();
+        bail!(
+            "{} is not empty ({} is in it); name a directory that is, or that is not there yet",
+            data.display(),
+            name.to_string_lossy()
+        );
+    }
+    let backup = &args.backup;
+    let reading = || format!("cannot read {}", backup.display());
+    let metadata = std::fs::metadata(backup).with_context(reading)?;
+    create_directory(&data)?;
+    let mut progress = Progress::new("restoring");
+    let restored = if metadata.is_dir() {
+        restore_directory(&RealDisk, backup, &RealDisk, &data, &mut progress.watch())
+    } else {
+        let mut file = BufReader::with_capacity(1024 * 1024, File::open(backup).with_context(reading)?);
+        restore_stream(&mut file, metadata.len(), &RealDisk, &data, &mut progress.watch())
+    };
+    drop(progress);
+    let report = restored.with_context(|| {
+        format!("nothing was restored; remove {} before the next attempt", data.display())
+    })?;
+    let registry = data.join(REGISTRY_FILE);
+    if let Some(problem) = problems_of(&registry)?.first() {
+        bail!("{}: {problem}", registry.display());
+    }
+    for path in &report.list.left_out {
+        say(format_args!("note  {path} was damaged when the backup was made and is not in it"))?;
+    }
+    let created = jiff::Timestamp::from_microsecond(report.list.created_us);
+    let created =
+        created.map_or_else(|_| String::new(), |time| format!(" of {}", time.strftime("%Y-%m-%dT%H:%M:%SZ")));
+    say(format_args!(
+        "restored  {} in {} files from the backup{created} to {}: {} rows in parts, {} in the log; checked, no damage",
+        HumanBytes(report.bytes),
+        report.files,
+        data.display(),
+        HumanCount(report.check.part_rows),
+        HumanCount(report.check.log_rows),
+    ))
+}
