@@ -94,7 +94,8 @@ impl Manifest {
         };
         let content = read_all(file.as_ref()).map_err(failed)?;
         let ManifestContent { state, parts, version, end } = ManifestContent::read(&path, &content)?;
-        let manifest = Self { file, path, bytes: end, rewritten_bytes: 0, marked: true, version, state, parts };
+        let manifest =
+            Self { file, path, bytes: end, rewritten_bytes: 0, marked: true, version, state, parts };
         Ok(Some(manifest))
     }
 
@@ -237,8 +238,12 @@ impl ManifestContent {
             let reason = "it holds no whole record".to_owned();
             return Err(StoreError::Corrupt { path: path.to_owned(), offset: records.end, reason });
         }
-        let mut found =
-            Self { state: Edit::default(), parts: BTreeMap::new(), version: records.version, end: records.end };
+        let mut found = Self {
+            state: Edit::default(),
+            parts: BTreeMap::new(),
+            version: records.version,
+            end: records.end,
+        };
         for (offset, kind, payload) in records.records {
             if kind == MARK {
                 continue;

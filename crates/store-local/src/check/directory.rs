@@ -66,7 +66,7 @@ impl Check<'_, '_> {
             if let Some(wrong) = self.contradiction(part, manifest) {
                 self.impossible(part, &wrong);
             }
-            tables.entry(part.table).or_default().push(part);
+            tables.entry(part.tables.0).or_default().push(part);
         }
         for parts in tables.values_mut() {
             parts.sort_by_key(|part| (part.partition, part.sequence));
@@ -94,7 +94,7 @@ impl Check<'_, '_> {
     }
 
     fn impossible(&mut self, part: &PartInfo, wrong: &str) {
-        let table = self.table_name(part.table);
+        let table = self.table_name(part.tables.0);
         let what = format!("the manifest's entry of part {:016x} cannot be true: {wrong}", part.id);
         let means = format!(
             "Reads of {} may leave out rows or prefer older values.",
@@ -109,7 +109,8 @@ impl Check<'_, '_> {
     }
 
     fn contradiction(&self, part: &PartInfo, manifest: &ManifestContent) -> Option<String> {
-        let PartInfo { table, partition, rows, bytes, series, ts, sequence, block_crcs, .. } = part;
+        let PartInfo { tables: (table, _), partition, rows, bytes, series, ts, sequence, block_crcs, .. } =
+            part;
         let covered = manifest.state.covered.sequence;
         let last_inside = ts.1 < partition.1 || partition.1 == i64::MAX;
         let rules = [

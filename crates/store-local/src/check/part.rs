@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, SEQUENCE_COLUMN, SERIES_COLUMN, SeriesIndex, TS_CO
 use crate::disk::DiskFile;
 use crate::manifest::PartInfo;
 use crate::part::blocks::BlockFile;
+use crate::part::schema::Layout as PartLayout;
 
 /// Values that are decoded at once.
 const DECODED_ROWS: usize = 8 * 1024;
@@ -75,6 +76,8 @@ struct PartCheck<'a> {
     table: &'a Table,
     index: RwLockReadGuard<'a, SeriesIndex>,
     last: Option<(i64, i64)>,
+    /// The last row's table.
+    of: u32,
     rows: u64,
     series: (i64, i64),
     ts: (i64, i64),
@@ -83,7 +86,7 @@ struct PartCheck<'a> {
 
 impl<'a> PartCheck<'a> {
     fn open(blocks: &BlockFile, part: &'a PartInfo, catalog: &'a Catalog) -> Result<Self, Wrong> {
-        let Some(table) = catalog.tables.get(part.table as usize) else {
+        let Some(table) = catalog.tables.get(part.tables.0 as usize) else {
             return wrong("its table is not defined");
         };
         let reader = SerializedFileReader::new(blocks.clone())?;
@@ -93,6 +96,7 @@ impl<'a> PartCheck<'a> {
             table,
             index: catalog.series.read(),
             last: None,
+            of: 0,
             rows: 0,
             series: (i64::MAX, i64::MIN),
             ts: (i64::MAX, i64::MIN),
@@ -119,6 +123,8 @@ impl<'a> PartCheck<'a> {
             SERIES_COLUMN => Ok(Column::Series),
             TS_COLUMN => Ok(Column::Ts),
             SEQUENCE_COLUMN => Ok(Column::Sequence),
+            // What a narrow part shows beside them is its tables' names, tags and values, which no definition names.
+            _ if self.part.layout == PartLayout::Narrow => Ok(Column::Other),
             name => self.named(name),
         });
         let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
@@ -172,7 +178,8 @@ impl<'a> PartCheck<'a> {
     }
 
     fn row(&mut self, series: i64, ts: i64, sequence: Option<u64>) -> Result<(), Wrong> {
-        if self.last.is_some_and(|last| last >= (series, ts)) {
+        let of = u32::try_from(series).ok().and_then(|number| self.index.table(number)).unwrap_or_default();
+        if self.last.is_some_and(|last| (self.of, last) >= (of, (series, ts))) {
             let at = format!("series {series} at {}", words::time(ts));
             let row = self.rows;
             return wrong(format!(
@@ -181,9 +188,12 @@ impl<'a> PartCheck<'a> {
         }
         if self.last.is_none_or(|last| last.0 != series) {
             let number = u32::try_from(series).ok();
-            if number.and_then(|number| self.index.table(number)) != Some(self.part.table) {
+            let (first, last) = self.part.tables;
+            let table = number.and_then(|number| self.index.table(number));
+            if !table.is_some_and(|table| (first..=last).contains(&table)) {
                 return wrong(format!("it has a row of series {series}, which is not one of the table's"));
             }
+            self.of = table.unwrap_or_default();
         }
         self.last = Some((series, ts));
         self.rows += 1;
@@ -284,7 +294,10 @@ impl<'a> PartCheck<'a> {
         let fits = match (&reader, field_type) {
             (_, None) => true,
             (ColumnReader::BoolColumnReader(_), Some(kind)) => kind == FieldType::Bool,
-            (ColumnReader::Int64ColumnReader(_), Some(kind)) => kind == FieldType::I64,
+            // A number with a few decimals may stand as a scaled integer (docs/format/part.md).
+            (ColumnReader::Int64ColumnReader(_), Some(kind)) => {
+                matches!(kind, FieldType::I64 | FieldType::F64)
+            }
             (ColumnReader::DoubleColumnReader(_), Some(kind)) => kind == FieldType::F64,
             (ColumnReader::ByteArrayColumnReader(_), Some(_)) => text,
             _ => false,

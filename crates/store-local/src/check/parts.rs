@@ -84,7 +84,7 @@ impl Check<'_, '_> {
 
     fn bad_blocks(&mut self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>, bad: &[u64]) {
         let places = self.places(file, part);
-        let table = self.table_name(part.table);
+        let table = self.table_name(part.tables.0);
         for offset in &bad[..bad.len().min(FINDINGS_MAX)] {
             let end = (offset + BLOCK_BYTES as u64).min(part.bytes);
             let what = format!("the checksum of the block of {} bytes does not match", end - offset);
@@ -114,7 +114,7 @@ impl Check<'_, '_> {
 
     /// Damage that concerns all rows of a part.
     pub(super) fn lost(&mut self, part: &PartInfo, offset: Option<u64>, what: &str) {
-        let table = self.table_name(part.table);
+        let table = self.table_name(part.tables.0);
         let rows = words::rows_of(part, table.as_deref().unwrap_or("?"));
         let means = format!(
             "It holds {rows}. They were acknowledged and cannot be relied on; all other rows are served."
