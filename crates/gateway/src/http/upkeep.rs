@@ -110,7 +110,6 @@ pub(crate) async fn backup(
     request: Request,
 ) -> Result<Response, ApiError> {
     session.must_write()?;
-    let turn = door.upkeep_turn()?;
     let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", &door.bodies).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
@@ -122,6 +121,7 @@ pub(crate) async fn backup(
             })?,
     };
     drop(body);
+    let turn = door.upkeep_turn()?;
     let hub = Arc::clone(&door.hub);
     let begun = tokio::task::spawn_blocking(move || hub.backup(have)).await;
     let stream = begun
