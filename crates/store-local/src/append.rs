@@ -75,6 +75,7 @@ impl Core {
                 durability > Durability::Memory || pending.bytes() >= self.options.commit_eager_bytes
             }
             Doing::Paced => pending.bytes() >= self.options.commit_eager_bytes,
+            Doing::Gathering(enough_rows) => pending.rows >= enough_rows,
         };
         if wake {
             state.committer.doing = Doing::Working;

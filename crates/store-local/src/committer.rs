@@ -3,6 +3,8 @@
 //! It takes all entries that gathered while the last sync ran, writes them as one frame, syncs if anybody wants that,
 //! and publishes how far the store has come. Invariants: log.rs.
 
+mod pace;
+
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
@@ -11,6 +13,8 @@ use store::{Durability, StoreError};
 use crate::core::{Core, Doing, FULL_LOG, State, Stop, is_full};
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, seal_frame};
 use crate::log::writer::LogWriter;
+
+use pace::Pace;
 
 /// A frame taken from the pending buffer.
 struct Commit {
@@ -43,10 +47,10 @@ pub(crate) fn run(core: &Core, next_segment: u64) {
 
 fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError> {
     let mut buffer = vec![0; FRAME_HEADER_BYTES];
-    let mut last_start_us = None;
-    while let Some(commit) = next_commit(core, &mut buffer, last_start_us) {
+    let mut pace = Pace::default();
+    while let Some(commit) = next_commit(core, &mut buffer, &pace) {
         let start_us = core.options.clock.now_us();
-        last_start_us = Some(start_us);
+        pace.begin(start_us, commit.header.rows);
         if commit.entries {
             if !write(core, writer, &mut buffer, &commit.header)? {
                 return Ok(());
@@ -74,14 +78,14 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
 }
 
 /// Waits for something to commit and takes it; `None` when the store ends.
-fn next_commit(core: &Core, buffer: &mut Vec<u8>, last_start_us: Option<u64>) -> Option<Commit> {
+fn next_commit(core: &Core, buffer: &mut Vec<u8>, pace: &Pace) -> Option<Commit> {
     let mut state = core.state.lock();
     loop {
         if state.stop == Stop::Now || state.sealed.is_some() {
             return None;
         }
         let now_us = core.options.clock.now_us();
-        let pause = match plan(core, &state, now_us, last_start_us) {
+        let pause = match plan(core, &state, now_us, pace) {
             Plan::Commit => return Some(take(core, &mut state, buffer)),
             Plan::End => return None,
             Plan::Sleep(doing, pause) => {
@@ -100,7 +104,7 @@ enum Plan {
     End,
 }
 
-fn plan(core: &Core, state: &State, now_us: u64, last_start_us: Option<u64>) -> Plan {
+fn plan(core: &Core, state: &State, now_us: u64, pace: &Pace) -> Plan {
     let options = &core.options;
     let closing = state.stop == Stop::Closing;
     let progress = core.progress();
@@ -115,13 +119,18 @@ fn plan(core: &Core, state: &State, now_us: u64, last_start_us: Option<u64>) -> 
     if closing || state.committer.sync_wanted || state.pending.bytes() >= options.commit_eager_bytes {
         return Plan::Commit;
     }
-    let (doing, begun_us, pause_us) = match state.pending.wanted {
-        Some(Durability::Os | Durability::Fsync) => (Doing::Paced, last_start_us, options.commit_interval_us),
-        Some(Durability::Memory) | None => (Doing::Lazy, Some(state.pending.since_us), options.lazy_write_us),
-    };
+    let is_paced = matches!(state.pending.wanted, Some(Durability::Os | Durability::Fsync));
+    let begun_us = if is_paced { pace.began_us() } else { Some(state.pending.since_us) };
     // After a clock that went back the pause is over: a commit too early costs a sync, one that waits for the clock to
     // come to the same place again may never happen.
     let passed_us = begun_us.and_then(|begun_us| now_us.checked_sub(begun_us)).unwrap_or(u64::MAX);
+    let (doing, pause_us) = match is_paced {
+        true => {
+            let wait = pace.wait(options.commit_interval_us, passed_us, state.pending.rows);
+            (wait.enough_rows.map_or(Doing::Paced, Doing::Gathering), wait.interval_us)
+        }
+        false => (Doing::Lazy, options.lazy_write_us),
+    };
     match pause_us.checked_sub(passed_us) {
         None | Some(0) => Plan::Commit,
         Some(rest_us) => Plan::Sleep(doing, Some(Duration::from_micros(rest_us))),

@@ -163,6 +163,8 @@ pub(crate) enum Doing {
     Lazy,
     /// It keeps the interval between syncs.
     Paced,
+    /// The interval is over, and it lets rows gather until there are so many.
+    Gathering(u32),
 }
 
 /// The committer as seen from outside.

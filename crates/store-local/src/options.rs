@@ -50,7 +50,8 @@ pub struct Options {
     pub zstd_level: i32,
     /// A manifest larger than this, and than twice its last rewrite, is rewritten.
     pub manifest_rewrite_bytes: u64,
-    /// A sync begins no earlier than this after the beginning of the last one, unless much is waiting.
+    /// A sync begins no earlier than this after the beginning of the last one, unless much is waiting; twice as late
+    /// while that gathers more rows.
     pub commit_interval_us: u64,
     /// How long a batch of class `memory` may wait to be written.
     pub lazy_write_us: u64,

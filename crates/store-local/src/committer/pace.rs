@@ -1,0 +1,112 @@
+//! How far apart commits begin.
+//!
+//! A sync costs as much CPU time as the messages of a hundred microseconds, so at medium rates fewer of them are cheaper.
+//! But clients that wait for each ack send nothing more until the sync: to wait for them is to wait for nothing. Both
+//! are told apart by what the last commits covered: who waits for acks fills each commit alike.
+
+/// Commits that are remembered.
+const REMEMBERED: usize = 8;
+/// Rows that are worth a sync of their own.
+const ROWS_ENOUGH: u32 = 64;
+/// While no commit covers as many rows, a longer interval saves too little to let anybody wait.
+const ROWS_FEW: u32 = 16;
+/// The longest interval, in intervals of the configuration.
+const STRETCH: u64 = 2;
+
+/// When the last commit began, and what the last ones covered.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    began_us: Option<u64>,
+    rows: [u32; REMEMBERED],
+    next: usize,
+}
+
+impl Pace {
+    /// A commit of so many rows begins.
+    pub(super) fn begin(&mut self, now_us: u64, rows: u32) {
+        self.began_us = Some(now_us);
+        self.rows[self.next] = rows;
+        self.next = (self.next + 1) % REMEMBERED;
+    }
+
+    /// When the last commit began.
+    pub(super) fn began_us(&self) -> Option<u64> {
+        self.began_us
+    }
+
+    /// How long after the beginning of the last commit one of `pending` rows begins, `passed_us` after it.
+    pub(super) fn wait(&self, configured_us: u64, passed_us: u64, pending: u32) -> Wait {
+        let most = self.rows.iter().copied().max().unwrap_or(0);
+        let enough_rows = most.min(ROWS_ENOUGH);
+        match passed_us >= configured_us && most >= ROWS_FEW && pending < enough_rows {
+            true => {
+                Wait { interval_us: configured_us.saturating_mul(STRETCH), enough_rows: Some(enough_rows) }
+            }
+            false => Wait { interval_us: configured_us, enough_rows: None },
+        }
+    }
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// It begins so long after the beginning of the last one,
+    pub(super) interval_us: u64,
+    /// or as soon as so many rows are there.
+    pub(super) enough_rows: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL_US: u64 = 1_000;
+
+    /// Lengths of the intervals while `arrived` says how many rows have come so long after the beginning of a commit.
+    fn intervals_us(arrived: impl Fn(u64) -> u32) -> Vec<u64> {
+        let mut pace = Pace::default();
+        let mut intervals_us = Vec::new();
+        for _ in 0..100 {
+            let ready = |passed_us: &u64| {
+                let pending = arrived(*passed_us);
+                let wait = pace.wait(INTERVAL_US, *passed_us, pending);
+                *passed_us >= wait.interval_us || wait.enough_rows.is_some_and(|enough| pending >= enough)
+            };
+            let passed_us = (INTERVAL_US..).step_by(10).find(ready).unwrap();
+            pace.begin(0, arrived(passed_us));
+            intervals_us.push(passed_us);
+        }
+        intervals_us.split_off(REMEMBERED)
+    }
+
+    #[test]
+    fn a_steady_stream_of_some_rows_is_gathered_for_two_intervals() {
+        let intervals_us = intervals_us(|passed_us| (passed_us * 30 / 1_000) as u32);
+        assert!(intervals_us.iter().all(|interval_us| *interval_us >= 1_950), "{intervals_us:?}");
+    }
+
+    #[test]
+    fn clients_that_wait_for_their_acks_are_not_kept_waiting_once_all_have_sent() {
+        let after = |sent_us: u64| move |passed_us: u64| if passed_us >= sent_us { 32 } else { 20 };
+        assert!(intervals_us(after(800)).iter().all(|interval_us| *interval_us == 1_000));
+        assert!(intervals_us(after(1_200)).iter().all(|interval_us| *interval_us == 1_200));
+        assert!(intervals_us(|_| 1).iter().all(|interval_us| *interval_us == 1_000));
+    }
+
+    #[test]
+    fn few_rows_and_many_rows_keep_the_interval() {
+        let steady = |per_ms: u64| move |passed_us: u64| (passed_us * per_ms / 1_000) as u32;
+        assert!(intervals_us(steady(7)).iter().all(|interval_us| *interval_us == 1_000));
+        assert!(intervals_us(steady(64)).iter().all(|interval_us| *interval_us == 1_000));
+    }
+
+    #[test]
+    fn a_commit_never_begins_before_the_interval() {
+        let mut pace = Pace::default();
+        pace.begin(0, 60);
+        let interval = Wait { interval_us: 1_000, enough_rows: None };
+        assert_eq!(pace.wait(1_000, 0, 10), interval);
+        assert_eq!(pace.wait(1_000, 999, 10), interval);
+        assert_eq!(pace.wait(0, 0, 10).interval_us, 0);
+    }
+}
