@@ -53,11 +53,9 @@ pub const MANIFEST_REWRITE_BYTES: u64 = 4 * 1024 * 1024;
 pub const PART_ROW_GROUP_ROWS: usize = 128 * 1024;
 /// Rows of a data page in a part: what a read of one series decodes at least.
 pub const PART_PAGE_ROWS: usize = 8 * 1024;
-/// Bytes of decoded columns of parts that are kept for the next read.
-pub const PART_CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Level of zstd for parts. Higher ones cost a multiple of time for one or two parts in a hundred.
 pub const PART_ZSTD_LEVEL: i32 = 1;
-/// Most rows of a part that a read of one series decodes, and holds in memory, at once.
+/// Most rows of a part that a merge decodes, and holds in memory, at once.
 pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;

@@ -19,7 +19,6 @@ use crate::core::{Abort, Core, is_full};
 use crate::manifest::PartInfo;
 use crate::options::Compacted;
 use crate::part::Part;
-use crate::part::cache::DecodedCache;
 use crate::part::encode::decimal::ScaleFinder;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::read::PartReader;
@@ -220,7 +219,7 @@ fn remove(core: &Core, outputs: &[PartInfo]) {
 /// Writes the rows of the inputs as one part.
 fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     let open = |part: &Arc<Part>| {
-        let reader = PartReader::of(core.disk.as_ref(), part, Arc::new(DecodedCache::new(0)));
+        let reader = PartReader::of(core.disk.as_ref(), part);
         reader.map(Arc::new).map_err(|error| Failure::Input(Arc::clone(part), error))
     };
     let readers: Vec<Arc<PartReader>> = merge.inputs.iter().map(open).collect::<Result<_, _>>()?;
@@ -257,7 +256,7 @@ fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Res
     let mut schema = {
         let state = core.state.lock();
         let definitions = &state.catalog.tables[info.tables.0 as usize];
-        let has = |physical: &str| readers.iter().any(|reader| reader.has(physical));
+        let has = |physical: &str| readers.iter().any(|reader| reader.column(physical).is_some());
         PartSchema::wide(info.tables.0, definitions, |_, _, physical| has(physical))
     };
     for field in schema.fields.iter_mut().filter(|field| field.field_type == FieldType::F64) {

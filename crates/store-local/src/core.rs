@@ -274,7 +274,6 @@ impl Core {
         (manifest, next_part): (Manifest, u64),
     ) -> Self {
         let arrays = Arc::new(ArrayCache::new(options.array_cache_bytes_max));
-        let decoded_bytes_max = options.part_cache_bytes_max;
         let core = Self {
             disk,
             layout,
@@ -284,7 +283,7 @@ impl Core {
             commit_work: Condvar::new(),
             flush_work: Condvar::new(),
             segments,
-            part_cache: PartCache::new(decoded_bytes_max),
+            part_cache: PartCache::default(),
             arrays,
             manifest: Mutex::new(manifest),
             dropped_parts: Mutex::default(),

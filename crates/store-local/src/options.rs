@@ -41,8 +41,6 @@ pub struct Options {
     pub row_group_rows: usize,
     /// Rows of a data page in a part: what a read of one series decodes at least.
     pub page_rows: usize,
-    /// Bytes of decoded columns of parts that are kept for the next read.
-    pub part_cache_bytes_max: usize,
     /// Tables whose only field is one f64 share parts. Not the default: reads of whole tables do not find all of their
     /// rows yet.
     pub narrow_parts: bool,
@@ -90,7 +88,6 @@ impl Default for Options {
             flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,
             row_group_rows: limits::PART_ROW_GROUP_ROWS,
             page_rows: limits::PART_PAGE_ROWS,
-            part_cache_bytes_max: limits::PART_CACHE_BYTES_MAX,
             narrow_parts: false,
             zstd_level: limits::PART_ZSTD_LEVEL,
             manifest_rewrite_bytes: limits::MANIFEST_REWRITE_BYTES,

@@ -8,9 +8,9 @@
 //! 3. Every byte that is read from a part was checked against the block checksums in the manifest before it is used.
 
 pub(crate) mod blocks;
-pub(crate) mod cache;
 pub(crate) mod cells;
 pub(crate) mod column;
+mod decode;
 pub(crate) mod encode;
 pub(crate) mod group;
 pub(crate) mod make;
@@ -37,7 +37,6 @@ use store::StoreError;
 
 use crate::disk::Disk;
 use crate::manifest::PartInfo;
-use cache::DecodedCache;
 use read::PartReader;
 use schema::Layout;
 
@@ -81,23 +80,18 @@ pub(crate) type Rank = (Layout, u64);
 pub(crate) const NEWEST: Rank = (Layout::Wide, u64::MAX);
 
 /// Opened parts, the most recently used last.
+#[derive(Default)]
 pub(crate) struct PartCache {
     readers: Mutex<Vec<(u64, Arc<PartReader>)>>,
-    decoded: Arc<DecodedCache>,
 }
 
 impl PartCache {
-    /// Nothing opened; `decoded_bytes_max` bounds what is kept of the columns that were read.
-    pub(crate) fn new(decoded_bytes_max: usize) -> Self {
-        Self { readers: Mutex::default(), decoded: Arc::new(DecodedCache::new(decoded_bytes_max)) }
-    }
-
     /// The reader of a part.
     pub(crate) fn reader(&self, disk: &dyn Disk, part: &Part) -> Result<Arc<PartReader>, StoreError> {
         if let Some(reader) = self.touch(part.info.id) {
             return Ok(reader);
         }
-        let reader = Arc::new(PartReader::of(disk, part, self.decoded.clone())?);
+        let reader = Arc::new(PartReader::of(disk, part)?);
         let mut readers = self.readers.lock();
         if readers.len() >= model::limits::PART_READERS_MAX {
             readers.remove(0);

@@ -1,33 +1,30 @@
 //! Reads of one series: a snapshot of what holds its rows, taken under the lock, and the reads outside of it.
+//!
+//! They go the way of whole tables (table.rs) with one series and an order by time; only the open chunk is treated
+//! otherwise, because it knows the rows of each series.
 
 mod latest;
-mod memory;
-mod merge;
+pub(crate) mod values;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::limits::READ_COPY_ROWS_MAX;
-use model::{FieldType, SeriesId, ValueRef};
-use store::{Scan, ScannedRow, StoreError};
+use model::limits::{PART_PAGE_ROWS, READ_COPY_ROWS_MAX};
+use model::{FieldType, SeriesId, TimeRange, Timestamp, ValueRef};
+use parking_lot::Mutex;
+use store::{Order, ReadOrder, Scan, ScannedRow, StoreError};
 
-use crate::catalog::Key;
+use crate::catalog::Table;
 use crate::chunk::Chunk;
 use crate::core::{Core, State};
 use crate::part::Part;
-use crate::part::read::{KeyColumns, NARROW_COLUMN};
 use crate::row::KeyId;
-use merge::Merge;
+use crate::table::plan::{Output, Plan, Slot, sources};
+use crate::table::reader::Reader;
+use values::{Column, Columns};
 
-/// Rows of one series in order, at most one per ts.
-pub(crate) trait Source {
-    /// The ts of the row at hand; `None` after the last.
-    fn ts(&self) -> Option<i64>;
-    /// The value of the row at hand for the asked key with this index.
-    fn value(&self, key: usize) -> Option<ValueRef<'_>>;
-    /// Goes to the next row.
-    fn advance(&mut self) -> Result<(), StoreError>;
-}
+/// Rows of the first batch of a scan; each further batch has more.
+const FIRST_BATCH_ROWS: usize = 256;
 
 /// What a read of one series looks at.
 struct Snapshot {
@@ -38,31 +35,78 @@ struct Snapshot {
     parts: Vec<Arc<Part>>,
 }
 
-/// A key that was asked for.
-struct AskedKey {
-    id: KeyId,
-    columns: KeyColumns,
+/// Rows of one series by time, as columns.
+struct SeriesReader {
+    reader: Reader,
+    types: Vec<FieldType>,
+    batch_rows: usize,
+}
+
+impl SeriesReader {
+    fn new(core: &Arc<Core>, snapshot: &Snapshot, slots: &[Slot], range: TimeRange, order: Order) -> Self {
+        let outputs = std::iter::once(Output::Ts).chain((0..slots.len()).map(Output::Field));
+        let plan = Plan {
+            core: core.clone(),
+            outputs: outputs.collect(),
+            slots: slots.to_vec(),
+            range,
+            series: None,
+            order: ReadOrder::Time(order),
+        };
+        let tasks = plan.tasks(sources(&snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
+        let types = slots.iter().map(|slot| slot.field_type).collect();
+        let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
+        Self { reader, types, batch_rows: FIRST_BATCH_ROWS }
+    }
+
+    /// The next rows, with a column for each slot; `None` after the last.
+    fn next(&mut self) -> Result<Option<Columns>, StoreError> {
+        let rows = self.batch_rows;
+        self.batch_rows = (4 * rows).min(PART_PAGE_ROWS);
+        let read = self.reader.next(rows)?;
+        Ok(read.map(|(arrays, _)| Columns::new(&arrays, &self.types)))
+    }
 }
 
 impl Core {
     pub(crate) fn scan(
-        &self,
+        self: &Arc<Self>,
         scan: &Scan,
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let (keys, snapshot) = {
+        let (keys, slots, snapshot) = {
             let mut state = self.state.lock();
             let table = table_of(&state, scan.series)?;
             let definitions = &state.catalog.tables[table as usize];
-            let ask =
-                |key: &String| definitions.key(key).map(|id| asked_key(id, &definitions.keys[id as usize]));
-            let keys: Vec<Option<AskedKey>> = scan.keys.iter().map(ask).collect();
+            let keys: Vec<Option<KeyId>> = scan.keys.iter().map(|key| definitions.key(key)).collect();
             if scan.limit == 0 || scan.range.is_empty() || keys.iter().all(Option::is_none) {
                 return Ok(());
             }
-            (keys, snapshot(&mut state, scan.series.0 as u32))
+            let slots = slots(definitions, keys.iter().flatten().copied().collect());
+            (keys, slots, snapshot(&mut state, scan.series.0 as u32))
         };
-        Merge::new(self, snapshot, &keys, scan.range, scan.order).run(scan.limit, visit)
+        let mut reader = SeriesReader::new(self, &snapshot, &slots, scan.range, scan.order);
+        let mut left = scan.limit;
+        while let Some(columns) = reader.next()? {
+            let of_key: Vec<Vec<&Column>> =
+                keys.iter().map(|key| columns.of_key(&slots, *key).collect()).collect();
+            let mut values: Vec<Option<ValueRef<'_>>> = vec![None; keys.len()];
+            for (row, ts) in columns.times().iter().enumerate() {
+                let mut any = false;
+                for (value, columns) in values.iter_mut().zip(&of_key) {
+                    *value = columns.iter().find_map(|column| column.get(row));
+                    any |= value.is_some();
+                }
+                if any {
+                    left -= 1;
+                    let ts = Timestamp::from_micros(*ts);
+                    if visit(ScannedRow { ts, values: &values }).is_break() || left == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -71,14 +115,18 @@ fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
 }
 
-fn asked_key(id: KeyId, key: &Key) -> AskedKey {
-    let columns = FieldType::ALL.into_iter();
-    let mut columns: KeyColumns = columns.filter_map(|of| Some((of, key.column(of)?.clone()))).collect();
-    if id == 0 && key.column(FieldType::F64).is_some() {
-        // As long as it was the table's only column it went to narrow parts.
-        columns.push((FieldType::F64, NARROW_COLUMN.into()));
-    }
-    AskedKey { id, columns }
+/// The columns of some keys.
+fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
+    keys.sort_unstable();
+    keys.dedup();
+    let of_key = |key: KeyId| {
+        let slot = move |field_type| {
+            let physical = table.keys[key as usize].column(field_type)?.clone();
+            Some(Slot { key, field_type, physical })
+        };
+        FieldType::ALL.into_iter().filter_map(slot)
+    };
+    keys.into_iter().flat_map(of_key).collect()
 }
 
 fn snapshot(state: &mut State, series: u32) -> Snapshot {

@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
-use model::{FieldType, TimeRange};
+use model::TimeRange;
 use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -27,7 +27,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use store::StoreError;
 
 use super::blocks::{BlockFile, BlockStream};
-use super::read::PartReader;
+use super::read::{PartReader, is_narrow};
 use super::schema::Layout;
 use crate::array_cache::{ArrayCache, ArrayKey, Cached, Keep, Run};
 use crate::table::plan::Slot;
@@ -232,7 +232,7 @@ impl PartColumns {
             let column = self.reader.column(&slot.physical);
             return column.map(|column| self.array(cell, column)).transpose();
         }
-        if (slot.key, slot.field_type) != (0, FieldType::F64) {
+        if !is_narrow(slot) {
             return Ok(None);
         }
         let group = self.reader.cells[cell as usize].group as usize;

@@ -1,18 +1,23 @@
 //! Latest values: from the cache, which is filled from memtable and parts when it is not complete.
 
+use std::sync::Arc;
+
 use model::{SeriesId, TimeRange};
 use store::{LatestValue, Order, StoreError};
 
-use super::{AskedKey, Snapshot, Source, asked_key, snapshot, table_of};
+use super::{SeriesReader, Snapshot, slots, snapshot, table_of};
 use crate::core::{Core, State};
 use crate::latest::{Latest, Newest};
-use crate::part::read::{KeyColumns, PartSource};
 use crate::part::{NEWEST, Part, Rank};
 use crate::row::KeyId;
+use crate::table::plan::Slot;
+
+/// By key: the newest value found so far, with the rank of the source that has it.
+type Found = Vec<Option<(Newest, Rank)>>;
 
 impl Core {
     pub(crate) fn latest(
-        &self,
+        self: &Arc<Self>,
         series: SeriesId,
         keys: Option<&[String]>,
     ) -> Result<Vec<LatestValue>, StoreError> {
@@ -29,19 +34,20 @@ impl Core {
     }
 
     /// Makes the cache of a series complete. From the moment of the snapshot on appends keep it up to date.
-    fn load_latest(&self, series: SeriesId) -> Result<(), StoreError> {
+    fn load_latest(self: &Arc<Self>, series: SeriesId) -> Result<(), StoreError> {
         let id = series.0 as u32;
-        let (keys, snapshot, expiries) = {
+        let (keys, slots, snapshot, expiries) = {
             let mut state = self.state.lock();
             let expiries = state.expiries;
             let table = table_of(&state, series)?;
-            let definitions = state.catalog.tables[table as usize].keys.iter().enumerate();
-            let keys: Vec<AskedKey> = definitions.map(|(id, key)| asked_key(id as KeyId, key)).collect();
+            let definitions = &state.catalog.tables[table as usize];
+            let keys = definitions.keys.len();
+            let slots = slots(definitions, (0..keys as KeyId).collect());
             let State { series, latest, .. } = &mut *state;
             series[id as usize].begin_partial(id, latest);
-            (keys, snapshot(&mut state, id), expiries)
+            (keys, slots, snapshot(&mut state, id), expiries)
         };
-        let newest = self.newest(&keys, &snapshot)?;
+        let newest = self.newest(keys, &slots, &snapshot)?;
         let mut state = self.state.lock();
         // If it was dropped meanwhile the caller tries again; so too if what was found may be gone.
         if state.expiries == expiries {
@@ -51,7 +57,12 @@ impl Core {
         Ok(())
     }
 
-    fn newest(&self, keys: &[AskedKey], snapshot: &Snapshot) -> Result<Vec<Newest>, StoreError> {
+    fn newest(
+        self: &Arc<Self>,
+        keys: usize,
+        slots: &[Slot],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Newest>, StoreError> {
         let mut newest = Latest::new(false);
         for chunk in &snapshot.chunks {
             for row in chunk.rows_of(snapshot.series) {
@@ -61,56 +72,54 @@ impl Core {
                 }
             }
         }
-        // By key: what was found, with the rank of the source that had it.
-        let mut found: Vec<Option<(Newest, Rank)>> = vec![None; keys.len()];
+        let mut found: Found = vec![None; keys];
         for entry in newest.entries() {
             found[entry.key as usize] = Some((entry.clone(), NEWEST));
         }
-        let mut parts: Vec<&Part> = snapshot.parts.iter().map(AsRef::as_ref).collect();
+        let mut parts: Vec<&Arc<Part>> = snapshot.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.info.ts.1));
         for part in parts {
-            self.look_into(part, keys, snapshot.series, &mut found)?;
+            self.look_into(part, slots, snapshot.series, &mut found)?;
         }
         Ok(found.into_iter().flatten().map(|(newest, _)| newest).collect())
     }
 
     /// Looks for keys whose newest value may be in this part.
     fn look_into(
-        &self,
-        part: &Part,
-        keys: &[AskedKey],
+        self: &Arc<Self>,
+        part: &Arc<Part>,
+        slots: &[Slot],
         series: u32,
-        found: &mut [Option<(Newest, Rank)>],
+        found: &mut Found,
     ) -> Result<(), StoreError> {
-        let may_be_newer = |found: &Option<(Newest, Rank)>| {
+        let may_be_newer = |slot: &&Slot| {
+            let found = &found[slot.key as usize];
             found.as_ref().is_none_or(|(newest, _)| newest.ts <= part.info.ts.1)
         };
-        let mut wanted: Vec<&AskedKey> =
-            keys.iter().filter(|key| may_be_newer(&found[key.id as usize])).collect();
+        let mut wanted: Vec<Slot> = slots.iter().filter(may_be_newer).cloned().collect();
         if wanted.is_empty() {
             return Ok(());
         }
-        let reader = self.part_cache.reader(self.disk.as_ref(), part)?;
-        wanted.retain(|key| key.columns.iter().any(|(_, name)| reader.has(name)));
-        let columns: Vec<KeyColumns> = wanted.iter().map(|key| key.columns.clone()).collect();
-        let mut source = PartSource::new(reader, series, &columns, TimeRange::ALL, Order::Descending)?;
-        let rank = part.rank();
-        let mut missing: Vec<usize> = (0..wanted.len()).collect();
-        while let Some(ts) = source.ts()
-            && !missing.is_empty()
+        let columns = self.part_cache.reader(self.disk.as_ref(), part)?;
+        wanted.retain(|slot| columns.has(slot));
+        let mut missing: Vec<KeyId> = wanted.iter().map(|slot| slot.key).collect();
+        missing.dedup();
+        let only = Snapshot { series, chunks: Vec::new(), parts: vec![part.clone()] };
+        let mut reader = SeriesReader::new(self, &only, &wanted, TimeRange::ALL, Order::Descending);
+        while !missing.is_empty()
+            && let Some(columns) = reader.next()?
         {
-            missing.retain(|index| {
-                let Some(value) = source.value(*index) else {
-                    return true;
-                };
-                let key = wanted[*index].id;
-                let place = &mut found[key as usize];
-                if place.as_ref().is_none_or(|(newest, of)| (newest.ts, *of) < (ts, rank)) {
-                    *place = Some((Newest { key, ts, value: value.to_owned() }, rank));
+            missing.retain(|key| {
+                let value = |row: usize| columns.of_key(&wanted, Some(*key)).find_map(|of| of.get(row));
+                let mut all =
+                    columns.times().iter().enumerate().filter_map(|(row, ts)| Some((*ts, value(row)?)));
+                let Some((ts, value)) = all.next() else { return true };
+                let place = &mut found[*key as usize];
+                if place.as_ref().is_none_or(|(newest, of)| (newest.ts, *of) < (ts, part.rank())) {
+                    *place = Some((Newest { key: *key, ts, value: value.to_owned() }, part.rank()));
                 }
                 false
             });
-            source.advance()?;
         }
         Ok(())
     }
