@@ -3,6 +3,7 @@
 import stat
 import tarfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,37 @@ def test_nobody_backs_up_without_a_login(own_server):
     wrong = run("backup", server.directory.parent / "x", "--url", server.url, "--password", "wrong", check=False)
     assert wrong.returncode == 1, wrong.stdout
     server.stop()
+
+
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_a_table_keeps_its_rows_as_long_as_it_is_told(own_server, tmp_path, running):
+    server = own_server()
+    fill(server)
+    server.command("backup", tmp_path / "backup")  # brings the rows into a part
+    now_ms = int(time.time() * 1_000)
+    server.api.send("secret-truck-7", {"ts": now_ms, "values": {"n": 7_000}})
+    if not running:
+        server.stop()
+    wrong = server.command("table", "set", "telemetri", "--ttl", "30d", check=False)
+    assert wrong.returncode == 1 and "no table" in wrong.stderr, wrong.stderr
+    assert server.command("table", "set", "telemetry", "--ttl", "tomorrow", check=False).returncode == 2
+    done = server.command("table", "set", "telemetry", "--ttl", "30d")
+    assert "telemetry" in done.stdout and "30 d" in done.stdout, done.stdout
+    listed = [line.split() for line in server.command("table", "list").stdout.splitlines()]
+    assert [line[-2:] for line in listed if line[0] == "telemetry"] == [["30", "d"]], listed
+    if not running:
+        server.start()
+    refused = requests.post(
+        f"{server.url}/api/v1/secret-truck-7/telemetry",
+        json={"ts": now_ms - 31 * DAY_MS, "values": {"n": 1}},
+        timeout=10,
+    )
+    assert refused.status_code == 400 and "keeps rows" in refused.text, refused.text
+    # The old rows go, within a minute or at the start; the new one stays.
+    deadline = time.monotonic() + 90
+    while numbers(server) != [7_000] and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert numbers(server) == [7_000]

@@ -10,7 +10,7 @@ pub mod ingest;
 pub mod live;
 pub mod metrics;
 pub mod registry;
-mod retention;
+pub mod retention;
 pub mod session_token;
 pub mod upkeep;
 

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use store::StoreError;
+use store::{Store, StoreError};
 
 use crate::Hub;
+use crate::bulk::BulkError;
 
 /// What the store said, by table.
 #[derive(Debug, Default)]
@@ -28,9 +29,10 @@ impl Hub {
         ttl
     }
 
-    /// Says for how long the rows of a table are kept; for good when `ttl` is `None`. Waits for the disk.
-    pub fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
-        self.store.set_ttl(table, ttl)?;
+    /// Says for how long the rows of a table are kept; for good when `ttl` is `None`. Waits for the disk. A table that
+    /// there is not yet is refused unless it may be made.
+    pub fn set_ttl(&self, table: &str, ttl: Option<Duration>, may_create: bool) -> Result<(), BulkError> {
+        set_ttl(self.store.as_ref(), table, ttl, may_create)?;
         self.ttls.0.write().remove(table);
         Ok(())
     }
@@ -40,4 +42,17 @@ impl Hub {
     pub fn drop_expired(&self) -> Result<u64, StoreError> {
         self.store.drop_expired(crate::clock::system_now())
     }
+}
+
+/// [`Hub::set_ttl`] on a store that no hub has: a misspelt name must not become a table of its own.
+pub fn set_ttl(
+    store: &dyn Store,
+    table: &str,
+    ttl: Option<Duration>,
+    may_create: bool,
+) -> Result<(), BulkError> {
+    if !may_create && !store.tables()?.iter().any(|status| status.table == table) {
+        return Err(BulkError::NoTable(table.to_owned()));
+    }
+    Ok(store.set_ttl(table, ttl)?)
 }

@@ -1,4 +1,5 @@
 //! Sans-I/O codecs: bytes to packets and back.
 
+pub mod line;
 pub mod mqtt;
 pub mod telemetry;

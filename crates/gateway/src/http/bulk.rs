@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header;
@@ -56,6 +57,32 @@ pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> R
         })
         .collect();
     Ok(Json(json!({ "tables": tables })).into_response())
+}
+
+/// What is to be true of a table.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TableBody {
+    table: String,
+    /// How long its rows are kept, in seconds; 0 for good.
+    ttl_s: u64,
+    /// Whether to make the table if there is none.
+    #[serde(default)]
+    create: bool,
+}
+
+/// `POST /api/tacho/tables`: how long a table keeps its rows.
+pub(crate) async fn set_table(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    JsonBody(body): JsonBody<TableBody>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let hub = Arc::clone(&door.hub);
+    let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
+    let answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
+    door.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
+    Ok(Json(answer).into_response())
 }
 
 /// What to export.

@@ -103,14 +103,16 @@ async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kep
     server.add_device("d");
     let old = r#"{"ts":1700000000123,"values":{"a":1}}"#;
     assert_eq!(server.report("d", old).await.status, 200);
-    server.hub.set_ttl("telemetry", Some(std::time::Duration::from_secs(86_400))).unwrap();
+    let set = async |body: &str| server.post("/api/tacho/tables", body).await;
+    assert!(set(r#"{"table":"telemetri","ttlS":86400}"#).await.refusal(404, 32).contains("no table"));
+    assert_eq!(set(r#"{"table":"telemetry","ttlS":86400}"#).await.status, 200);
     let message = server.report("d", old).await.refusal(400, 30);
     assert!(message.contains("keeps rows for 86400 s"), "{message}");
     let letter = dead_letter(&server, "d");
     assert!(letter.contains(&("payload".into(), Value::String(old.into()))), "{letter:?}");
     assert_eq!(server.report("d", r#"{"a":1}"#).await.status, 200);
     assert_eq!(server.hub.drop_expired().unwrap(), 1, "the row that came before the time was set");
-    server.hub.set_ttl("telemetry", None).unwrap();
+    assert_eq!(set(r#"{"table":"telemetry","ttlS":0}"#).await.status, 200);
     assert_eq!(server.report("d", old).await.status, 200);
     server.stop().await;
 }

@@ -107,6 +107,10 @@ pub struct ImportCounts {
     pub bad_tags: u64,
     /// The first of those reasons.
     pub bad_tags_reason: Option<String>,
+    /// Lines that whoever reads the file does not understand.
+    pub bad_lines: u64,
+    /// What is wrong with the first of them.
+    pub bad_lines_reason: Option<String>,
     /// Whole numbers beyond 63 bits; the other values of their rows were taken.
     pub too_large: u64,
 }
@@ -120,7 +124,11 @@ impl ImportCounts {
         self.without_value += other.without_value;
         self.time_out_of_range += other.time_out_of_range;
         self.bad_tags += other.bad_tags;
+        self.bad_lines += other.bad_lines;
         self.too_large += other.too_large;
+        if self.bad_lines_reason.is_none() {
+            self.bad_lines_reason.clone_from(&other.bad_lines_reason);
+        }
         if self.bad_tags_reason.is_none() {
             self.bad_tags_reason.clone_from(&other.bad_tags_reason);
         }
@@ -128,7 +136,7 @@ impl ImportCounts {
 
     /// Rows that were not imported.
     pub fn skipped(&self) -> u64 {
-        self.without_time + self.without_value + self.time_out_of_range + self.bad_tags
+        self.without_time + self.without_value + self.time_out_of_range + self.bad_tags + self.bad_lines
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use hub::bulk::{Columns, ImportCounts, Importer};
@@ -17,6 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use serde_json::Value;
 
 use super::read_csv::CsvBatches;
+use super::read_lines::{LineFile, Precision};
 use crate::cli::output::say;
 use crate::client::{Api, ApiError, ServerArgs, escaped};
 use crate::config::Config;
@@ -30,10 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What to import, and what its columns are.
 pub(crate) struct BulkImport<'a> {
-    /// The table.
+    /// The table; lines name theirs.
     pub table: &'a str,
     /// How the files are written.
     pub format: FileFormat,
+    /// Unit of the times of lines.
+    pub precision: Precision,
     /// Columns that are tags.
     pub tags: &'a [String],
     /// Column with the times; `ts` if none is named.
@@ -51,14 +54,16 @@ pub(crate) enum FileFormat {
     Csv,
     /// Parquet
     Parquet,
+    /// InfluxDB's line protocol; each measurement is a table
+    Lines,
 }
 
 /// Runs the import on the directory or the server.
 pub(crate) fn run(import: &BulkImport<'_>, server: &ServerArgs, config: &Config) -> anyhow::Result<()> {
     let done = stopped_or_running(server, config, || {
         let store = open_store(config)?;
-        let counts = import.all(&mut |columns| {
-            let importer = Importer::new(store.as_ref(), import.table, columns, PATIENCE)?;
+        let counts = import.all(&mut |table, columns| {
+            let importer = Importer::new(store.as_ref(), table, columns, PATIENCE)?;
             Ok(Box::new(IntoStore { importer }))
         });
         let closed = store.close();
@@ -70,12 +75,9 @@ pub(crate) fn run(import: &BulkImport<'_>, server: &ServerArgs, config: &Config)
     })?;
     let counts = match done {
         Ok(counts) => counts,
-        Err(api) => {
-            let path = format!("/api/tacho/import?table={}", escaped(import.table));
-            import.all(&mut |columns| Ok(Box::new(IntoServer::new(&api, &path, columns))))?
-        }
+        Err(api) => import.all(&mut |table, columns| Ok(Box::new(IntoServer::new(&api, table, columns))))?,
     };
-    say(total(&counts, import.table))
+    say(total(&counts, import))
 }
 
 /// Takes rows and says what became of them.
@@ -85,13 +87,18 @@ trait Sink {
     fn sync(&mut self) -> anyhow::Result<ImportCounts>;
 }
 
-type MakeSink<'s> = dyn FnMut(Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
+/// Makes a sink of a table.
+type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
 
 impl BulkImport<'_> {
     fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<ImportCounts> {
         let mut all = ImportCounts::default();
         for path in self.files {
-            let counts = self.file(path, make).with_context(|| {
+            let counts = match self.format {
+                FileFormat::Lines => self.line_file(path, make),
+                FileFormat::Csv | FileFormat::Parquet => self.file(path, make),
+            };
+            let counts = counts.with_context(|| {
                 format!("{}: stopped; importing the same files again is safe, a row is known by its tags and time", path.display())
             })?;
             all.add(&counts);
@@ -105,7 +112,7 @@ impl BulkImport<'_> {
         for (column, reason) in &columns.skipped {
             say(format_args!("{}: the column {column:?} is skipped: {reason}", path.display()))?;
         }
-        let mut sink = make(columns)?;
+        let mut sink = make(self.table, columns)?;
         let mut progress = Progress::new("importing");
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
@@ -133,8 +140,28 @@ impl BulkImport<'_> {
         Ok(counts)
     }
 
+    fn line_file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<ImportCounts> {
+        let mut file = LineFile::open(path, self.precision)?;
+        let mut progress = Progress::new("importing");
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        let mut counts = ImportCounts::default();
+        while let Some(tables) = file.next()? {
+            for (table, rows) in tables {
+                let mut sink = make(&table, Columns::of(rows.schema_ref(), &[], None)?)?;
+                sink.rows(&rows)?;
+                counts.add(&sink.sync()?);
+            }
+            progress.at(file.position(), bytes);
+        }
+        (counts.bad_lines, counts.bad_lines_reason) = (file.bad, file.first_bad);
+        drop(progress);
+        say(format_args!("{}: {}", path.display(), outcome(&counts)))?;
+        Ok(counts)
+    }
+
     fn open(&self, path: &Path) -> anyhow::Result<Source> {
         match self.format {
+            FileFormat::Lines => bail!("BUG: lines are read another way"),
             FileFormat::Csv => {
                 let ts = self.ts.unwrap_or(store::table::TS_COLUMN);
                 Ok(Source::Csv(CsvBatches::open(path, self.tags, ts, self.ts_format.clone())?))
@@ -204,14 +231,15 @@ impl Sink for IntoStore<'_> {
 /// Sends pieces as Parquet files, each acknowledged before the next.
 struct IntoServer<'a> {
     api: &'a Api,
-    path: &'a str,
+    path: String,
     columns: Columns,
     piece: Option<ArrowWriter<Vec<u8>>>,
     counts: ImportCounts,
 }
 
 impl<'a> IntoServer<'a> {
-    fn new(api: &'a Api, path: &'a str, columns: Columns) -> Self {
+    fn new(api: &'a Api, table: &str, columns: Columns) -> Self {
+        let path = format!("/api/tacho/import?table={}", escaped(table));
         Self { api, path, columns, piece: None, counts: ImportCounts::default() }
     }
 
@@ -219,7 +247,7 @@ impl<'a> IntoServer<'a> {
         let Some(piece) = self.piece.take() else { return Ok(()) };
         let bytes = piece.into_inner()?;
         for attempt in 1.. {
-            match self.api.post_for_stream(self.path, &bytes) {
+            match self.api.post_for_stream(&self.path, &bytes) {
                 Ok(mut answer) => {
                     let mut text = String::new();
                     std::io::Read::read_to_string(&mut answer.body, &mut text)?;
@@ -272,6 +300,9 @@ fn counts_of(json: &Value) -> Option<ImportCounts> {
         bad_tags: number("badTags")?,
         bad_tags_reason: json["badTagsReason"].as_str().map(str::to_owned),
         too_large: number("tooLarge")?,
+        // Known where the file is read.
+        bad_lines: 0,
+        bad_lines_reason: None,
     })
 }
 
@@ -283,11 +314,12 @@ fn outcome(counts: &ImportCounts) -> String {
         (counts.without_value, "have no value"),
         (counts.time_out_of_range, "have a time that cannot be represented"),
         (counts.bad_tags, "have tags that are refused"),
+        (counts.bad_lines, "are not understood"),
     ];
     for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
         text.push_str(&format!("\n  skipped: {} rows {reason}", HumanCount(count)));
     }
-    if let Some(reason) = &counts.bad_tags_reason {
+    for reason in counts.bad_tags_reason.iter().chain(&counts.bad_lines_reason) {
         text.push_str(&format!(" ({reason})"));
     }
     if counts.too_large > 0 {
@@ -299,9 +331,13 @@ fn outcome(counts: &ImportCounts) -> String {
     text
 }
 
-fn total(counts: &ImportCounts, table: &str) -> String {
+fn total(counts: &ImportCounts, import: &BulkImport<'_>) -> String {
+    let into = match import.format {
+        FileFormat::Lines => "the tables that they name".to_owned(),
+        FileFormat::Csv | FileFormat::Parquet => format!("{:?}", import.table),
+    };
     format!(
-        "imported  {} rows into {table:?}, {} skipped",
+        "imported  {} rows into {into}, {} skipped",
         HumanCount(counts.rows),
         HumanCount(counts.skipped())
     )

@@ -3,4 +3,7 @@
 pub(crate) mod export;
 pub(crate) mod import;
 mod read_csv;
+mod read_lines;
 pub(crate) mod table;
+
+pub(crate) use read_lines::Precision;

@@ -1,19 +1,22 @@
 //! `tacho table`.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use indicatif::{HumanBytes, HumanCount};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::PlaceArgs;
 use crate::cli::output::say;
 use crate::client::{Api, ServerArgs};
-use crate::config::Config;
+use crate::config::{Config, parse_ttl};
 use crate::upkeep::{open_store, stopped_or_running};
 
 /// The subcommands of `tacho table`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableCommand {
     List(ListArgs),
+    Set(SetArgs),
 }
 
 /// Lists tables: rows, series, bytes, times, how long rows are kept
@@ -31,10 +34,49 @@ pub(crate) struct ListArgs {
     place: PlaceArgs,
 }
 
+/// Says how long a table keeps its rows
+///
+/// Rows are dropped by the day (UTC): a day goes within a minute after all of it is older. A row that is older when it
+/// comes is refused and kept in the table dead_letter with the reason.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho table set telemetry --ttl 90d
+  tacho table set telemetry --ttl 0       for good")]
+pub(crate) struct SetArgs {
+    /// The table
+    table: String,
+    /// Days or hours, such as 90d or 36h; 0 keeps rows for good
+    #[arg(long, value_name = "TIME", value_parser = Ttl::parse)]
+    ttl: Ttl,
+    /// Make the table if there is none yet
+    #[arg(long)]
+    create: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// How long rows are kept; for good when `None`. A type of its own, because an optional argument is something else.
+#[derive(Debug, Clone, Copy)]
+struct Ttl(Option<Duration>);
+
+impl Ttl {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        parse_ttl(text).map(Self)
+    }
+
+    fn seconds(self) -> Option<u64> {
+        self.0.map(|ttl| ttl.as_secs())
+    }
+}
+
 /// Runs a subcommand.
 pub(crate) fn run(command: &TableCommand) -> anyhow::Result<()> {
     match command {
         TableCommand::List(args) => list(args),
+        TableCommand::Set(args) => set(args),
     }
 }
 
@@ -85,10 +127,13 @@ fn cells(table: &Listed) -> [String; 9] {
         ratio.map_or_else(nothing, |ratio| format!("{ratio:.1}")),
         table.oldest_us.map_or_else(nothing, time),
         newest.map_or_else(nothing, time),
-        table
-            .ttl_s
-            .map_or_else(|| "forever".to_owned(), |seconds| format!("{} d", seconds as f64 / 86_400.0)),
+        kept(table.ttl_s),
     ]
+}
+
+/// How long rows are kept that are kept for so many seconds.
+fn kept(ttl_s: Option<u64>) -> String {
+    ttl_s.map_or_else(|| "forever".to_owned(), |seconds| format!("{} d", seconds as f64 / 86_400.0))
 }
 
 fn time(micros: i64) -> String {
@@ -96,6 +141,20 @@ fn time(micros: i64) -> String {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         Err(_) => format!("{micros} us"),
     }
+}
+
+fn set(args: &SetArgs) -> anyhow::Result<()> {
+    let config = args.place.load()?;
+    let stopped = || {
+        let store = open_store(&config)?;
+        hub::retention::set_ttl(store.as_ref(), &args.table, args.ttl.0, args.create)?;
+        Ok(store.close()?)
+    };
+    if let Err(api) = stopped_or_running(&args.server, &config, stopped)? {
+        let ttl_s = args.ttl.seconds().unwrap_or(0);
+        api.post("/api/tacho/tables", &json!({ "table": args.table, "ttlS": ttl_s, "create": args.create }))?;
+    }
+    say(format!("table {}: rows are kept {}", args.table, kept(args.ttl.seconds())))
 }
 
 fn stopped(config: &Config) -> anyhow::Result<Vec<Listed>> {

@@ -135,12 +135,14 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,
         latest_series_max: raw.latest_series_max,
-        ttl_default: ttl("store.ttl_default", &raw.ttl_default)?,
+        ttl_default: parse_ttl(&raw.ttl_default).map_err(|reason| {
+            ConfigError::value("store.ttl_default", format!("\"{}\"", raw.ttl_default), reason)
+        })?,
     })
 }
 
-/// A time to live such as `90d`; none for `0`.
-fn ttl(key: &'static str, text: &str) -> Result<Option<Duration>, ConfigError> {
+/// How long rows are kept, such as `90d`; none, so for good, for `0`.
+pub(crate) fn parse_ttl(text: &str) -> Result<Option<Duration>, &'static str> {
     let unit_s = |unit| match unit {
         "d" => Some(86_400),
         "h" => Some(3_600),
@@ -154,8 +156,7 @@ fn ttl(key: &'static str, text: &str) -> Result<Option<Duration>, ConfigError> {
             (1..=TTL_S_MAX).contains(&seconds).then(|| Some(Duration::from_secs(seconds)))
         }
     };
-    let reason = "days or hours such as 90d or 36h are expected, or 0 to keep rows for good";
-    parse().ok_or_else(|| ConfigError::value(key, format!("\"{text}\""), reason))
+    parse().ok_or("days or hours such as 90d or 36h are expected, or 0 to keep rows for good")
 }
 
 fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {

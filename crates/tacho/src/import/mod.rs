@@ -20,6 +20,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
+use crate::bulk::Precision;
 use crate::bulk::import::{BulkImport, FileFormat};
 use crate::cli::PlaceArgs;
 use crate::cli::output::say;
@@ -28,7 +29,7 @@ use crate::config::Config;
 pub(crate) use time::TimeFormat;
 pub(crate) use upload::pause_after;
 
-/// Imports CSV files as data of a device, or CSV and Parquet files into a table
+/// Imports CSV files as data of a device, or CSV, Parquet and line protocol files into tables
 ///
 /// With --device:
 ///
@@ -46,6 +47,9 @@ pub(crate) use upload::pause_after;
 /// fields under their names; each has one type, the narrowest that holds all its cells. Files of `tacho export` in Parquet
 /// need no flags. Rows go straight into the store of a stopped server's directory, or through the bulk door of a running
 /// one, and are on the disk before they are counted. Every row is counted: imported, or skipped and why.
+///
+/// With --format lines the files are in InfluxDB's line protocol: each measurement is a table, so none is named. Lines
+/// without a time are skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,17 +58,21 @@ Examples:
   tacho import --device car --ts-column time --ts-format ms log.csv
   tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S\" log.csv
   tacho import --table telemetry --format parquet telemetry.parquet
-  tacho import --table weather --tag site --tag sensor --ts-column time weather.csv")]
+  tacho import --table weather --tag site --tag sensor --ts-column time weather.csv
+  tacho import --format lines --precision s export.lp")]
 pub(crate) struct ImportArgs {
     /// Name of the device that the data is of; it must be there (`tacho device add`)
-    #[arg(long, value_name = "NAME", required_unless_present = "table", conflicts_with = "table")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["table", "format"], conflicts_with_all = ["table", "format"])]
     device: Option<String>,
     /// Table that the rows go to
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// How the files are written
-    #[arg(long, value_enum, default_value = "csv", requires = "table")]
-    format: FileFormat,
+    /// How the files are written [default: csv]
+    #[arg(long, value_enum)]
+    format: Option<FileFormat>,
+    /// Unit of the times of lines
+    #[arg(long, value_enum, default_value = "ns", requires = "format")]
+    precision: Precision,
     /// Column that is a tag of the table; may be repeated
     #[arg(long = "tag", value_name = "COLUMN", requires = "table")]
     tags: Vec<String>,
@@ -102,16 +110,22 @@ fn parse_start(text: &str) -> Result<i64, String> {
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
-    match (&args.table, &args.device) {
-        (Some(table), _) => into_table(args, table, &config),
-        (None, Some(device)) => into_device(args, device, &config),
-        (None, None) => anyhow::bail!("BUG: the command line needs a device or a table"),
+    let format = args.format.unwrap_or(FileFormat::Csv);
+    match (&args.table, &args.device, format) {
+        (None, _, FileFormat::Lines) => into_tables(args, "", format, &config),
+        (Some(_), _, FileFormat::Lines) => {
+            anyhow::bail!("lines name their tables: leave --table out, or say another --format")
+        }
+        (Some(table), _, _) => into_tables(args, table, format, &config),
+        (None, Some(device), _) => into_device(args, device, &config),
+        (None, None, _) => anyhow::bail!("say which --table the rows go to"),
     }
 }
 
-fn into_table(args: &ImportArgs, table: &str, config: &Config) -> anyhow::Result<()> {
+fn into_tables(args: &ImportArgs, table: &str, format: FileFormat, config: &Config) -> anyhow::Result<()> {
     let (tags, ts, ts_format) = (&args.tags, args.ts_column.as_deref(), &args.ts_format);
-    let import = BulkImport { table, format: args.format, tags, ts, ts_format, files: &args.files };
+    let (precision, files) = (args.precision, args.files.as_slice());
+    let import = BulkImport { table, format, precision, tags, ts, ts_format, files };
     crate::bulk::import::run(&import, &args.server, config)
 }
 

@@ -1,0 +1,294 @@
+//! Files in InfluxDB's line protocol as Arrow batches, one for each table of a piece of the file.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder, UInt64Builder,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN};
+use wire::line::{LINE_BYTES_MAX, Line, LineValue};
+
+use crate::limits::IMPORT_PIECE_BYTES;
+
+/// Unit of the times in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Precision {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl Precision {
+    fn micros(self, time: i64) -> Option<i64> {
+        match self {
+            Self::Ns => Some(time.div_euclid(1_000)),
+            Self::Us => Some(time),
+            Self::Ms => time.checked_mul(1_000),
+            Self::S => time.checked_mul(1_000_000),
+        }
+    }
+}
+
+/// A file that is being read.
+pub(super) struct LineFile {
+    path: PathBuf,
+    reader: BufReader<File>,
+    precision: Precision,
+    /// What was read and is no whole line yet.
+    begun: Vec<u8>,
+    position: u64,
+    /// Lines that are not understood or have no time that can be represented, and the first of the reasons.
+    pub(super) bad: u64,
+    pub(super) first_bad: Option<String>,
+    lines: u64,
+}
+
+impl LineFile {
+    pub(super) fn open(path: &Path, precision: Precision) -> anyhow::Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(IMPORT_PIECE_BYTES, file),
+            precision,
+            begun: Vec::new(),
+            position: 0,
+            bad: 0,
+            first_bad: None,
+            lines: 0,
+        })
+    }
+
+    /// Bytes of the file that were read.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The rows of the next lines, by table; `None` after the last.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<(String, RecordBatch)>>> {
+        let Some(text) = self.piece()? else { return Ok(None) };
+        let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
+        for line in wire::line::lines(&text) {
+            self.lines += 1;
+            let row = line.map_err(|error| error.to_string()).and_then(|line| {
+                let micros = line.time.map(|time| self.precision.micros(time));
+                check(&line)?;
+                match micros {
+                    Some(None) => Err("its time cannot be represented".to_owned()),
+                    micros => Ok((line, micros.flatten())),
+                }
+            });
+            match row {
+                Ok((line, micros)) => match tables.get_mut(line.measurement.as_ref()) {
+                    Some(rows) => rows.push(line, micros),
+                    None => tables.entry(line.measurement.to_string()).or_default().push(line, micros),
+                },
+                Err(reason) => {
+                    self.bad += 1;
+                    self.first_bad.get_or_insert_with(|| {
+                        format!("line {}, not counting comments: {reason}", self.lines)
+                    });
+                }
+            }
+        }
+        let batches = tables.into_iter().map(|(table, rows)| Ok((table, rows.finish()?)));
+        Ok(Some(batches.collect::<Result<_, ArrowError>>()?))
+    }
+
+    /// The next whole lines; at the end of the file also one that is not whole.
+    fn piece(&mut self) -> anyhow::Result<Option<String>> {
+        loop {
+            let read =
+                self.reader.fill_buf().with_context(|| format!("cannot read {}", self.path.display()))?;
+            let bytes = read.len();
+            self.begun.extend_from_slice(read);
+            self.reader.consume(bytes);
+            self.position += bytes as u64;
+            if bytes == 0 && self.begun.is_empty() {
+                return Ok(None);
+            }
+            // Not in the middle of a character: a line break is none.
+            let breaks = match bytes {
+                0 => self.begun.len(),
+                _ => self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            };
+            let text = match std::str::from_utf8(&self.begun[..breaks]) {
+                Ok(text) => text,
+                Err(error) => {
+                    let at = self.position - self.begun.len() as u64 + error.valid_up_to() as u64;
+                    bail!("the file is not UTF-8 at byte {at}");
+                }
+            };
+            let whole = if bytes == 0 { text.len() } else { wire::line::whole_lines(text) };
+            if whole > 0 {
+                let piece = text[..whole].to_owned();
+                self.begun.drain(..whole);
+                return Ok(Some(piece));
+            }
+            if self.begun.len() > LINE_BYTES_MAX + IMPORT_PIECE_BYTES {
+                bail!("a line is longer than {LINE_BYTES_MAX} bytes; is this a file in line protocol?");
+            }
+        }
+    }
+}
+
+fn check(line: &Line<'_>) -> Result<(), String> {
+    model::name::check_table(&line.measurement).map_err(|error| error.to_string())?;
+    let mut seen = HashSet::with_capacity(line.tags.len() + line.fields.len());
+    for (key, _) in &line.fields {
+        model::name::check_key(key).map_err(|error| error.to_string())?;
+        if !seen.insert(key.as_ref()) {
+            return Err(format!("the field {key:?} stands twice"));
+        }
+    }
+    seen.clear();
+    match line.tags.iter().find(|(key, _)| !seen.insert(key.as_ref())) {
+        Some((key, _)) => Err(format!("the tag {key:?} stands twice")),
+        None => Ok(()),
+    }
+}
+
+/// Rows of one table. A field has a column for each type that it has; where a row has no value the column is filled up
+/// when the next value comes.
+#[derive(Default)]
+struct TableRows {
+    rows: usize,
+    ts: TimestampMicrosecondBuilder,
+    tags: BTreeMap<String, StringBuilder>,
+    bools: BTreeMap<String, BooleanBuilder>,
+    integers: BTreeMap<String, Int64Builder>,
+    unsigned: BTreeMap<String, UInt64Builder>,
+    floats: BTreeMap<String, Float64Builder>,
+    texts: BTreeMap<String, StringBuilder>,
+}
+
+/// The column of a name, filled up to the row.
+macro_rules! column {
+    ($columns:expr, $name:expr, $row:expr) => {{
+        let name: &str = &$name;
+        if !$columns.contains_key(name) {
+            $columns.insert(name.to_owned(), Default::default());
+        }
+        let column = $columns.get_mut(name).expect("BUG: it was just inserted");
+        while arrow_array::builder::ArrayBuilder::len(column) < $row {
+            column.append_null();
+        }
+        column
+    }};
+}
+
+impl TableRows {
+    fn push(&mut self, line: Line<'_>, micros: Option<i64>) {
+        self.ts.append_option(micros);
+        for (key, value) in &line.tags {
+            column!(self.tags, key, self.rows).append_value(value);
+        }
+        for (key, value) in &line.fields {
+            match value {
+                LineValue::Bool(value) => column!(self.bools, key, self.rows).append_value(*value),
+                LineValue::I64(value) => column!(self.integers, key, self.rows).append_value(*value),
+                LineValue::U64(value) => column!(self.unsigned, key, self.rows).append_value(*value),
+                LineValue::F64(value) => column!(self.floats, key, self.rows).append_value(*value),
+                LineValue::Text(value) => column!(self.texts, key, self.rows).append_value(value),
+            }
+        }
+        self.rows += 1;
+    }
+
+    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+        let mut fields = Vec::new();
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        let mut add = |kind: &str, name: &str, data_type: DataType, column: ArrayRef| {
+            let pairs =
+                [(COLUMN_KIND.to_owned(), kind.to_owned()), (COLUMN_NAME.to_owned(), name.to_owned())];
+            // Two columns may be of one field, so the name here is another than the field's.
+            let unique = format!("{kind} {data_type} {name}");
+            fields.push(Field::new(unique, data_type, true).with_metadata(pairs.into_iter().collect()));
+            columns.push(column);
+        };
+        add("ts", TS_COLUMN, DataType::Timestamp(TimeUnit::Microsecond, None), Arc::new(self.ts.finish()));
+        macro_rules! add_all {
+            ($kind:literal, $columns:expr, $data_type:expr) => {
+                for name in $columns.keys().cloned().collect::<Vec<_>>() {
+                    let column = column!($columns, name, self.rows);
+                    add($kind, &name, $data_type, Arc::new(column.finish()));
+                }
+            };
+        }
+        add_all!("tag", self.tags, DataType::Utf8);
+        add_all!("", self.bools, DataType::Boolean);
+        add_all!("", self.integers, DataType::Int64);
+        add_all!("", self.unsigned, DataType::UInt64);
+        add_all!("", self.floats, DataType::Float64);
+        add_all!("", self.texts, DataType::Utf8);
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+
+    use super::*;
+
+    fn read(text: &[u8], precision: Precision) -> anyhow::Result<(Vec<(String, RecordBatch)>, LineFile)> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("f.lp");
+        std::fs::write(&path, text)?;
+        let mut file = LineFile::open(&path, precision)?;
+        let mut batches = Vec::new();
+        while let Some(piece) = file.next()? {
+            batches.extend(piece);
+        }
+        Ok((batches, file))
+    }
+
+    #[test]
+    fn rows_of_a_table_have_a_column_for_each_tag_and_each_type_of_a_field() {
+        let text = b"m,t=a f=1 1000\nm,u=b f=2i,g=t 2000\nother f=\"x\" 3000\nm f=3\n";
+        let (batches, file) = read(text, Precision::Ns).unwrap();
+        assert_eq!((batches.len(), file.bad), (2, 0));
+        let (table, rows) = &batches[0];
+        assert_eq!((table.as_str(), rows.num_rows()), ("m", 3));
+        let names: Vec<&str> =
+            rows.schema_ref().fields().iter().map(|field| field.metadata()[COLUMN_NAME].as_str()).collect();
+        assert_eq!(names, ["ts", "t", "u", "g", "f", "f"]);
+        let ts = rows.column(0).as_primitive::<TimestampMicrosecondType>();
+        assert_eq!((ts.value(0), ts.value(1), ts.is_null(2)), (1, 2, true));
+        let floats = rows.column(5).as_primitive::<Float64Type>();
+        assert_eq!((floats.value(0), floats.is_null(1), floats.value(2)), (1.0, true, 3.0));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_counted_with_the_first_reason() {
+        let text = b"# c\nm f=1 1\nm f= 2\nm f=1,f=2 3\nm f=1 9223372036854775807\n";
+        let (batches, file) = read(text, Precision::S).unwrap();
+        assert_eq!((batches[0].1.num_rows(), file.bad), (1, 3));
+        assert!(
+            file.first_bad.unwrap().starts_with("line 2, not counting comments: a value that is neither")
+        );
+        let error = read(b"m f=1 1\nm f=\xff 2\n", Precision::S).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "the file is not UTF-8 at byte 12");
+    }
+
+    #[test]
+    fn lines_across_pieces_are_read_whole() {
+        let mut text = String::new();
+        let lines = 3 * IMPORT_PIECE_BYTES / 40;
+        for line in 0..lines {
+            text.push_str(&format!("m,t=\u{e4} f=\"{line}\nsecond half of a text\" {line}\n"));
+        }
+        let (batches, file) = read(text.as_bytes(), Precision::Us).unwrap();
+        assert!(batches.len() > 2);
+        assert_eq!((batches.iter().map(|(_, rows)| rows.num_rows()).sum::<usize>(), file.bad), (lines, 0));
+    }
+}
