@@ -39,7 +39,8 @@ impl Pace {
     /// How long after the beginning of the last commit one of `pending` rows begins, `passed_us` after it.
     pub(super) fn wait(&self, configured_us: u64, passed_us: u64, pending: u32) -> Wait {
         let most = self.rows.iter().copied().max().unwrap_or(0);
-        let enough_rows = if self.commits % PROBE == 0 { ROWS_ENOUGH } else { most.min(ROWS_ENOUGH) };
+        let enough_rows =
+            if self.commits.is_multiple_of(PROBE) { ROWS_ENOUGH } else { most.min(ROWS_ENOUGH) };
         match passed_us >= configured_us && most >= ROWS_FEW && pending < enough_rows {
             true => {
                 Wait { interval_us: configured_us.saturating_mul(STRETCH), enough_rows: Some(enough_rows) }
