@@ -436,3 +436,60 @@ fn strangers_are_refused() {
     target.put(&Path::new(RESTORED).join("x"), vec![1]);
     assert!(matches!(restore(&source, BACKUP, &target), Err(BackupError::Refused { .. })));
 }
+
+/// A disk with the directory that a program of some version left.
+fn fixture(version: &str) -> FaultyDisk {
+    let disk = FaultyDisk::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version);
+    for name in ["", "log", "parts"] {
+        store_local::Disk::create_dir(&disk, &Path::new(DIR).join(name)).unwrap();
+        for entry in std::fs::read_dir(from.join(name)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                let path = Path::new(DIR).join(name).join(entry.file_name());
+                disk.put(&path, std::fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    disk
+}
+
+/// The directory of an older version, as a program of today finds it after an update, saved before it is first opened.
+#[test]
+fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
+    for version in ["v1", "v2", "v3"] {
+        let disk = fixture(version);
+        let target = FaultyDisk::new();
+        let files = stopped_files(Arc::new(disk.clone()), Path::new(DIR), 64 << 20).unwrap().0;
+        let whole = back_up(files.as_ref(), &target, BACKUP, None).unwrap();
+        drop(files);
+        let restored = FaultyDisk::new();
+        restore(&target, BACKUP, &restored).unwrap();
+        let rows = |store: &LocalStore| store.tables().unwrap().iter().map(|table| table.rows).sum::<u64>();
+        let of_restored = rows(&reopen(&restored));
+        let (store, _) = open(&fixture(version), tiny_manual()).unwrap();
+        assert_eq!(of_restored, rows(&store), "{version}");
+        assert!(whole.rows > 0 && of_restored >= whole.rows, "{version}: {whole:?}");
+        drop(store);
+
+        let part = Path::new(DIR).join("parts/0000000000000002.parquet");
+        let mut bytes = disk.content(&part);
+        bytes[100] ^= 1;
+        disk.set_content(&part, bytes);
+        let files = stopped_files(Arc::new(disk), Path::new(DIR), 64 << 20).unwrap().0;
+        let stream = stream_of(files.as_ref(), &BackupList::default());
+        // A backup before has the part as it was written.
+        for (target, lost) in [(FaultyDisk::new(), 1), (target, 0)] {
+            let taken = BackupTarget::open(&target, Path::new(BACKUP), None).unwrap();
+            let options = ReceiveOptions { leave_out_damaged: true };
+            let report = taken.receive(&mut stream.as_slice(), options, 0, &mut go_on).unwrap();
+            assert_eq!(
+                (report.parts, report.left_out.len()),
+                (whole.parts - lost, lost as usize),
+                "{version}"
+            );
+            let restored = FaultyDisk::new();
+            restore(&target, BACKUP, &restored).unwrap();
+            assert_eq!(rows(&reopen(&restored)), of_restored - (whole.rows - report.rows), "{version}");
+        }
+    }
+}

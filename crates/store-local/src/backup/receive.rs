@@ -282,9 +282,11 @@ impl Receiver<'_, '_, '_, '_> {
             }
         }
         for (path, part) in std::mem::take(&mut self.parts) {
-            if !self.keep(&path, &part)?
-                && !self.report.left_out.iter().any(|out| out.path == Path::new(&path))
-            {
+            let is_it = |out: &Finding| out.path == Path::new(&path);
+            if self.keep(&path, &part)? {
+                // What came was damaged, but the backup before has it as it was written.
+                self.report.left_out.retain(|out| !is_it(out));
+            } else if !self.report.left_out.iter().any(is_it) {
                 self.damaged(&path, None, "the file is missing", &part)?;
             }
         }
