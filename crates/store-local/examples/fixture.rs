@@ -13,7 +13,7 @@ use store_local::{LocalStore, Options, RealDisk};
 
 fn main() {
     let dir: PathBuf = std::env::args().nth(1).expect("name the directory to write").into();
-    let options = Options { preallocate: false, narrow_parts: true, ..Options::default() };
+    let options = Options { preallocate: false, ..Options::default() };
     let (store, _) = LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap();
     fill(&store, 0..3);
     metrics(&store, 0..3);

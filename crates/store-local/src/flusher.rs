@@ -35,7 +35,7 @@ struct Generation {
 /// The rows of one table.
 struct TableRows {
     table: u32,
-    /// Whether the table has one column, an f64.
+    /// Whether its rows go to a part that tables share.
     narrow: bool,
     chunks: Vec<Arc<Chunk>>,
 }
@@ -74,7 +74,12 @@ fn next_generation(core: &Core) -> Option<Generation> {
     let catalog = &state.catalog;
     let rows_of = |(table, memory): (usize, &TableMemory)| TableRows {
         table: table as u32,
-        narrow: core.options.narrow_parts && catalog.tables[table].is_narrow(),
+        // With wide parts it stays wide: those are newer than narrow ones (manifest.rs, invariant 4). A time to live of
+        // its own would not be kept in a part that goes with the last of its tables.
+        narrow: core.options.narrow_parts
+            && catalog.tables[table].is_narrow()
+            && catalog.tables[table].ttl_us.is_none()
+            && state.version.wide(table as u32).is_empty(),
         chunks: memory.flushing.clone(),
     };
     let generation = Generation {

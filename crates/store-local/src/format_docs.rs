@@ -153,6 +153,9 @@ fn manifest() {
         series: (0, 0),
         ts: (1_700_000_000_000_000, 1_700_000_000_000_000),
         sequence: (1, 1),
+        points: 1,
+        raw_bytes: 16,
+        shares: Vec::new(),
         block_crcs: vec![0x1234_5678],
     };
     let edit = Edit {
@@ -169,7 +172,7 @@ fn manifest() {
     let bytes = example("manifest.md", "## Example");
     let records = read_records(Path::new("manifest"), FileKind::Manifest, &bytes).unwrap().records;
     assert_eq!(records.iter().map(|record| record.1).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(Edit::read(records[0].2, 2), Ok(edit));
+    assert_eq!(Edit::read(records[0].2, crate::manifest::VERSION), Ok(edit));
 }
 
 /// The Parquet schema and the footer's pairs of a part of the fixture stand in part.md.

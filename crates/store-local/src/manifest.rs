@@ -9,7 +9,8 @@
 //! 4. Of two parts of a table and of one layout that may hold rows of the same time, every row of the one with the
 //!    larger last sequence is newer, and so is every field at one (series, ts). Parts of one flush hold different days; those of different
 //!    flushes have disjoint ranges of sequences; a merge takes neighbours in this order and its output has the range
-//!    around all of them, overwritten rows included. A table's wide parts are newer than its narrow ones.
+//!    around all of them, overwritten rows included. A table's wide parts are newer than its narrow ones: a table that
+//!    has a wide part gets no narrow one.
 //! 5. A rewrite replaces the file by rename, synced before and after.
 //! 6. Edits are written in the version that the file's header names; a file of an older version is rewritten when it is
 //!    opened.
@@ -31,7 +32,7 @@ use crate::record::{FileKind, file_header, put_record, read_records};
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
 /// The version of edits that are written.
-const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// What the manifest keeps of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,13 @@ pub(crate) struct PartInfo {
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) sequence: (u64, u64),
+    /// Fields of rows; 0 when it is not known, because a program of before version 3 wrote the part.
+    pub(crate) points: u64,
+    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the text of a text. 0
+    /// when it is not known.
+    pub(crate) raw_bytes: u64,
+    /// Of a narrow part: its tables, ascending, each with its rows. Empty when they are not known.
+    pub(crate) shares: Vec<(u32, u64)>,
     /// Checksum of each block of the file.
     pub(crate) block_crcs: Vec<u32>,
 }
@@ -194,8 +202,7 @@ impl Manifest {
         parts: BTreeMap<u64, Arc<PartInfo>>,
     ) -> Result<Self, StoreError> {
         let path = layout.manifest();
-        let whole = Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() };
-        let bytes = encode_manifest(&whole);
+        let bytes = encode_manifest(&whole(&state, &parts));
         let write = || {
             let file = disk.open(&layout.manifest_new(), OpenMode::Create)?;
             file.write_at(&bytes, 0)?;
@@ -267,11 +274,17 @@ pub(crate) fn encode_manifest(whole: &Edit) -> Vec<u8> {
     bytes
 }
 
-/// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state.
+/// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state, of any version: an edit that
+/// adds no parts has the same bytes in all of them.
 pub(crate) fn put_dropped(bytes: &mut Vec<u8>, state: &Edit, dropped: Vec<u64>) {
     let edit = Edit { covered: state.covered, series_bytes: state.series_bytes, dropped, ..Edit::default() };
     put_record(bytes, EDIT, &edit.encode());
     put_record(bytes, MARK, &[]);
+}
+
+/// A state as one edit.
+fn whole(state: &Edit, parts: &BTreeMap<u64, Arc<PartInfo>>) -> Edit {
+    Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() }
 }
 
 /// Applies encoded definitions to a catalog.
@@ -337,12 +350,33 @@ const NARROW: u64 = 1;
 impl PartInfo {
     /// Whether the part may hold rows of a table.
     pub(crate) fn may_have(&self, table: u32) -> bool {
-        self.tables.0 <= table && table <= self.tables.1
+        match self.shares.is_empty() {
+            true => self.tables.0 <= table && table <= self.tables.1,
+            false => self.shares.binary_search_by_key(&table, |share| share.0).is_ok(),
+        }
     }
 
-    /// What of the part's rows or bytes to count for one table: in a narrow part an even share, for want of knowledge.
-    pub(crate) fn share_of_table(&self, whole: u64) -> u64 {
-        whole.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
+    /// The tables that may have rows in the part.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u32> {
+        let range = if self.shares.is_empty() { Some(self.tables.0..=self.tables.1) } else { None };
+        range.into_iter().flatten().chain(self.shares.iter().map(|share| share.0))
+    }
+
+    /// The rows of one table; an even share of those of a narrow part of which it is not known.
+    pub(crate) fn rows_of(&self, table: u32) -> u64 {
+        match self.shares.binary_search_by_key(&table, |share| share.0) {
+            Ok(place) => self.shares[place].1,
+            Err(_) if self.shares.is_empty() && self.may_have(table) => {
+                self.rows.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
+            }
+            Err(_) => 0,
+        }
+    }
+
+    /// How much of what the part has in all to count for one table: in proportion to its rows.
+    pub(crate) fn share_of(&self, table: u32, whole: u64) -> u64 {
+        let share = u128::from(whole) * u128::from(self.rows_of(table));
+        u64::try_from(share.div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
     }
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -359,6 +393,15 @@ impl PartInfo {
         let series = (u64::from(self.series.0), u64::from(self.series.1));
         let numbers = [self.rows, self.bytes, series.0, series.1, self.sequence.0, self.sequence.1];
         numbers.into_iter().for_each(|number| put_varint(out, number));
+        put_varint(out, self.points);
+        put_varint(out, self.raw_bytes);
+        if self.layout == PartLayout::Narrow {
+            put_varint(out, self.shares.len() as u64);
+            for (table, rows) in &self.shares {
+                put_varint(out, (*table).into());
+                put_varint(out, *rows);
+            }
+        }
         put_varint(out, self.block_crcs.len() as u64);
         self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
     }
@@ -381,12 +424,46 @@ impl PartInfo {
         let (rows, bytes) = (reader.varint()?, reader.varint()?);
         let series = (reader.index()?, reader.index()?);
         let sequence = (reader.varint()?, reader.varint()?);
+        let (points, raw_bytes) = if version < 3 { (0, 0) } else { (reader.varint()?, reader.varint()?) };
+        let shares = match layout {
+            PartLayout::Narrow if version >= 3 => read_shares(reader, tables)?,
+            _ => Vec::new(),
+        };
         let blocks = reader.varint()?;
         if blocks > reader.remaining() as u64 / 4 {
             return Err(Malformed("more block checksums than bytes"));
         }
         let block_crcs = (0..blocks).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-        Ok(Self { id, layout, tables, partition, rows, bytes, series, ts, sequence, block_crcs })
+        Ok(Self {
+            id,
+            layout,
+            tables,
+            partition,
+            rows,
+            bytes,
+            series,
+            ts,
+            sequence,
+            points,
+            raw_bytes,
+            shares,
+            block_crcs,
+        })
+    }
+}
+
+fn read_shares(reader: &mut Reader<'_>, tables: (u32, u32)) -> Result<Vec<(u32, u64)>, Malformed> {
+    let count = reader.varint()?;
+    if count > reader.remaining() as u64 / 2 {
+        return Err(Malformed("more tables of a part than bytes"));
+    }
+    let shares = (0..count).map(|_| Ok((reader.index()?, reader.varint()?)));
+    let shares: Vec<(u32, u64)> = shares.collect::<Result<_, Malformed>>()?;
+    let ascend = shares.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let ends = shares.first().zip(shares.last()).map(|(first, last)| (first.0, last.0));
+    match ascend && ends.is_none_or(|ends| ends == tables) {
+        true => Ok(shares),
+        false => Err(Malformed("the tables of a part are not those between its smallest and largest")),
     }
 }
 
@@ -401,13 +478,19 @@ mod tests {
             layout: PartLayout::Narrow,
             tables: (3, 300),
             partition: (-86_400_000_000, 0),
-            rows: 1,
+            rows: 10,
             bytes: 70_000,
             series: (1, u32::MAX - 1),
             ts: (i64::MIN, -1),
             sequence: (5, u64::MAX),
+            points: 2,
+            raw_bytes: u64::MAX,
+            shares: vec![(3, 1), (7, 4), (300, 5)],
             block_crcs: vec![1, u32::MAX],
         };
+        assert_eq!((part.rows_of(7), part.rows_of(8)), (4, 0));
+        assert!(part.may_have(300) && !part.may_have(299));
+        assert_eq!(part.members().collect::<Vec<_>>(), [3, 7, 300]);
         let edit = Edit {
             covered: Covered { frame: 9, sequence: 88, segment: 2 },
             series_bytes: 16,
@@ -419,5 +502,14 @@ mod tests {
         let mut longer = edit.encode();
         longer.push(0);
         assert!(Edit::read(&longer, VERSION).is_err());
+    }
+
+    #[test]
+    fn an_edit_without_new_parts_is_the_same_in_every_version() {
+        let covered = Covered { frame: 300, sequence: 70_000, segment: 2 };
+        let edit = Edit { covered, series_bytes: 99, dropped: vec![3, 400], ..Edit::default() };
+        for version in 1..=VERSION {
+            assert_eq!(Edit::read(&edit.encode(), version), Ok(edit.clone()), "version {version}");
+        }
     }
 }

@@ -323,6 +323,9 @@ mod tests {
             series,
             ts: (0, 0),
             sequence: (1, 1),
+            points: 0,
+            raw_bytes: 0,
+            shares: Vec::new(),
             block_crcs: Vec::new(),
         };
         for info in [part(u32::MAX, (0, 0)), part(0, (0, u32::MAX)), part(0, (1, 0))] {

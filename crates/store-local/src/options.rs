@@ -41,8 +41,8 @@ pub struct Options {
     pub row_group_rows: usize,
     /// Rows of a data page in a part: what a read of one series decodes at least.
     pub page_rows: usize,
-    /// Tables whose only field is one f64 share parts. Not the default: reads of whole tables do not find all of their
-    /// rows yet.
+    /// Tables whose only field is one f64 share parts, unless they have parts of their own or a time to live of their
+    /// own. May be changed from one open to the next.
     pub narrow_parts: bool,
     /// Level of zstd for parts, 1 to 22: higher is smaller and slower.
     pub zstd_level: i32,
@@ -88,7 +88,7 @@ impl Default for Options {
             flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,
             row_group_rows: limits::PART_ROW_GROUP_ROWS,
             page_rows: limits::PART_PAGE_ROWS,
-            narrow_parts: false,
+            narrow_parts: true,
             zstd_level: limits::PART_ZSTD_LEVEL,
             manifest_rewrite_bytes: limits::MANIFEST_REWRITE_BYTES,
             commit_interval_us: 1_000,

@@ -28,6 +28,7 @@ const FIRST_BATCH_ROWS: usize = 256;
 
 /// What a read of one series looks at.
 struct Snapshot {
+    table: u32,
     series: u32,
     /// Oldest first.
     chunks: Vec<Arc<Chunk>>,
@@ -47,13 +48,15 @@ impl SeriesReader {
         let outputs = std::iter::once(Output::Ts).chain((0..slots.len()).map(Output::Field));
         let plan = Plan {
             core: core.clone(),
+            table: snapshot.table,
             outputs: outputs.collect(),
             slots: slots.to_vec(),
             range,
             series: None,
             order: ReadOrder::Time(order),
         };
-        let tasks = plan.tasks(sources(&snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
+        let tasks = plan
+            .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
         let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
         Self { reader, types, batch_rows: FIRST_BATCH_ROWS }
@@ -146,6 +149,7 @@ fn snapshot(state: &mut State, series: u32) -> Snapshot {
     let memory = &state.tables[table as usize];
     let parts = state.version.parts(table);
     Snapshot {
+        table,
         series,
         chunks: memory.flushing.iter().chain(&memory.frozen).cloned().chain(copy).collect(),
         parts: parts

@@ -34,7 +34,7 @@ impl FileKind {
     /// The version that is written; those before it can be read.
     const fn version(self) -> u32 {
         match self {
-            Self::Manifest => 2,
+            Self::Manifest => crate::manifest::VERSION,
             Self::Series => 1,
         }
     }

@@ -90,9 +90,8 @@ impl Core {
             };
             // A narrow part goes when the last of its tables has no use for it.
             let has_passed = |part: &&Arc<Part>| {
-                let (first, last) = part.info.tables;
-                let of_part = &oldest[first as usize..=last as usize];
-                of_part.iter().all(|oldest| oldest.is_some_and(|oldest| part.info.partition.1 <= oldest))
+                let oldest = |table: u32| oldest[table as usize];
+                part.info.members().all(|table| oldest(table).is_some_and(|at| part.info.partition.1 <= at))
             };
             let dropped: Vec<Arc<Part>> = version.families().flatten().filter(has_passed).cloned().collect();
             drop(version);
@@ -100,7 +99,7 @@ impl Core {
                 return Ok(0);
             }
             let rows = dropped.iter().map(|part| part.info.rows).sum();
-            let tables = dropped.iter().flat_map(|part| part.info.tables.0..=part.info.tables.1);
+            let tables = dropped.iter().flat_map(|part| part.info.members());
             let tables: BTreeSet<u32> = tables.collect();
             let tables: Vec<(u32, i64)> =
                 tables.into_iter().filter_map(|table| Some((table, oldest[table as usize]?))).collect();

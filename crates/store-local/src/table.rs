@@ -25,6 +25,7 @@ use store::{
 use crate::catalog::{Condition, Key, Table, select};
 use crate::chunk::Chunk;
 use crate::core::Core;
+use crate::manifest::PartInfo;
 use crate::part::Part;
 use crate::part::schema::Layout;
 use crate::row::KeyId;
@@ -81,17 +82,21 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
     let state = core.state.lock();
     let series = state.catalog.series.read();
     let status = |(number, table): (usize, &Table)| {
-        let memory = &state.tables[number];
-        let parts = || state.version.parts(number as u32).map(AsRef::as_ref);
+        let (memory, number) = (&state.tables[number], number as u32);
+        let parts = || state.version.parts(number).map(AsRef::as_ref);
         let chunks = || memory.flushing.iter().chain(&memory.frozen).map(AsRef::as_ref).chain([&memory.open]);
+        let sum = |what: fn(&PartInfo) -> u64| {
+            parts().map(|part: &Part| part.info.share_of(number, what(&part.info))).sum::<u64>()
+        };
+        // A part that a program of an older version wrote does not say it.
+        let counted = parts().all(|part: &Part| part.info.points > 0);
         TableStatus {
             table: table.name.to_string(),
-            series: series.count(number as u32),
-            rows: parts().map(|part: &Part| part.info.share_of_table(part.info.rows)).sum::<u64>()
-                + chunks().map(|chunk| chunk.len() as u64).sum::<u64>(),
-            points: None,
-            bytes: parts().map(|part: &Part| part.info.share_of_table(part.info.bytes)).sum(),
-            raw_bytes: None,
+            series: series.count(number),
+            rows: sum(|part| part.rows) + chunks().map(|chunk| chunk.len() as u64).sum::<u64>(),
+            points: counted.then(|| sum(|part| part.points)),
+            bytes: sum(|part| part.bytes),
+            raw_bytes: counted.then(|| sum(|part| part.raw_bytes)),
             time_range: time_range(parts(), chunks()),
             ttl: core.effective_ttl(table.ttl_us),
         }
@@ -162,9 +167,9 @@ impl TableSnapshot for LocalTable {
         let plan = Arc::new(self.plan(&columns, read));
         let series = || match &plan.series {
             Some(series) => series.iter().collect(),
-            None => self.series(),
+            None => self.series().iter().collect(),
         };
-        let tasks = plan.tasks(sources(&self.parts, &self.chunks), read.readers_max, series);
+        let tasks = plan.tasks(sources(self.table, &self.parts, &self.chunks), read.readers_max, series);
         let count = tasks.len().min(read.readers_max.max(1));
         let tasks = Arc::new(Mutex::new(tasks));
         let reader = |_| {
@@ -222,6 +227,7 @@ impl LocalTable {
         };
         Plan {
             core: self.core.clone(),
+            table: self.table,
             outputs: columns.iter().map(output).collect(),
             slots,
             range: read.range,
@@ -230,17 +236,20 @@ impl LocalTable {
         }
     }
 
-    /// The series to read; all of the table when `None`. Narrow parts have other tables' series too.
+    /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.
     fn wanted(&self, read: &TableRead) -> Option<SeriesSet> {
-        let shared = self.parts.iter().any(|part| part.info.layout == Layout::Narrow);
+        let is_shared =
+            |part: &Arc<Part>| part.info.layout == Layout::Narrow && part.info.members().count() > 1;
+        let shared = self.parts.iter().any(is_shared);
         match &read.series {
-            Some(series) => Some(series.clone()),
-            None => shared.then(|| self.series().into_iter().collect()),
+            Some(series) if shared => Some(series & self.series()),
+            None if shared => Some(self.series()),
+            given => given.clone(),
         }
     }
 
-    /// The table's series, ascending.
-    fn series(&self) -> Vec<u32> {
-        select(&self.core.series, self.table, self.series_end, &[]).iter().collect()
+    /// All series of the table.
+    fn series(&self) -> SeriesSet {
+        select(&self.core.series, self.table, self.series_end, &[])
     }
 }

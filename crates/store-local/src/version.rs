@@ -43,9 +43,9 @@ impl Version {
         self.number
     }
 
-    /// The parts of all tables.
+    /// The parts of all tables, of either layout.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Part>> {
-        self.tables.iter().flat_map(|parts| parts.iter())
+        self.families().flatten()
     }
 
     /// Whether a manifest names these parts and no others.

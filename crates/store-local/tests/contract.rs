@@ -34,3 +34,8 @@ fn with_tiny_sizes_that_flush_all_the_time() {
 fn without_room_for_latest_values() {
     conforms(&Options { latest_series_max: 1, ..tiny() });
 }
+
+#[test]
+fn with_parts_of_their_own_for_all_tables() {
+    conforms(&Options { narrow_parts: false, ..tiny() });
+}

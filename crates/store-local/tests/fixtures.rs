@@ -39,7 +39,7 @@ fn files_of_version_1_are_read() {
     let (dir, store, report) = fixture("v1");
     assert_eq!((report.parts, report.rows, report.series), (3, 6, 2));
     check_vehicles(&store);
-    // New parts next to those of version 1, in a manifest that is now of version 2.
+    // New parts next to those of version 1, in a manifest that is now of today's version.
     store.flush().unwrap();
     check_vehicles(&store);
     store.close().unwrap();
@@ -51,7 +51,25 @@ fn files_of_version_1_are_read() {
 
 #[test]
 fn files_of_version_2_are_read() {
-    let (_dir, store, report) = fixture("v2");
+    let (_dir, store, _) = fixture("v2");
+    let tables = store.tables().unwrap();
+    assert!(tables.iter().all(|table| table.points.is_none()), "version 2 did not count: {tables:?}");
+    check_all("v2");
+}
+
+/// As those of version 2, and the manifest counts points and the rows of tables that share a part.
+#[test]
+fn files_of_version_3_are_read() {
+    let (_dir, store, _) = fixture("v3");
+    let tables = store.tables().unwrap();
+    let found: Vec<_> = tables.iter().map(|table| (table.table.as_str(), table.points)).collect();
+    let expected = [("sys.cpu", Some(6)), ("sys.load", Some(3)), ("telemetry", Some(18)), ("third", Some(3))];
+    assert_eq!(found, expected);
+    check_all("v3");
+}
+
+fn check_all(version: &str) {
+    let (_dir, store, report) = fixture(version);
     assert_eq!((report.parts, report.rows, report.series), (4, 14, 6));
     for flushed in [false, true] {
         if flushed {

@@ -10,6 +10,7 @@ mod damage;
 mod faults;
 mod fixtures;
 mod model;
+mod narrow;
 mod parts;
 mod reopen;
 mod retention;

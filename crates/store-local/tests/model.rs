@@ -50,32 +50,43 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn rows() -> impl Strategy<Value = Vec<RowAction>> {
-    // Few times, some of them far apart, so that rows meet each other and partitions differ.
-    let ts = prop_oneof![4 => 0..20_i64, 1 => (-3..3_i64).prop_map(|day| day * 86_400_000_000 - 1)];
-    let field = (0..KEYS.len() as u8, value());
-    let row = (0..DEVICES, ts.clone(), prop::collection::vec(field, 0..4));
-    let row = row.prop_map(|(device, ts, fields)| RowAction { device, ts, fields }).boxed();
-    // Rows of one f64 go another way through log and memtable.
-    let number = (0..DEVICES, ts, any::<i16>());
-    let number = number.prop_map(|(device, ts, n)| {
+/// Few times, some of them far apart, so that rows meet each other and partitions differ.
+fn ts() -> impl Strategy<Value = i64> + Clone {
+    prop_oneof![4 => 0..20_i64, 1 => (-3..3_i64).prop_map(|day| day * 86_400_000_000 - 1)]
+}
+
+/// A row of one f64: these go another way through log, memtable and parts.
+fn number() -> impl Strategy<Value = RowAction> + Clone {
+    (0..DEVICES, ts(), any::<i16>()).prop_map(|(device, ts, n)| {
         let fields = vec![(0, Value::F64(f64::from(n) / 8.0))];
         RowAction { device, ts, fields }
-    });
-    let some = prop_oneof![8 => number.clone(), 1 => row.clone()];
+    })
+}
+
+fn rows() -> impl Strategy<Value = Vec<RowAction>> {
+    let field = (0..KEYS.len() as u8, value());
+    let row = (0..DEVICES, ts(), prop::collection::vec(field, 0..4));
+    let row = row.prop_map(|(device, ts, fields)| RowAction { device, ts, fields }).boxed();
+    let some = prop_oneof![8 => number(), 1 => row.clone()];
     prop_oneof![
         3 => prop::collection::vec(row, 1..12),
-        2 => prop::collection::vec(number, 1..24),
+        2 => prop::collection::vec(number(), 1..24),
         1 => prop::collection::vec(some, 1..24),
     ]
 }
 
-fn action() -> impl Strategy<Value = Action> {
+/// Nearly always rows of one f64, so that tables stay narrow for long, and some for good.
+fn number_rows() -> impl Strategy<Value = Vec<RowAction>> {
+    prop_oneof![40 => prop::collection::vec(number(), 1..24), 1 => rows()]
+}
+
+fn action(rows: impl Strategy<Value = Vec<RowAction>> + 'static) -> impl Strategy<Value = Action> {
+    let rows = rows.boxed();
     let class = prop::sample::select(Durability::ALL.to_vec());
     let order = prop::sample::select(vec![Order::Ascending, Order::Descending]);
     prop_oneof![
-        10 => (rows(), class).prop_map(|(rows, class)| Action::Append(rows, class)),
-        4 => rows().prop_map(Action::Keep),
+        10 => (rows.clone(), class).prop_map(|(rows, class)| Action::Append(rows, class)),
+        4 => rows.prop_map(Action::Keep),
         3 => Just(Action::Flush),
         1 => Just(Action::Compact),
         1 => Just(Action::Close),
@@ -269,13 +280,29 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_store_agrees_with_the_reference(actions in prop::collection::vec(action(), 1..60)) {
+    fn the_store_agrees_with_the_reference(actions in prop::collection::vec(action(rows()), 1..60)) {
         run(tiny(), &actions);
     }
 
     #[test]
-    fn also_with_recycled_segments_and_no_room_for_latest_values(actions in prop::collection::vec(action(), 1..60)) {
+    fn also_with_recycled_segments_and_no_room_for_latest_values(actions in prop::collection::vec(action(rows()), 1..60)) {
         let options = Options { preallocate: true, segment_bytes: 1024, latest_series_max: 1, ..tiny() };
         run(options, &actions);
+    }
+
+    #[test]
+    fn also_with_parts_that_tables_share(actions in prop::collection::vec(action(number_rows()), 1..60)) {
+        run(tiny(), &actions);
+    }
+
+    #[test]
+    fn and_when_they_share_them_only_now_and_then(actions in prop::collection::vec(action(number_rows()), 1..60)) {
+        let mut world = World::new(tiny());
+        for action in &actions {
+            // The next process has it the other way.
+            world.options.narrow_parts ^= matches!(action, Action::Close | Action::Kill | Action::PowerCut(_));
+            world.act(action);
+        }
+        world.compare();
     }
 }

@@ -120,7 +120,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
             for round in 1..5 {
                 store.set_ttl("t", Some(round * DAY))?;
                 *taken = round as usize;
-                keep(&store, store.series(&SeriesKey::device("t", "d").unwrap())?, 0, round.into());
+                keep(&store, store.series(&SeriesKey::device("t", "d").unwrap())?, 0, i64::from(round));
             }
             Ok(())
         };

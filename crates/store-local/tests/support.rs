@@ -82,14 +82,29 @@ pub(crate) fn put(
     store: &LocalStore,
     series: SeriesId,
     ts: i64,
-    n: i64,
+    n: impl Into<Number>,
     class: Durability,
 ) -> Result<Sequence, StoreError> {
-    store.append(&batch_of(series, &[(ts, &[("n", Value::I64(n))])]), class)
+    store.append(&batch_of(series, &[(ts, &[("n", n.into().0)])]), class)
+}
+
+/// A value that tests count with.
+pub(crate) struct Number(Value);
+
+impl From<i64> for Number {
+    fn from(n: i64) -> Self {
+        Self(Value::I64(n))
+    }
+}
+
+impl From<Value> for Number {
+    fn from(value: Value) -> Self {
+        Self(value)
+    }
 }
 
 /// Appends one row and waits until it is kept; `None` when the store refuses or fails.
-pub(crate) fn keep(store: &LocalStore, series: SeriesId, ts: i64, n: i64) -> Option<Sequence> {
+pub(crate) fn keep(store: &LocalStore, series: SeriesId, ts: i64, n: impl Into<Number>) -> Option<Sequence> {
     let ticket = put(store, series, ts, n, Durability::Fsync).ok()?;
     reached(store, Durability::Fsync, ticket).then_some(ticket)
 }
@@ -108,6 +123,7 @@ pub(crate) fn numbers(store: &LocalStore, series: SeriesId) -> Result<Vec<(i64, 
     let rows: Vec<RowFound> = collect(store, &scan_all(series, &["n"]))?;
     let number = |(ts, values): RowFound| match values.as_slice() {
         [Some(Value::I64(n))] => (ts, *n),
+        [Some(Value::F64(n))] => (ts, *n as i64),
         other => panic!("not a number at {ts}: {other:?}"),
     };
     Ok(rows.into_iter().map(number).collect())

@@ -293,7 +293,8 @@ pub struct TableStatus {
     pub points: Option<u64>,
     /// Bytes on disk, without its share of the log.
     pub bytes: u64,
-    /// Bytes that the values in parts take as plain columns, before encoding and compression, if known.
+    /// Bytes that times and fields in parts take as plain columns, before encoding and compression, if known: eight of a
+    /// time or a number, one of a bool, the text of a text.
     pub raw_bytes: Option<u64>,
     /// Oldest and newest time that may have a row.
     pub time_range: Option<TimeRange>,

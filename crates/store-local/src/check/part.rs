@@ -78,6 +78,8 @@ struct PartCheck<'a> {
     last: Option<(i64, i64)>,
     /// The last row's table.
     of: u32,
+    /// The rows of each table.
+    shares: Vec<(u32, u64)>,
     rows: u64,
     series: (i64, i64),
     ts: (i64, i64),
@@ -97,6 +99,7 @@ impl<'a> PartCheck<'a> {
             index: catalog.series.read(),
             last: None,
             of: 0,
+            shares: Vec::new(),
             rows: 0,
             series: (i64::MAX, i64::MIN),
             ts: (i64::MAX, i64::MIN),
@@ -188,15 +191,18 @@ impl<'a> PartCheck<'a> {
         }
         if self.last.is_none_or(|last| last.0 != series) {
             let number = u32::try_from(series).ok();
-            let (first, last) = self.part.tables;
             let table = number.and_then(|number| self.index.table(number));
-            if !table.is_some_and(|table| (first..=last).contains(&table)) {
+            if !table.is_some_and(|table| self.part.may_have(table)) {
                 return wrong(format!("it has a row of series {series}, which is not one of the table's"));
             }
             self.of = table.unwrap_or_default();
         }
         self.last = Some((series, ts));
         self.rows += 1;
+        match self.shares.last_mut() {
+            Some(share) if share.0 == self.of => share.1 += 1,
+            _ => self.shares.push((self.of, 1)),
+        }
         self.series = (self.series.0.min(series), self.series.1.max(series));
         self.ts = (self.ts.0.min(ts), self.ts.1.max(ts));
         if let Some(sequence) = sequence {
@@ -211,6 +217,9 @@ impl<'a> PartCheck<'a> {
         let series = (i64::from(part.series.0), i64::from(part.series.1));
         if self.rows != part.rows {
             return wrong(format!("it has {} rows instead of {}", self.rows, part.rows));
+        }
+        if !part.shares.is_empty() && self.shares != part.shares {
+            return wrong("it has other rows of its tables than the manifest says");
         }
         if self.series != series {
             return wrong(format!("its series are {:?}, the manifest says {series:?}", self.series));
@@ -421,8 +430,9 @@ impl Places {
         let (shown, more) = columns.split_at(columns.len().min(8));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let means = format!(
-            "Up to {rows} of the part's {} rows cannot be read: table {table:?}, series {} to {}, from {} to {}, columns {}{more}. They were acknowledged; all other rows are served.",
+            "Up to {rows} of the part's {} rows cannot be read: {}, series {} to {}, from {} to {}, columns {}{more}. They were acknowledged; all other rows are served.",
             part.rows,
+            words::tables_of(part, table),
             series.0,
             series.1,
             words::time(ts.0),

@@ -34,11 +34,23 @@ pub(super) fn day(micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// The tables of a part, the first of which is called `first`.
+pub(super) fn tables_of(info: &PartInfo, first: &str) -> String {
+    match info.members().count() {
+        0 | 1 => format!("table {first:?}"),
+        count => format!("{count} tables from {first:?} on"),
+    }
+}
+
 /// Which rows a part has.
 pub(super) fn rows_of(info: &PartInfo, table: &str) -> String {
     format!(
-        "{} rows of the table {table:?} from {} to {}, series {} to {}",
+        "{} rows of {} from {} to {}, series {} to {}",
         info.rows,
+        match info.members().count() {
+            0 | 1 => format!("the {}", tables_of(info, table)),
+            _ => tables_of(info, table),
+        },
         time(info.ts.0),
         time(info.ts.1),
         info.series.0,

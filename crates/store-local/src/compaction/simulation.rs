@@ -38,6 +38,9 @@ fn sized(id: u64, table: u32, partition: (i64, i64), size: (u64, u64), sequence:
         series: (0, 0),
         ts: partition,
         sequence,
+        points: 0,
+        raw_bytes: 0,
+        shares: Vec::new(),
         block_crcs: Vec::new(),
     };
     Part::new(Arc::new(info), std::path::PathBuf::new())

@@ -73,7 +73,7 @@ pub(super) fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<Ar
 }
 
 /// All cells, in file order.
-pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize, layout: Layout) -> Vec<Cell> {
+pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
     for group in 0..metadata.num_row_groups() {
         let rows = metadata.row_group(group).num_rows() as u32;
@@ -88,7 +88,6 @@ pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize, layout
             let pages = index.map(|index| index.page_locations().iter());
             pages.map(|pages| pages.map(|page| page.first_row_index as u32).collect::<Vec<_>>())
         };
-        let first = cells.len();
         let pages = starts(ts).unwrap_or_else(|| vec![0]);
         for (page, start) in pages.iter().enumerate() {
             let end = pages.get(page + 1).copied().unwrap_or(rows);
@@ -109,24 +108,45 @@ pub(super) fn cells(metadata: &ParquetMetaData, series: usize, ts: usize, layout
                 ts: bounds(ts).unwrap_or((i64::MIN, i64::MAX)),
             });
         }
-        if cells[first..].iter().any(|cell| cell.series == (0, u32::MAX)) {
-            // A search by series needs all bounds of a group or none.
-            cells[first..].iter_mut().for_each(|cell| cell.series = (0, u32::MAX));
-        }
     }
-    // In a narrow part the series are sorted only within each table.
-    if layout == Layout::Narrow || cells.iter().any(|cell| cell.series == (0, u32::MAX)) {
+    // A search by series or table needs the bounds of all cells or none.
+    if cells.iter().any(|cell| cell.series == (0, u32::MAX)) {
         cells.iter_mut().for_each(|cell| cell.series = (0, u32::MAX));
     }
     cells
 }
 
 impl PartReader {
-    /// The cells that may hold rows of series between two numbers, both included.
-    pub(crate) fn cells_of(&self, series: (u32, u32)) -> Range<u32> {
-        let first = self.cells.partition_point(|cell| cell.series.1 < series.0);
-        let end = self.cells.partition_point(|cell| cell.series.0 <= series.1);
+    /// The cells among which all are that hold rows of a table's series between two numbers, both included. `table_of`
+    /// says the table of a series.
+    pub(crate) fn cells_of(
+        &self,
+        table: u32,
+        series: (u32, u32),
+        table_of: impl Fn(u32) -> Option<u32>,
+    ) -> Range<u32> {
+        let (first, end) = match self.file.info().layout {
+            Layout::Wide => (
+                self.cells.partition_point(|cell| cell.series.1 < series.0),
+                self.cells.partition_point(|cell| cell.series.0 <= series.1),
+            ),
+            Layout::Narrow => {
+                tables_between(self.tables.get_or_init(|| self.tables_of_cells(table_of)), table)
+                    .unwrap_or((0, self.cells.len()))
+            }
+        };
         first as u32..end.max(first) as u32
+    }
+
+    /// For each cell of a narrow part two tables of which it has rows, the smaller one first; nothing if some are not
+    /// known.
+    fn tables_of_cells(&self, table_of: impl Fn(u32) -> Option<u32>) -> Vec<(u32, u32)> {
+        let tables = |cell: &Cell| {
+            // The table of its smallest series and that of its largest; these may be any of the cell's tables.
+            let (a, b) = (table_of(cell.series.0)?, table_of(cell.series.1)?);
+            Some((a.min(b), a.max(b)))
+        };
+        self.cells.iter().map(tables).collect::<Option<_>>().unwrap_or_default()
     }
 
     fn arrow_error(&self, error: ArrowError) -> StoreError {
@@ -148,6 +168,15 @@ impl PartReader {
         let builder = builder.with_row_selection(RowSelection::from(selection.to_vec()));
         builder.build().map_err(|error| self.file.error(&error))
     }
+}
+
+/// The first and the end of the cells that may have rows of a table. Rows are sorted by table, so what a cell has lies
+/// between what its neighbours have.
+fn tables_between(cells: &[(u32, u32)], table: u32) -> Option<(usize, usize)> {
+    let next = cells.get(1..)?;
+    let first = next.partition_point(|cell| cell.0 < table);
+    let end = 1 + cells[..next.len()].partition_point(|cell| cell.1 <= table);
+    Some((first, end))
 }
 
 /// A column's type in the contract, where the file has it in another form.

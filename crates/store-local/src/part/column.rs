@@ -91,6 +91,21 @@ impl ColumnBuilder {
         }
     }
 
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.dense as usize + self.sparse.len()
+    }
+
+    /// Bytes of the values as a plain column: eight of a number, one of a bool, the text of a text.
+    pub(crate) fn raw_bytes(&self) -> usize {
+        match &self.values {
+            Values::Bool(values) => values.len(),
+            Values::I64(values) => size_of_val(values.as_slice()),
+            Values::F64(values) => size_of_val(values.as_slice()),
+            Values::Text(text, _) => text.len(),
+        }
+    }
+
     /// The doubles of a column in which every row has one.
     pub(crate) fn doubles(&self) -> &[f64] {
         match &self.values {

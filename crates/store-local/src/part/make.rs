@@ -2,7 +2,7 @@
 
 use store::{Sequence, StoreError};
 
-use super::schema::{PartSchema, PartSettings};
+use super::schema::{Layout, PartSchema, PartSettings};
 use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
 use crate::codec::Malformed;
 use crate::core::{Abort, Core};
@@ -52,13 +52,16 @@ pub(crate) fn make_part(
     Ok(PartInfo {
         id: plan.id,
         layout: schema.layout,
-        tables: extent.tables,
+        tables: extent.tables(),
         partition: plan.partition,
         rows: extent.rows,
         bytes: extent.bytes,
         series: extent.series,
         ts: extent.ts,
         sequence: plan.sequence,
+        points: extent.points,
+        raw_bytes: extent.raw_bytes,
+        shares: if schema.layout == Layout::Narrow { extent.tables } else { Vec::new() },
         block_crcs: extent.block_crcs,
     })
 }

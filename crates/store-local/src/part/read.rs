@@ -1,7 +1,7 @@
 //! A part whose footer was read: its columns, and where its rows stand. How bytes become arrays is in cells.rs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use model::FieldType;
@@ -26,6 +26,8 @@ pub(crate) struct PartReader {
     columns: HashMap<Box<str>, usize, RandomState>,
     pub(super) arrow: ArrowReaderMetadata,
     pub(crate) cells: Vec<Cell>,
+    /// Of a narrow part, by cell: two of its tables, found when they are first needed.
+    pub(super) tables: OnceLock<Vec<(u32, u32)>>,
     pub(super) series: usize,
     pub(crate) ts: usize,
     /// Columns of a narrow part one of which has the value of a row.
@@ -63,9 +65,9 @@ impl PartReader {
                 .ok_or_else(|| file.corrupt(0, format!("the part has no column {name}")))
         };
         let (series, ts) = (find(SERIES_COLUMN)?, find(TS_COLUMN)?);
-        let cells = cells::cells(&metadata, series, ts, file.info().layout);
+        let cells = cells::cells(&metadata, series, ts);
         let arrow = cells::arrow_metadata(metadata).map_err(|error| file.error(&error))?;
-        Ok(Self { file, columns, arrow, cells, series, ts, narrow, scales })
+        Ok(Self { file, columns, arrow, cells, tables: OnceLock::new(), series, ts, narrow, scales })
     }
 
     /// The number of a column by its physical name.

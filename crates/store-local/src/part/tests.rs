@@ -108,13 +108,16 @@ fn write(schema: &PartSchema, rows: &Rows, row_group_rows: usize, page_rows: usi
     let info = PartInfo {
         id: 1,
         layout: schema.layout,
-        tables: extent.tables,
+        tables: extent.tables(),
         partition: (i64::MIN, i64::MAX),
         rows: extent.rows,
         bytes: extent.bytes,
         series: extent.series,
         ts: extent.ts,
         sequence: (1, 1),
+        points: 0,
+        raw_bytes: 0,
+        shares: Vec::new(),
         block_crcs: extent.block_crcs,
     };
     let bytes = file.0.lock().clone();

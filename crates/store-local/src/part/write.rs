@@ -70,12 +70,25 @@ pub(crate) struct PartWriter<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
     pub(crate) rows: u64,
+    /// Fields of rows.
+    pub(crate) points: u64,
+    /// Bytes of times and fields as plain columns.
+    pub(crate) raw_bytes: u64,
+    /// Ascending, with their rows.
+    pub(crate) tables: Vec<(u32, u64)>,
     /// Smallest and largest.
-    pub(crate) tables: (u32, u32),
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) bytes: u64,
     pub(crate) block_crcs: Vec<u32>,
+}
+
+impl Extent {
+    /// Smallest and largest table.
+    pub(crate) fn tables(&self) -> (u32, u32) {
+        let ends = self.tables.first().zip(self.tables.last());
+        ends.map_or((u32::MAX, 0), |(first, last)| (first.0, last.0))
+    }
 }
 
 impl<'a> PartWriter<'a> {
@@ -96,7 +109,9 @@ impl<'a> PartWriter<'a> {
         let descriptors = writer.schema_descr().columns().to_vec();
         let extent = Extent {
             rows: 0,
-            tables: (u32::MAX, 0),
+            points: 0,
+            raw_bytes: 0,
+            tables: Vec::new(),
             series: (u32::MAX, 0),
             ts: (i64::MAX, i64::MIN),
             bytes: 0,
@@ -254,8 +269,19 @@ impl Columns {
     /// Widens an extent to these rows.
     fn extend(&self, extent: &mut Extent) {
         extent.rows += self.ts.len() as u64;
-        for (table, _) in &self.tables {
-            extent.tables = (extent.tables.0.min(*table), extent.tables.1.max(*table));
+        extent.raw_bytes += size_of_val(self.ts.as_slice()) as u64;
+        for column in &self.fields {
+            extent.points += column.len() as u64;
+            extent.raw_bytes += column.raw_bytes() as u64;
+        }
+        let mut start = 0;
+        for (table, end) in &self.tables {
+            let rows = (end - start) as u64;
+            start = *end;
+            match extent.tables.last_mut() {
+                Some(last) if last.0 == *table => last.1 += rows,
+                _ => extent.tables.push((*table, rows)),
+            }
         }
         for (series, _) in &self.series {
             extent.series = (extent.series.0.min(*series), extent.series.1.max(*series));

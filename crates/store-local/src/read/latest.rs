@@ -79,7 +79,7 @@ impl Core {
         let mut parts: Vec<&Arc<Part>> = snapshot.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.info.ts.1));
         for part in parts {
-            self.look_into(part, slots, snapshot.series, &mut found)?;
+            self.look_into(part, slots, snapshot, &mut found)?;
         }
         Ok(found.into_iter().flatten().map(|(newest, _)| newest).collect())
     }
@@ -89,7 +89,7 @@ impl Core {
         self: &Arc<Self>,
         part: &Arc<Part>,
         slots: &[Slot],
-        series: u32,
+        snapshot: &Snapshot,
         found: &mut Found,
     ) -> Result<(), StoreError> {
         let may_be_newer = |slot: &&Slot| {
@@ -104,7 +104,7 @@ impl Core {
         wanted.retain(|slot| columns.has(slot));
         let mut missing: Vec<KeyId> = wanted.iter().map(|slot| slot.key).collect();
         missing.dedup();
-        let only = Snapshot { series, chunks: Vec::new(), parts: vec![part.clone()] };
+        let only = Snapshot { chunks: Vec::new(), parts: vec![part.clone()], ..*snapshot };
         let mut reader = SeriesReader::new(self, &only, &wanted, TimeRange::ALL, Order::Descending);
         while !missing.is_empty()
             && let Some(columns) = reader.next()?

@@ -59,6 +59,8 @@ impl Series {
 /// What a source is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
+    /// The table of all wanted series.
+    pub(crate) table: u32,
     pub(crate) series: Series,
     pub(crate) range: TimeRange,
     pub(crate) order: Order,
@@ -176,10 +178,12 @@ impl Blocks {
         share: (usize, usize, usize),
     ) -> Result<Self, StoreError> {
         let reader = core.part_cache.reader(core.disk.as_ref(), part)?;
-        let all = reader.cells.len();
-        let share = (all * share.0 / share.2) as u32..(all * share.1 / share.2) as u32;
-        let of_series = reader.cells_of(scope.series.bounds);
-        let range = share.start.max(of_series.start)..share.end.min(of_series.end);
+        let all = {
+            let series = core.series.read();
+            reader.cells_of(scope.table, scope.series.bounds, |id| series.table(id))
+        };
+        let place = |nth: usize| all.start + (all.len() * nth / share.2) as u32;
+        let range = place(share.0)..place(share.1);
         let wanted = |cell: &u32| {
             let cell = &reader.cells[*cell as usize];
             cell.overlaps(&scope.range) && scope.series.has_any(cell.series)

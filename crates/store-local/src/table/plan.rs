@@ -43,7 +43,7 @@ pub(crate) struct Source {
     pub(crate) extent: Extent,
     rows: u64,
     kind: Kind,
-    /// Which share of the cells of a part, from the first to the second fraction of the third.
+    /// Which share of the table's cells in a part, from the first to the second fraction of the third.
     share: (usize, usize, usize),
 }
 
@@ -68,10 +68,10 @@ impl Source {
 }
 
 /// Parts and chunks, oldest first, as ranked sources.
-pub(crate) fn sources(parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source> {
+pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source> {
     let of_part = |part: &Arc<Part>| {
         let extent = Extent { series: part.info.series, ts: part.info.ts };
-        (extent, part.info.rows, Kind::Part(part.clone()))
+        (extent, part.info.rows_of(table), Kind::Part(part.clone()))
     };
     let of_chunk =
         |chunk: &Arc<Chunk>| Some((chunk.extent()?, chunk.len() as u64, Kind::Chunk(chunk.clone())));
@@ -86,10 +86,12 @@ pub(crate) fn sources(parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source>
 /// What is read.
 pub(crate) struct Plan {
     pub(crate) core: Arc<Core>,
+    pub(crate) table: u32,
     /// With the columns of one key next to each other.
     pub(crate) slots: Vec<Slot>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) range: TimeRange,
+    /// Which series, all of the table; those of all sources when `None`, which have no other tables' then.
     pub(crate) series: Option<Arc<SeriesSet>>,
     pub(crate) order: ReadOrder,
 }
@@ -113,7 +115,8 @@ impl Plan {
     }
 
     fn scope(&self, bounds: (u32, u32), order: Order, runs: bool) -> Scope {
-        Scope { series: Series { bounds, set: self.series.clone() }, range: self.range, order, runs }
+        let series = Series { bounds, set: self.series.clone() };
+        Scope { table: self.table, series, range: self.range, order, runs }
     }
 
     /// The sources that may have something to give.
@@ -195,6 +198,7 @@ impl Plan {
     fn time_task(&self, sources: &[Source], order: Order, series: &[u32]) -> Task {
         let of_series = |id: &u32| {
             let scope = Scope {
+                table: self.table,
                 series: Series::one(*id),
                 range: self.range,
                 order,

@@ -1,0 +1,193 @@
+//! Tables of one number share parts, and each of them is served and dropped as if it had its own.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use model::{SeriesId, SeriesKey, TimeRange, Timestamp, Value};
+use store::conformance::{batch_of, collect_table, read_all};
+use store::{Durability, MemoryStore, Order, ReadOrder, SeriesSet, Store, TableRead};
+use store_local::{LocalStore, Options};
+use testkit::FaultyDisk;
+
+use crate::support::{files, keep, numbers, open, tiny, tiny_manual};
+
+const DAY_US: i64 = 86_400_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn series(store: &dyn Store, table: &str, device: &str) -> SeriesId {
+    store.series(&SeriesKey::device(table, device).unwrap()).unwrap()
+}
+
+fn number(n: i64) -> Value {
+    Value::F64(n as f64)
+}
+
+/// A row at noon of a day for each table, flushed.
+fn fill(store: &LocalStore, tables: &[&str], days: std::ops::Range<i64>) {
+    for day in days {
+        for table in tables {
+            keep(store, series(store, table, "d"), day * DAY_US + DAY_US / 2, number(day)).unwrap();
+        }
+        store.flush().unwrap();
+    }
+}
+
+fn days(store: &LocalStore, table: &str) -> Vec<i64> {
+    numbers(store, series(store, table, "d")).unwrap().into_iter().map(|(_, day)| day).collect()
+}
+
+fn drop_at(store: &LocalStore, day: i64) -> u64 {
+    store.drop_expired(Timestamp::from_micros(day * DAY_US)).unwrap()
+}
+
+/// More tables than a page has rows, series that come by turns, writes over writes, merges.
+#[test]
+fn every_table_reads_as_the_reference_has_it() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny()).unwrap();
+    let reference = MemoryStore::new();
+    let tables: Vec<String> = (0..23).map(|table| format!("metric.{table}")).collect();
+    for round in 0..40_i64 {
+        for (nth, table) in tables.iter().enumerate() {
+            // Some tables have many series, some one, and some are late.
+            let devices = [1, 7, 2][nth % 3].min(round + 1);
+            for device in 0..devices {
+                let ts = (round * 7 + device) % 31 + (round % 3) * DAY_US;
+                for store in [&store as &dyn Store, &reference] {
+                    let series = series(store, table, &format!("d{device}"));
+                    let n = number(round * 100 + device);
+                    store.append(&batch_of(series, &[(ts, &[("value", n)])]), Durability::Memory).unwrap();
+                }
+            }
+        }
+        if round % 5 == 4 {
+            store.flush().unwrap();
+            tables.iter().for_each(|table| compare(&store, &reference, table));
+        }
+        if round % 15 == 14 {
+            store.compact().unwrap();
+            tables.iter().for_each(|table| compare(&store, &reference, table));
+        }
+    }
+}
+
+fn compare(store: &LocalStore, reference: &MemoryStore, table: &str) {
+    let rows = |store: &dyn Store, change: &dyn Fn(&mut TableRead)| {
+        let snapshot = store.snapshot(table).unwrap().unwrap();
+        let mut read = read_all(snapshot.as_ref());
+        change(&mut read);
+        let mut rows: Vec<String> = collect_table(snapshot.as_ref(), &read)
+            .unwrap()
+            .concat()
+            .iter()
+            .map(|row| format!("{row:?}"))
+            .collect();
+        rows.sort();
+        rows
+    };
+    let range = TimeRange::new(Timestamp::from_micros(5), Timestamp::from_micros(DAY_US + 20));
+    let reads: [&dyn Fn(&mut TableRead); 6] = [
+        &|_| {},
+        &|read| (read.order, read.readers_max, read.batch_rows) = (ReadOrder::Any, 3, 5),
+        &|read| (read.order, read.batch_rows) = (ReadOrder::Time(Order::Descending), 3),
+        &|read| read.range = range,
+        &|read| read.columns.clear(),
+        // Numbers of series of all tables, as somebody may give them.
+        &|read| read.series = Some(SeriesSet::from_iter(0..10_000)),
+    ];
+    for (nth, change) in reads.into_iter().enumerate() {
+        assert_eq!(rows(store, change), rows(reference, change), "{table}, read {nth}");
+    }
+}
+
+#[test]
+fn tables_that_share_a_part_are_counted_apart() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    for (table, rows) in [("a", 12), ("b", 1), ("c", 20)] {
+        let series = series(&store, table, "d");
+        (0..rows).for_each(|ts| assert!(keep(&store, series, ts, number(ts)).is_some()));
+    }
+    let text = batch_of(series(&store, "wide", "d"), &[(1, &[("s", Value::String("abc".into()))])]);
+    store.append(&text, Durability::Memory).unwrap();
+    store.flush().unwrap();
+    assert_eq!(files(&disk, ".parquet").len(), 2, "three tables in one part");
+    let counted = |store: &LocalStore| -> Vec<_> {
+        let tables = store.tables().unwrap().into_iter();
+        tables.map(|table| (table.table, table.rows, table.points, table.raw_bytes)).collect()
+    };
+    let expected = [
+        ("a".to_owned(), 12, Some(12), Some(12 * 16)),
+        ("b".to_owned(), 1, Some(1), Some(16)),
+        ("c".to_owned(), 20, Some(20), Some(20 * 16)),
+        ("wide".to_owned(), 1, Some(1), Some(8 + 3)),
+    ];
+    assert_eq!(counted(&store), expected);
+    let check = store.check(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert!(!check.is_damaged() && check.parts == 2 && check.part_rows == 34, "{check:?}");
+    let saved = store.files().unwrap();
+    assert_eq!(saved.files().iter().filter(|file| file.name.ends_with(".parquet")).count(), 2);
+    let bytes: u64 = store.tables().unwrap().iter().map(|table| table.bytes).sum();
+    assert!((store.status().part_bytes..store.status().part_bytes + 4).contains(&bytes), "{bytes}");
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(counted(&open(&disk, tiny_manual()).unwrap().0), expected);
+}
+
+#[test]
+fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
+    let disk = FaultyDisk::new();
+    let options = Options { ttl_default: Some(5 * DAY), ..tiny_manual() };
+    let (store, _) = open(&disk, options).unwrap();
+    store.set_ttl("short", Some(2 * DAY)).unwrap();
+    store.set_ttl("for good", None).unwrap();
+    // The numbers of the others stand around those of these two.
+    fill(&store, &["a", "short", "for good", "b"], 0..10);
+    assert_eq!(files(&disk, ".parquet").len(), 3 * 10);
+    assert_eq!(drop_at(&store, 10), 8 + 2 * 5);
+    assert_eq!(days(&store, "short"), [8, 9]);
+    assert_eq!(days(&store, "for good"), (0..10).collect::<Vec<_>>());
+    for table in ["a", "b"] {
+        assert_eq!(days(&store, table), [5, 6, 7, 8, 9]);
+    }
+}
+
+/// A shorter time that comes later does not reach what the table shares; a longer one keeps what all share.
+#[test]
+fn no_row_goes_with_a_part_before_its_own_time() {
+    let disk = FaultyDisk::new();
+    let options = Options { ttl_default: Some(2 * DAY), ..tiny_manual() };
+    let (store, _) = open(&disk, options).unwrap();
+    fill(&store, &["a", "long", "b"], 0..3);
+    // Merged parts know their tables too.
+    store.compact().unwrap();
+    store.set_ttl("long", Some(10 * DAY)).unwrap();
+    fill(&store, &["a", "b"], 3..6);
+    assert_eq!(drop_at(&store, 10), 3 * 2, "only what `long` has no share in");
+    for table in ["a", "long", "b"] {
+        assert_eq!(days(&store, table), [0, 1, 2]);
+    }
+    assert_eq!(drop_at(&store, 13), 3 * 3);
+    assert_eq!(days(&store, "long"), Vec::<i64>::new());
+}
+
+/// Wide parts are newer than narrow ones, so a table that has some gets no narrow ones.
+#[test]
+fn a_table_that_had_parts_of_its_own_keeps_them() {
+    let disk = FaultyDisk::new();
+    let apart = Options { narrow_parts: false, ..tiny_manual() };
+    for (round, options) in [apart.clone(), tiny_manual(), apart, tiny_manual()].into_iter().enumerate() {
+        let (store, _) = open(&disk, options).unwrap();
+        for table in ["old", "new"] {
+            if (round, table) != (0, "new") {
+                keep(&store, series(&store, table, "d"), 5, number(round as i64)).unwrap();
+            }
+        }
+        store.flush().unwrap();
+        assert_eq!(numbers(&store, series(&store, "old", "d")).unwrap(), [(5, round as i64)]);
+        if round > 0 {
+            assert_eq!(numbers(&store, series(&store, "new", "d")).unwrap(), [(5, round as i64)]);
+        }
+        store.close().unwrap();
+    }
+}
