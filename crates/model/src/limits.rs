@@ -91,6 +91,9 @@ pub const CHECK_FINDINGS_PER_FILE_MAX: usize = 8;
 pub const EXPORT_BATCH_ROWS: usize = 8 * 1024;
 /// Rows of a row group in an exported Parquet file: what an export holds as columns at once.
 pub const EXPORT_ROW_GROUP_ROWS: usize = 128 * 1024;
+/// How many times faster than the monotonic clock the time by which old rows are dropped may go: a day in an hour. After
+/// a pause it catches up soon; a wall clock that is wrong by years takes a day of rows each hour and not all at once.
+pub const RETENTION_PACE: u64 = 24;
 /// Most series of one store. The index keeps their numbers in 31 bits.
 pub const SERIES_MAX: usize = 1 << 31;
 /// Most tables, columns, tags and series that recovery makes up in place of lost ones: what a lost log segment can have

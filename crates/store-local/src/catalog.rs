@@ -47,6 +47,8 @@ pub(crate) struct Catalog {
     table_numbers: HashMap<Arc<str>, u32, RandomState>,
     /// Encoded table, column and tag entries to go into the next manifest edit.
     unsaved: Vec<u8>,
+    /// The time by which old rows were dropped last, as the manifest has it.
+    pub(crate) retention: Option<i64>,
     /// Definitions made up by [`fill_gaps`](Self::fill_gaps).
     stand_ins: usize,
 }
@@ -264,6 +266,7 @@ impl Catalog {
                     self.tables.get_mut(table as usize).ok_or(Malformed("ttl of an unknown table"))?;
                 Ok(table.ttl_us.replace(ttl_us) != Some(ttl_us))
             }
+            Entry::Retention { ts } => Ok(self.retention.replace(ts) != Some(ts)),
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }

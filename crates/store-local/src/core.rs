@@ -18,6 +18,7 @@ use crate::log::writer::Segments;
 use crate::manifest::Manifest;
 use crate::options::Options;
 use crate::part::{Part, PartCache};
+use crate::retention::RetentionTime;
 use crate::series_state::{Origin, SeriesState};
 use crate::version::Version;
 
@@ -38,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) arrays: Arc<ArrayCache>,
     /// Taken before `state` and never while that is held: whoever has it waits for syncs (change.rs).
     pub(crate) manifest: Mutex<Manifest>,
+    /// Taken before `manifest`.
+    pub(crate) retention: Mutex<RetentionTime>,
     /// Parts that no version has any more and whose files are still there.
     pub(crate) dropped_parts: Mutex<Vec<Arc<Part>>>,
     /// The compactor sleeps here.
@@ -274,6 +277,7 @@ impl Core {
         (manifest, next_part): (Manifest, u64),
     ) -> Self {
         let arrays = Arc::new(ArrayCache::new(options.array_cache_bytes_max));
+        let retention = RetentionTime::new(state.catalog.retention, options.clock.now_us());
         let core = Self {
             disk,
             layout,
@@ -286,6 +290,7 @@ impl Core {
             part_cache: PartCache::default(),
             arrays,
             manifest: Mutex::new(manifest),
+            retention: Mutex::new(retention),
             dropped_parts: Mutex::default(),
             compact_work: Condvar::new(),
             next_part: AtomicU64::new(next_part),

@@ -9,7 +9,7 @@ use model::FieldType;
 pub(crate) use run::Run;
 
 use crate::chunk::Numbers;
-use crate::codec::{Malformed, Reader, put_text, put_varint};
+use crate::codec::{Malformed, Reader, put_text, put_varint, put_zigzag};
 use crate::row::KeyId;
 
 /// One entry, borrowing from the payload.
@@ -48,6 +48,10 @@ pub(crate) enum Entry<'a> {
         table: u32,
         ttl_us: u64,
     },
+    /// The time by which old rows were dropped last. The last one counts. Only in the manifest.
+    Retention {
+        ts: i64,
+    },
 }
 
 const TABLE: u8 = 1;
@@ -57,6 +61,7 @@ const SERIES: u8 = 4;
 const ROW: u8 = 5;
 const RUN: u8 = 6;
 const TTL: u8 = 7;
+const RETENTION: u8 = 8;
 
 /// Fewest rows for which a run is shorter than the rows one by one.
 pub(crate) const RUN_ROWS_MIN: usize = 2;
@@ -105,6 +110,10 @@ impl<'a> Entry<'a> {
                 put_varint(out, table.into());
                 put_varint(out, ttl_us);
             }
+            Self::Retention { ts } => {
+                out.push(RETENTION);
+                put_zigzag(out, ts);
+            }
             Self::Row { series, ts, body } => {
                 out.push(ROW);
                 put_varint(out, series.into());
@@ -125,7 +134,8 @@ impl<'a> Entry<'a> {
             | Self::Column { .. }
             | Self::Tag { .. }
             | Self::Series { .. }
-            | Self::Ttl { .. } => 0,
+            | Self::Ttl { .. }
+            | Self::Retention { .. } => 0,
         }
     }
 
@@ -151,6 +161,7 @@ impl<'a> Entry<'a> {
             }
             RUN => Self::Run(Run::read(reader)?),
             TTL => Self::Ttl { table: reader.index()?, ttl_us: reader.varint()? },
+            RETENTION => Self::Retention { ts: reader.zigzag()? },
             _ => return Err(Malformed("unknown entry kind")),
         })
     }
@@ -169,6 +180,7 @@ mod tests {
             Entry::Series { id: 7, table: 1, tags: &[0, 1, b'd'] },
             Entry::Row { series: 7, ts: -5, body: &[1, 1] },
             Entry::Ttl { table: 300, ttl_us: u64::MAX },
+            Entry::Retention { ts: -1 },
         ];
         let mut out = Vec::new();
         entries.iter().for_each(|entry| entry.put(&mut out));

@@ -82,6 +82,7 @@ fn entries() {
         ("### Tag", TAG),
         ("### Series", SERIES),
         ("### Time to live", Entry::Ttl { table: 0, ttl_us: 30 * 86_400 * 1_000_000 }),
+        ("### Time of retention", Entry::Retention { ts: 1_700_000_000_000_000 }),
         ("### Row", row),
     ] {
         check("README.md", heading, &encoded(&[entry]));

@@ -120,6 +120,9 @@ pub trait Observer: Send + Sync {
     fn compacted(&self, _compacted: &Compacted) {}
     /// A part could not be read while parts were merged. It is left as it is; reads of it meet the same error.
     fn damaged(&self, _error: &StoreError) {}
+    /// Old rows are dropped by an earlier time than the wall clock's, because that went ahead by so much more than time
+    /// can have passed. Said at each look.
+    fn clock_ahead(&self, _ahead: Duration) {}
 }
 
 /// What one compaction did.
@@ -139,7 +142,8 @@ pub struct Compacted {
     pub bytes_written: u64,
 }
 
-/// Measures how long something took. It may stand still or jump; then the store syncs earlier or later, no more.
+/// Measures how long something took. It may stand still or jump; then the store syncs earlier or later, and follows the
+/// wall clock with the dropping of old rows slower or faster, no more.
 pub trait Clock: Send + Sync {
     /// Microseconds since any fixed point.
     fn now_us(&self) -> u64;

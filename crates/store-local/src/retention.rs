@@ -1,7 +1,10 @@
 //! Retention: parts that hold nothing but rows older than their table keeps are dropped by one edit of the manifest.
 //!
 //! Nothing is read for it: a part goes when the end of its partition has passed. So rows that share a part of several
-//! days wait for the last of these days, and rows in memory until they are flushed and their part goes.
+//! days wait for the last of these days, and rows in memory until they are flushed and their part goes. By which time is
+//! in time.rs: not simply the wall clock's.
+
+mod time;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,6 +19,8 @@ use crate::core::{Core, State, is_full};
 use crate::entry::Entry;
 use crate::part::Part;
 use crate::series_state::Origin;
+pub(crate) use time::RetentionTime;
+use time::{ahead, newest};
 
 /// Series whose latest values are looked through while the state is locked.
 const LATEST_STEP: usize = 4096;
@@ -79,11 +84,44 @@ impl Core {
 
     /// Drops all parts whose partition has passed, and returns how many rows they had.
     pub(crate) fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut time = self.retention.lock();
+        let Some(by) = self.drop_time(&mut time, now)? else { return Ok(0) };
+        let note = time.to_note();
+        let mut definitions = Vec::new();
+        if let Some(ts) = note {
+            Entry::Retention { ts }.put(&mut definitions);
+        }
+        let rows = self.drop_older(by, definitions)?;
+        if let Some(ts) = note {
+            time.set_noted(ts);
+        }
+        Ok(rows)
+    }
+
+    /// The time by which rows are dropped; `None` when there is nothing to be dropped at any time.
+    fn drop_time(&self, time: &mut RetentionTime, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let by = {
+            let state = self.state.lock();
+            // Not only while there is room: this makes some.
+            state.check_open()?;
+            if state.catalog.tables.iter().all(|table| self.effective_ttl(table.ttl_us).is_none()) {
+                return Ok(None);
+            }
+            time.advance(now, self.options.clock.now_us(), || newest(&state))
+        };
+        if let Some(ahead) = by.and_then(|by| ahead(now, by))
+            && let Some(observer) = &self.options.observer
+        {
+            observer.clock_ahead(ahead);
+        }
+        Ok(by)
+    }
+
+    /// Drops what is over at a time, with some definitions in the same edit.
+    fn drop_older(&self, now: Timestamp, definitions: Vec<u8>) -> Result<u64, StoreError> {
         loop {
             let (version, oldest) = {
                 let state = self.state.lock();
-                // Not only while there is room: this makes some.
-                state.check_open()?;
                 let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
                 let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
                 (state.version.clone(), tables.collect::<Vec<_>>())
@@ -95,7 +133,7 @@ impl Core {
             };
             let dropped: Vec<Arc<Part>> = version.families().flatten().filter(has_passed).cloned().collect();
             drop(version);
-            if dropped.is_empty() {
+            if dropped.is_empty() && definitions.is_empty() {
                 return Ok(0);
             }
             let rows = dropped.iter().map(|part| part.info.rows).sum();
@@ -103,11 +141,14 @@ impl Core {
             let tables: BTreeSet<u32> = tables.collect();
             let tables: Vec<(u32, i64)> =
                 tables.into_iter().filter_map(|table| Some((table, oldest[table as usize]?))).collect();
-            let change = Change { dropped, ..Change::default() };
+            let change = Change { dropped, definitions: definitions.clone(), ..Change::default() };
             let changed = self.change(&change, |state| state.expiries += 1);
+            let is_note = change.dropped.is_empty();
             drop(change); // the compactor waits until nobody holds the parts
             if changed.map_err(|error| self.sealed_by(error))? {
-                self.forget_latest(&tables);
+                if !is_note {
+                    self.forget_latest(&tables);
+                }
                 return Ok(rows);
             }
             // A merge was faster: its output has to go instead.

@@ -9,7 +9,7 @@ use store::{Durability, MemoryStore, Order, ReadOrder, SeriesSet, Store, TableRe
 use store_local::{LocalStore, Options};
 use testkit::FaultyDisk;
 
-use crate::support::{files, keep, numbers, open, tiny, tiny_manual};
+use crate::support::{drop_at, files, keep, numbers, open, tiny, tiny_leaping, tiny_manual};
 
 const DAY_US: i64 = 86_400_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -34,10 +34,6 @@ fn fill(store: &LocalStore, tables: &[&str], days: std::ops::Range<i64>) {
 
 fn days(store: &LocalStore, table: &str) -> Vec<i64> {
     numbers(store, series(store, table, "d")).unwrap().into_iter().map(|(_, day)| day).collect()
-}
-
-fn drop_at(store: &LocalStore, day: i64) -> u64 {
-    store.drop_expired(Timestamp::from_micros(day * DAY_US)).unwrap()
 }
 
 /// More tables than a page has rows, series that come by turns, writes over writes, merges.
@@ -137,7 +133,7 @@ fn tables_that_share_a_part_are_counted_apart() {
 #[test]
 fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
     let disk = FaultyDisk::new();
-    let options = Options { ttl_default: Some(5 * DAY), ..tiny_manual() };
+    let options = Options { ttl_default: Some(5 * DAY), ..tiny_leaping() };
     let (store, _) = open(&disk, options).unwrap();
     store.set_ttl("short", Some(2 * DAY)).unwrap();
     store.set_ttl("for good", None).unwrap();
@@ -156,7 +152,7 @@ fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
 #[test]
 fn no_row_goes_with_a_part_before_its_own_time() {
     let disk = FaultyDisk::new();
-    let options = Options { ttl_default: Some(2 * DAY), ..tiny_manual() };
+    let options = Options { ttl_default: Some(2 * DAY), ..tiny_leaping() };
     let (store, _) = open(&disk, options).unwrap();
     fill(&store, &["a", "long", "b"], 0..3);
     // Merged parts know their tables too.

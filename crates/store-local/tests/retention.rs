@@ -1,13 +1,15 @@
 //! Rows go when their time is over: by the day, durably, and no younger row with them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Timestamp, Value};
 use store::{Store, StoreError};
-use store_local::{LocalStore, Options};
+use store_local::{Clock, LocalStore, Observer, Options};
 use testkit::{FaultyDisk, Survivors};
 
-use crate::support::{eventually, files, keep, numbers, open, tiny_manual};
+use crate::support::{drop_at, eventually, files, keep, numbers, open, tiny_leaping};
 
 const DAY_US: i64 = 86_400_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -29,14 +31,10 @@ fn days(store: &LocalStore, table: &str) -> Vec<i64> {
     numbers(store, device(store, table)).unwrap().into_iter().map(|(_, day)| day).collect()
 }
 
-fn drop_at(store: &LocalStore, day: i64) -> u64 {
-    store.drop_expired(Timestamp::from_micros(day * DAY_US)).unwrap()
-}
-
 #[test]
 fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
     let disk = FaultyDisk::new();
-    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let (store, _) = open(&disk, tiny_leaping()).unwrap();
     for table in ["short", "long", "for good"] {
         fill(&store, table, 0..10);
     }
@@ -54,7 +52,7 @@ fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
     assert_eq!(drop_at(&store, 10), 0);
     eventually(|| (files(&disk, ".parquet").len() == 17).then_some(()));
     drop(store);
-    let (store, report) = open(&disk.reboot(Survivors::Synced), tiny_manual()).unwrap();
+    let (store, report) = open(&disk.reboot(Survivors::Synced), tiny_leaping()).unwrap();
     assert!(report.damages.is_empty(), "{report:?}");
     check(&store);
     assert_eq!(
@@ -69,7 +67,7 @@ fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
 #[test]
 fn a_latest_value_goes_with_its_row() {
     let disk = FaultyDisk::new();
-    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let (store, _) = open(&disk, tiny_leaping()).unwrap();
     fill(&store, "t", 0..1);
     let series = device(&store, "t");
     store.set_ttl("t", Some(DAY)).unwrap();
@@ -83,7 +81,7 @@ fn a_latest_value_goes_with_its_row() {
 #[test]
 fn rows_in_memory_go_once_they_are_flushed() {
     let disk = FaultyDisk::new();
-    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let (store, _) = open(&disk, tiny_leaping()).unwrap();
     let series = device(&store, "t");
     store.set_ttl("t", Some(DAY)).unwrap();
     keep(&store, series, 0, 0).unwrap();
@@ -97,7 +95,7 @@ fn rows_in_memory_go_once_they_are_flushed() {
 #[test]
 fn a_default_holds_for_tables_of_which_nobody_has_said_anything() {
     let disk = FaultyDisk::new();
-    let options = Options { ttl_default: Some(3 * DAY), ..tiny_manual() };
+    let options = Options { ttl_default: Some(3 * DAY), ..tiny_leaping() };
     let (store, _) = open(&disk, options).unwrap();
     fill(&store, "t", 0..3);
     fill(&store, "kept", 0..3);
@@ -116,7 +114,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
     let work = |disk: &FaultyDisk| -> Result<usize, StoreError> {
         let mut taken = 0;
         let attempt = |taken: &mut usize| -> Result<(), StoreError> {
-            let (store, _) = open(disk, tiny_manual())?;
+            let (store, _) = open(disk, tiny_leaping())?;
             for round in 1..5 {
                 store.set_ttl("t", Some(round * DAY))?;
                 *taken = round as usize;
@@ -133,7 +131,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
         disk.cut_power_at(operation);
         let taken = work(&disk).unwrap() as u32;
         for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
-            let (store, report) = open(&disk.reboot(survivors), tiny_manual()).unwrap();
+            let (store, report) = open(&disk.reboot(survivors), tiny_leaping()).unwrap();
             assert!(report.damages.is_empty(), "{operation} {survivors:?}: {report:?}");
             let found = store.ttl("t");
             let possible = [taken, taken + 1].map(|days| (days > 0).then_some(days * DAY));
@@ -145,7 +143,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
 #[test]
 fn a_merge_and_a_drop_do_not_bring_rows_back() {
     let disk = FaultyDisk::new();
-    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let (store, _) = open(&disk, tiny_leaping()).unwrap();
     store.set_ttl("t", Some(DAY)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| (0..40).for_each(|_| store.compact().unwrap()));
@@ -160,4 +158,58 @@ fn a_merge_and_a_drop_do_not_bring_rows_back() {
     assert_eq!(days(&store, "t"), [39]);
     store.compact().unwrap();
     assert_eq!(days(&store, "t"), [39]);
+}
+
+/// A clock that goes as the test says, and what the store says of the other one.
+#[derive(Default)]
+struct Hours(AtomicU64, AtomicU64);
+
+impl Clock for Hours {
+    fn now_us(&self) -> u64 {
+        self.0.load(Ordering::SeqCst) * 3_600_000_000
+    }
+}
+
+impl Observer for Hours {
+    fn synced(&self, _: Duration, _: u64, _: u64) {}
+
+    fn clock_ahead(&self, ahead: Duration) {
+        self.1.store(ahead.as_secs() / 86_400, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_wall_clock_that_leaps_ahead_takes_nothing_with_it_not_even_over_a_restart() {
+    let disk = FaultyDisk::new();
+    let hours = Arc::new(Hours::default());
+    let options =
+        || Options { clock: hours.clone(), observer: Some(hours.clone()), ..crate::support::tiny_manual() };
+    let drop_by = |store: &LocalStore, day: i64| {
+        store.drop_expired(Timestamp::from_micros(day * DAY_US + DAY_US / 2)).unwrap()
+    };
+    let (store, _) = open(&disk, options()).unwrap();
+    fill(&store, "t", 0..10);
+    store.set_ttl("t", Some(5 * DAY)).unwrap();
+    assert_eq!(drop_by(&store, 9), 4, "the clock is right");
+    assert_eq!(hours.1.load(Ordering::SeqCst), 0);
+    assert_eq!(drop_by(&store, 30_000), 0);
+    assert!((29_990..=29_991).contains(&hours.1.load(Ordering::SeqCst)), "it is told");
+    // Rows that are as wrong as the clock prove nothing.
+    keep(&store, device(&store, "wrong"), 30_000 * DAY_US, 1).unwrap();
+    store.flush().unwrap();
+    assert_eq!(drop_by(&store, 30_000), 0);
+    drop(store);
+    let (store, _) = open(&disk.reboot(Survivors::Synced), options()).unwrap();
+    assert_eq!(drop_by(&store, 30_000), 0);
+    assert_eq!(days(&store, "t"), [4, 5, 6, 7, 8, 9]);
+    // Right again: two days later, of which the store was off for most.
+    hours.0.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(drop_by(&store, 11), 1, "a day in an hour");
+    hours.0.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(drop_by(&store, 11), 1);
+    assert_eq!(days(&store, "t"), [6, 7, 8, 9]);
+    // Behind: nothing is dropped, and nothing has to be caught up with afterwards.
+    assert_eq!((drop_by(&store, -5_000), drop_by(&store, 11)), (0, 0));
+    hours.0.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(drop_by(&store, 12), 1);
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::{SeriesId, Value};
+use model::{SeriesId, Timestamp, Value};
 use store::conformance::{RowFound, batch_of, collect, scan_all};
 use store::{Durability, Sequence, Store, StoreError};
-use store_local::{CompactionLimits, LocalStore, Options, RecoveryReport};
+use store_local::{Clock, CompactionLimits, LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
 
 /// The data directory on a faulty disk.
@@ -48,6 +49,25 @@ pub(crate) fn tiny() -> Options {
 /// Tiny sizes, but flushes and merges only when the test says so.
 pub(crate) fn tiny_manual() -> Options {
     Options { memtable_flush_bytes: usize::MAX, memtable_bytes_max: usize::MAX, compact: false, ..tiny() }
+}
+
+/// As [`tiny_manual`], with a clock by which much time passes whenever it is looked at, so that any wall clock may be true.
+pub(crate) fn tiny_leaping() -> Options {
+    #[derive(Default)]
+    struct Leaping(AtomicU64);
+    impl Clock for Leaping {
+        fn now_us(&self) -> u64 {
+            self.0.fetch_add(30 * 86_400_000_000, Ordering::Relaxed)
+        }
+    }
+    Options { clock: Arc::new(Leaping::default()), ..tiny_manual() }
+}
+
+/// Drops what is old at midnight of a day, and returns how many rows that were.
+pub(crate) fn drop_at(store: &LocalStore, day: i64) -> u64 {
+    let drop = || store.drop_expired(Timestamp::from_micros(day * 86_400_000_000)).unwrap();
+    // The first time it goes as far as the rows show, the second time as far as the clock shows.
+    drop() + drop()
 }
 
 /// Paths whose names end like this.

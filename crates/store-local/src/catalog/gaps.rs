@@ -25,6 +25,7 @@ impl Catalog {
                 self.fill_series(id, table)
             }
             Entry::Ttl { table, .. } => self.fill_tables(table.saturating_add(1)),
+            Entry::Retention { .. } => Ok(()),
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hub::{Hub, Made, Metrics, Progress, ProgressWatcher};
@@ -20,7 +20,7 @@ const LOCK_FILE: &str = "LOCK";
 
 /// Opens the store of a data directory and tells what recovery found.
 pub(crate) fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, StoreError> {
-    let options = options(&config.store, Arc::new(StoreMetrics(Arc::clone(metrics))));
+    let options = options(&config.store, Arc::new(StoreMetrics::new(metrics)));
     let began = Instant::now();
     let (store, report) = LocalStore::open(Arc::new(RealDisk), &config.data.join(DIRECTORY), options)?;
     tell(&report, began.elapsed());
@@ -67,16 +67,26 @@ pub(crate) fn lock(data: &Path) -> Result<Box<dyn DiskLock>, StoreError> {
     })
 }
 
-/// Puts what the store measures into the metrics.
-struct StoreMetrics(Arc<Metrics>);
+/// Puts what the store measures into the metrics, and what somebody should know into the log.
+struct StoreMetrics {
+    metrics: Arc<Metrics>,
+    /// By how many days the clock was ahead when that was last logged.
+    days_ahead: AtomicU64,
+}
+
+impl StoreMetrics {
+    fn new(metrics: &Arc<Metrics>) -> Self {
+        Self { metrics: Arc::clone(metrics), days_ahead: AtomicU64::new(0) }
+    }
+}
 
 impl Observer for StoreMetrics {
     fn synced(&self, duration: Duration, bytes: u64, _rows: u64) {
-        self.0.synced(duration, bytes);
+        self.metrics.synced(duration, bytes);
     }
 
     fn flushed(&self, duration: Duration, parts: u64, rows: u64, bytes: u64) {
-        self.0.flushed(&Made { duration, parts, rows, bytes });
+        self.metrics.flushed(&Made { duration, parts, rows, bytes });
         let duration_ms = duration.as_millis();
         tracing::info!(parts, rows, bytes, duration_ms, "flushed memory to parts");
     }
@@ -84,14 +94,26 @@ impl Observer for StoreMetrics {
     fn compacted(&self, compacted: &Compacted) {
         let Compacted { duration, inputs, outputs: parts, rows, bytes_read, bytes_written: bytes } =
             *compacted;
-        self.0.compacted(&Made { duration, parts, rows, bytes }, bytes_read);
+        self.metrics.compacted(&Made { duration, parts, rows, bytes }, bytes_read);
         let duration_ms = duration.as_millis();
         tracing::info!(inputs, parts, rows, bytes_read, bytes, duration_ms, "merged parts");
     }
 
     fn damaged(&self, error: &StoreError) {
-        self.0.damaged_part();
+        self.metrics.damaged_part();
         tracing::error!(%error, "a part cannot be read and is left as it is; its rows are refused when asked for, all others are served");
+    }
+
+    fn clock_ahead(&self, ahead: Duration) {
+        let days = ahead.as_secs() / 86_400;
+        // The store asks each minute and catches up by a day in an hour.
+        if self.days_ahead.swap(days, Ordering::Relaxed) != days {
+            tracing::warn!(
+                days,
+                "the clock is further ahead than time can have passed; old rows are dropped by an earlier time. \
+                 Nothing to do after a pause; otherwise set the clock right"
+            );
+        }
     }
 }
 
