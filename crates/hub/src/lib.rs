@@ -20,14 +20,15 @@ use std::thread::JoinHandle;
 use model::SeriesId;
 use model::limits::IngestLimits;
 use parking_lot::Mutex;
-use store::{LatestValue, Store, StoreError, StoreStatus};
+use store::{Store, StoreError, StoreStatus};
 
 pub use ingest::{DEAD_LETTER_TABLE, DeadLetter};
 pub use metrics::{Door, Made, Metrics};
 // The doors may not name the storage contract's crate; these words of it are part of the hub's own interface.
 pub use store::backup::BackupList;
 pub use store::{
-    Blame, CheckReport, Durability, Finding, Order, Progress, ProgressWatcher, Sequence, Severity,
+    Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,
+    Severity,
 };
 
 use clock::ReceiptClock;

@@ -33,19 +33,51 @@ pub(crate) fn json_response(bytes: Vec<u8>) -> Response {
 /// The JSON text of `value`, if it is not longer than an answer may be.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     let mut bounded = Bounded { bytes: Vec::new(), max: ANSWER_BYTES_MAX };
-    serde_json::to_writer(&mut bounded, value).map_err(|_| {
-        let message = format!(
-            "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer keys or a smaller limit"
-        );
-        ApiError::argument(message)
-    })?;
+    bounded.put(value)?;
     Ok(bounded.bytes)
 }
 
+/// A JSON object that is made entry by entry, so that only its text is held and not all of what it is made of.
+#[derive(Debug)]
+pub(crate) struct ObjectText(Bounded);
+
+impl ObjectText {
+    pub(crate) fn new() -> Self {
+        Self(Bounded { bytes: vec![b'{'], max: ANSWER_BYTES_MAX })
+    }
+
+    /// Adds an entry.
+    pub(crate) fn entry(&mut self, key: &str, value: &impl Serialize) -> Result<(), ApiError> {
+        if self.0.bytes.len() > 1 {
+            self.0.bytes.push(b',');
+        }
+        self.0.put(&key)?;
+        self.0.bytes.push(b':');
+        self.0.put(value)
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.0.bytes.push(b'}');
+        self.0.bytes
+    }
+}
+
 /// Takes bytes up to a bound.
+#[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
     max: usize,
+}
+
+impl Bounded {
+    fn put(&mut self, value: &impl Serialize) -> Result<(), ApiError> {
+        serde_json::to_writer(self, value).map_err(|_| {
+            let message = format!(
+                "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer keys or a smaller limit"
+            );
+            ApiError::argument(message)
+        })
+    }
 }
 
 impl Write for Bounded {

@@ -48,6 +48,8 @@ pub(crate) const STREAM_PIECE_BYTES: usize = 256 * 1024;
 pub(crate) const STREAM_PIECES: usize = 4;
 /// A client that takes nothing of a streamed answer for this long is given up.
 pub(crate) const STREAM_SEND_TIMEOUT: Duration = Duration::from_secs(60);
+/// Devices that one request may read.
+pub(crate) const DEVICES_PER_READ_MAX: usize = 10_000;
 /// Keys that one request may name.
 pub(crate) const KEYS_PER_REQUEST_MAX: usize = 10_000;
 /// Bytes of one answer with values. The store bounds the number of values, this bounds their length.

@@ -118,6 +118,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/device/{id}/credentials", get(devices::credentials))
         .route("/api/deviceProfileInfo/default", get(devices::default_profile))
         .route("/api/tacho/devices", post(devices::create_many))
+        .route("/api/tacho/values", post(telemetry::values_of_many))
         .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
         .route("/api/tacho/export", post(bulk::export))
         .route("/api/tacho/import", post(bulk::import))

@@ -7,15 +7,16 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::history::{Aggregation, History, HistoryRequest};
 use hub::registry::Device;
-use hub::{Hub, Order};
+use hub::{Hub, LatestValue, Order};
 use model::{TimeRange, Timestamp, limits};
+use serde::Serialize;
 
 use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
-use super::json::{Json, Object, Sequence, TsValue};
-use super::limits::KEYS_PER_REQUEST_MAX;
-use super::request::{Params, PathOf, parse_id};
+use super::json::{Json, Object, ObjectText, Sequence, TsValue, json_response};
+use super::limits::{DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
+use super::request::{JsonBody, Params, PathOf, parse_id};
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
 pub(crate) async fn keys(
@@ -41,10 +42,51 @@ pub(crate) async fn values(
     let wanted = Wanted::parse(&params)?;
     let hub = Arc::clone(&door.hub);
     let read = move || match wanted {
-        Wanted::Latest(keys) => latest(&hub, &device, keys.as_deref(), strict),
-        Wanted::History(request) => {
-            read_history(&hub, &device, &request).map(|history| history_json(&history, strict))
+        Wanted::Latest(keys) => {
+            let found = latest(&hub, &device, keys.as_deref())?;
+            Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
+        Wanted::History(request) => {
+            let history = read_history(&hub, &device, &request)?;
+            Ok(Json(history_json(&history, strict)).into_response())
+        }
+    };
+    door.reads.run(read).await?
+}
+
+/// `POST /api/tacho/values` with the ids of devices as a JSON array: for each of them what [`values`] answers with the same
+/// parameters.
+pub(crate) async fn values_of_many(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+    JsonBody(ids): JsonBody<Vec<String>>,
+) -> Result<Response, ApiError> {
+    let strict = params.flag("useStrictDataTypes")?;
+    let wanted = Wanted::parse(&params)?;
+    if ids.len() > DEVICES_PER_READ_MAX {
+        let count = ids.len();
+        let message =
+            format!("{count} devices are named, the limit is {DEVICES_PER_READ_MAX}; ask in pieces");
+        return Err(ApiError::argument(message));
+    }
+    let devices = ids.iter().map(|id| session.device(&door.hub, parse_id(id)?));
+    let devices: Vec<Arc<Device>> = devices.collect::<Result<_, ApiError>>()?;
+    let hub = Arc::clone(&door.hub);
+    let read = move || {
+        let mut answer = ObjectText::new();
+        for (id, device) in ids.iter().zip(&devices) {
+            match &wanted {
+                Wanted::Latest(keys) => {
+                    let found = latest(&hub, device, keys.as_deref())?;
+                    answer.entry(id, &latest_json(&found, keys.as_deref(), strict))?;
+                }
+                Wanted::History(request) => {
+                    answer.entry(id, &history_json(&read_history(&hub, device, request)?, strict))?;
+                }
+            }
+        }
+        Ok(json_response(answer.finish()))
     };
     door.reads.run(read).await?
 }
@@ -176,10 +218,9 @@ pub(crate) fn read_history(
 }
 
 /// Keys without values are left out, as ThingsBoard does.
-fn history_json(history: &History, strict: bool) -> Response {
-    let keys = || history.iter().filter(|(_, samples)| !samples.is_empty());
-    let answer = Object(|| {
-        keys().map(|(key, samples)| {
+fn history_json(history: &History, strict: bool) -> impl Serialize {
+    Object(move || {
+        history.iter().filter(|(_, samples)| !samples.is_empty()).map(move |(key, samples)| {
             let values = samples.iter();
             (
                 key,
@@ -188,25 +229,30 @@ fn history_json(history: &History, strict: bool) -> Response {
                 }),
             )
         })
-    });
-    Json(answer).into_response()
+    })
+}
+
+fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>) -> Result<Vec<LatestValue>, ApiError> {
+    match hub.find_series_of(device)? {
+        Some(series) => Ok(hub.latest(series, keys)?),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// A key that was asked for by name and never sent is answered with `null` at the present time, as ThingsBoard does.
-fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>, strict: bool) -> Result<Response, ApiError> {
-    let found = match hub.find_series_of(device)? {
-        Some(series) => hub.latest(series, keys)?,
-        None => Vec::new(),
-    };
+fn latest_json<'a>(found: &'a [LatestValue], keys: Option<&'a [String]>, strict: bool) -> impl Serialize {
     let now = hub::clock::system_now();
-    let present = found.iter().map(|latest| {
-        let point = TsValue { ts: latest.ts, value: Some(&latest.value), strict };
-        (latest.key.as_str(), [point])
-    });
     let known: HashSet<&str> = found.iter().map(|latest| latest.key.as_str()).collect();
-    let absent = keys.unwrap_or_default().iter().filter(|key| !known.contains(key.as_str()));
-    let absent = absent.map(|key| (key.as_str(), [TsValue { ts: now, value: None, strict }]));
-    Ok(Json(Object(|| present.clone().chain(absent.clone()))).into_response())
+    let named = keys.unwrap_or_default().iter().map(String::as_str);
+    let absent: Vec<&str> = named.filter(|key| !known.contains(key)).collect();
+    Object(move || {
+        let present = found.iter().map(move |latest| {
+            let point = TsValue { ts: latest.ts, value: Some(&latest.value), strict };
+            (latest.key.as_str(), [point])
+        });
+        let absent = absent.clone().into_iter();
+        present.chain(absent.map(move |key| (key, [TsValue { ts: now, value: None, strict }])))
+    })
 }
 
 #[cfg(test)]

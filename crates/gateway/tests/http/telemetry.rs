@@ -93,3 +93,47 @@ async fn history_is_reduced_per_interval() {
     }
     server.stop().await;
 }
+
+#[tokio::test]
+async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        ids.push(server.add_device(name));
+    }
+    for second in 0..10 {
+        let rows = format!(
+            r#"{{"ts":{},"values":{{"x":{second},"y":"{second}"}}}}"#,
+            1_700_000_000_000_i64 + second * 1_000
+        );
+        assert_eq!(server.report("a", &rows).await.status, 200);
+        assert_eq!(server.report("b", &rows).await.status, 200);
+    }
+    let body = format!("[\"{}\"]", ids.join("\",\""));
+    let range = "startTs=1700000000000&endTs=1700000009000";
+    for parameters in [
+        "".to_owned(),
+        "useStrictDataTypes=true".to_owned(),
+        format!("keys=x,y&{range}&limit=3&orderBy=ASC"),
+        format!("keys=x&{range}&agg=AVG&interval=5000&useStrictDataTypes=true"),
+    ] {
+        let many = server.post(&format!("/api/tacho/values?{parameters}"), &body).await;
+        assert_eq!(many.status, 200, "{}", many.text());
+        let many: serde_json::Value = serde_json::from_str(&many.text()).unwrap();
+        assert_eq!(many.as_object().unwrap().len(), 3);
+        for id in &ids {
+            let one = server
+                .get(&format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?{parameters}"))
+                .await;
+            assert_eq!(
+                many[id],
+                serde_json::from_str::<serde_json::Value>(&one.text()).unwrap(),
+                "{parameters}"
+            );
+        }
+    }
+    let nobody = server.post("/api/tacho/values", r#"["6a6a1f80-0000-11ee-8000-000000000000"]"#).await;
+    assert_eq!(nobody.status, 404, "{}", nobody.text());
+    assert!(server.post("/api/tacho/values", "{}").await.refusal(400, 31).contains("sequence"));
+    server.stop().await;
+}
