@@ -48,6 +48,9 @@ pub enum Error {
         /// Its last lines.
         output: Vec<String>,
     },
+    /// An answer is not what it must be.
+    #[error("wrong answer: {0}")]
+    Answer(String),
     /// An HTTP request failed.
     #[error("{method} {url}: {what}")]
     Http {

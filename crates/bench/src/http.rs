@@ -10,6 +10,8 @@ use crate::limits::{HTTP_BODY_BYTES_MAX, READ_BACK_ROWS};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE_DEVICES: u32 = 1_000;
+/// Pause before a busy server is asked again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// Longest part of an error body that is quoted.
 const QUOTE_CHARS: usize = 300;
 
@@ -169,6 +171,33 @@ impl Client {
         }
     }
 
+    /// Sends rows as a device and returns how many they are; tries again while the server is busy.
+    pub(crate) fn report(&self, token: &str, rows: &str) -> Result<u64> {
+        let path = format!("/api/v1/{token}/telemetry");
+        loop {
+            let request =
+                self.agent.post(format!("{}{path}", self.base)).header("Content-Type", "application/json");
+            let sent = request.send(rows).map_err(|e| self.failed("POST", &path, e.to_string()))?;
+            match sent.status().as_u16() {
+                200 => return Ok(rows.matches("\"ts\":").count() as u64),
+                429 | 503 => std::thread::sleep(BUSY_PAUSE),
+                status => return Err(self.failed("POST", &path, format!("status {status}"))),
+            }
+        }
+    }
+
+    /// The body of an answer as it is: of a POST with a JSON body, or of a GET.
+    pub(crate) fn text(&self, path: &str, body: Option<&Value>) -> Result<String> {
+        let url = format!("{}{path}", self.base);
+        let (method, answer) = match body {
+            Some(body) => {
+                ("POST", self.agent.post(url).header("X-Authorization", &self.bearer).send_json(body))
+            }
+            None => ("GET", self.agent.get(url).header("X-Authorization", &self.bearer).call()),
+        };
+        self.body(method, path, answer)
+    }
+
     fn get(&self, path: &str) -> Result<Value> {
         let request = self.agent.get(format!("{}{path}", self.base)).header("X-Authorization", &self.bearer);
         self.answer("GET", path, request.call())
@@ -185,6 +214,16 @@ impl Client {
         path: &str,
         answer: std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> Result<Value> {
+        let body = self.body(method, path, answer)?;
+        serde_json::from_str(&body).map_err(|e| self.failed(method, path, format!("no JSON: {e}")))
+    }
+
+    fn body(
+        &self,
+        method: &'static str,
+        path: &str,
+        answer: std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<String> {
         let mut answer = answer.map_err(|e| self.failed(method, path, e.to_string()))?;
         let status = answer.status();
         let body = answer
@@ -197,8 +236,7 @@ impl Client {
             let quote: String = body.chars().take(QUOTE_CHARS).collect();
             return Err(self.failed(method, path, format!("{status}: {quote}")));
         }
-        serde_json::from_str(&body)
-            .map_err(|e| self.failed(method, path, format!("{status}, but no JSON: {e}")))
+        Ok(body)
     }
 
     fn failed(&self, method: &'static str, path: &str, what: String) -> Error {

@@ -15,6 +15,7 @@ pub mod options;
 pub mod payload;
 pub mod process;
 mod progress;
+pub mod reads;
 pub mod recorder;
 pub mod report;
 mod sampling;

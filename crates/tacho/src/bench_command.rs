@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use bench::Context;
 use bench::scenario::{Run, Scenario};
-use bench::{ledger, thingsboard};
+use bench::{ledger, reads, thingsboard};
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::output::say;
@@ -27,6 +27,7 @@ pub(crate) enum BenchCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunCommand {
     Thingsboard(Box<thingsboard::Options>),
+    Reads(Box<reads::Options>),
 }
 
 /// Runs what a scenario file describes
@@ -57,6 +58,7 @@ pub(crate) struct ListArgs {
 #[command(no_binary_name = true)]
 enum FileCommand {
     Thingsboard(Box<thingsboard::Options>),
+    Reads(Box<reads::Options>),
     Ledger(Box<ledger::Options>),
 }
 
@@ -64,6 +66,7 @@ enum FileCommand {
 pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Run(RunCommand::Thingsboard(options)) => run_thingsboard(options),
+        BenchCommand::Run(RunCommand::Reads(options)) => run_reads(options),
         BenchCommand::Ledger(options) => run_ledger(options),
         BenchCommand::Scenario(args) => run_scenario(args),
         BenchCommand::List(args) => list(args),
@@ -75,6 +78,12 @@ fn run_thingsboard(options: &thingsboard::Options) -> anyhow::Result<()> {
     say(&report)?;
     say(format_args!("result: {}", directory.display()))?;
     if report.verdict.valid { Ok(()) } else { bail!("the run is not valid; its figures must not be quoted") }
+}
+
+fn run_reads(options: &reads::Options) -> anyhow::Result<()> {
+    let (report, directory) = reads::run(options, &context()?)?;
+    say(&report)?;
+    say(format_args!("result: {}", directory.display()))
 }
 
 fn run_ledger(options: &ledger::Options) -> anyhow::Result<()> {
@@ -91,6 +100,7 @@ fn run_scenario(args: &ScenarioArgs) -> anyhow::Result<()> {
     words.extend(args.more.iter().cloned());
     match FileCommand::try_parse_from(&words) {
         Ok(FileCommand::Thingsboard(options)) => run_thingsboard(&options),
+        Ok(FileCommand::Reads(options)) => run_reads(&options),
         Ok(FileCommand::Ledger(options)) => run_ledger(&options),
         Err(error) => bail!("{}, run {}: {error}", args.file.display(), args.run),
     }

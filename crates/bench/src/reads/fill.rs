@@ -1,0 +1,123 @@
+//! What is stored before questions are asked: random walks of two decimals.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::Options;
+use crate::error::Result;
+use crate::http::Client;
+
+/// Time between two values of a device.
+pub(super) const STEP_MS: i64 = 10_000;
+/// Keys of the wide device, which has a value of each every second.
+pub(super) const WIDE_KEYS: usize = 20;
+/// Rows of one request.
+const ROWS: i64 = 1_000;
+const HOUR_MS: i64 = 3_600_000;
+const PREFIX: &str = "walk-";
+const WIDE_PREFIX: &str = "wide-";
+const TOKEN: &str = "reads-";
+const WIDE_TOKEN: &str = "reads-wide-";
+
+/// What is stored.
+pub(super) struct Filled {
+    /// Ids of the devices.
+    pub(super) ids: Vec<String>,
+    /// Id of the device with many keys.
+    pub(super) wide: String,
+    /// The time behind the newest row, a whole number of hours.
+    pub(super) end_ms: i64,
+    pub(super) rows: u64,
+}
+
+/// Creates the devices and writes their history.
+pub(super) fn fill(options: &Options, client: &Client) -> Result<Filled> {
+    client.provision(options.devices, PREFIX, TOKEN)?;
+    client.provision(1, WIDE_PREFIX, WIDE_TOKEN)?;
+    let ids = client.device_ids(PREFIX, options.devices)?;
+    let wide = client.device_ids(WIDE_PREFIX, 1)?.remove(0);
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    let end_ms = now_ms / HOUR_MS * HOUR_MS;
+    let begin_ms = end_ms - i64::from(options.hours) * HOUR_MS;
+    let mut rows = 0;
+    let mut walks: Vec<Walk> = (0..options.devices).map(|device| Walk::new(u64::from(device))).collect();
+    for piece_ms in (begin_ms..end_ms).step_by((ROWS * STEP_MS) as usize) {
+        let piece_end_ms = end_ms.min(piece_ms + ROWS * STEP_MS);
+        for (device, walk) in walks.iter_mut().enumerate() {
+            let times = (piece_ms..piece_end_ms).step_by(STEP_MS as usize);
+            rows +=
+                client.report(&format!("{TOKEN}{device}"), &body(times, &["x".to_owned()], &mut [walk]))?;
+        }
+    }
+    let mut walks: Vec<Walk> = (0..WIDE_KEYS as u64).map(|key| Walk::new(1_000_000 + key)).collect();
+    let mut walks: Vec<&mut Walk> = walks.iter_mut().collect();
+    for piece_ms in (end_ms - 2 * HOUR_MS..end_ms).step_by(ROWS as usize * 1_000) {
+        let times = (piece_ms..end_ms.min(piece_ms + ROWS * 1_000)).step_by(1_000);
+        rows += client.report(&format!("{WIDE_TOKEN}0"), &body(times, &wide_keys(), &mut walks))?;
+    }
+    Ok(Filled { ids, wide, end_ms, rows })
+}
+
+/// Names of the keys of the wide device.
+pub(super) fn wide_keys() -> Vec<String> {
+    (0..WIDE_KEYS).map(|key| format!("k{key}")).collect()
+}
+
+/// Writes rows of one device behind what was there, and returns how many points that are.
+pub(super) fn write_on(options: &Options, client: &Client, filled: &Filled, round: u64) -> Result<u64> {
+    let device = round % u64::from(options.devices);
+    // A key of its own: the questions' answers stay what they are.
+    let begin_ms = filled.end_ms + (round / u64::from(options.devices)) as i64 * ROWS;
+    let mut walk = Walk::new(round);
+    client.report(
+        &format!("{TOKEN}{device}"),
+        &body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]),
+    )
+}
+
+fn body(times: impl Iterator<Item = i64>, keys: &[String], walks: &mut [&mut Walk]) -> String {
+    let mut text = String::from("[");
+    for ts in times {
+        let _ = write!(text, "{}{{\"ts\":{ts},\"values\":{{", if text.len() > 1 { "," } else { "" });
+        for (index, (key, walk)) in keys.iter().zip(walks.iter_mut()).enumerate() {
+            let _ = write!(text, "{}\"{key}\":{:.2}", if index > 0 { "," } else { "" }, walk.next());
+        }
+        text.push_str("}}");
+    }
+    text.push(']');
+    text
+}
+
+/// A random walk in hundredths.
+struct Walk {
+    rng: SmallRng,
+    hundredths: i64,
+}
+
+impl Walk {
+    fn new(seed: u64) -> Self {
+        Self { rng: SmallRng::seed_from_u64(seed), hundredths: 5_000 }
+    }
+
+    fn next(&mut self) -> f64 {
+        self.hundredths += self.rng.random_range(-100..=100);
+        self.hundredths as f64 / 100.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_what_the_device_door_takes() {
+        let (mut a, mut b) = (Walk::new(1), Walk::new(2));
+        let text = body([5, 6].into_iter(), &["x".to_owned(), "y".to_owned()], &mut [&mut a, &mut b]);
+        let rows: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((rows[0]["ts"].as_i64(), rows[1]["ts"].as_i64()), (Some(5), Some(6)));
+        assert!(rows[1]["values"]["y"].is_number());
+    }
+}

@@ -1,0 +1,179 @@
+//! The questions, each through the direct path and, where SQL can ask it, through SQL.
+
+use serde_json::{Value, json};
+
+use super::Options;
+use super::fill::{Filled, STEP_MS, WIDE_KEYS, wide_keys};
+use crate::error::{Error, Result};
+use crate::http::Client;
+
+const HOUR_MS: i64 = 3_600_000;
+const BUCKET_MS: i64 = 300_000;
+const SERIES: usize = 100;
+
+/// A question.
+pub(super) struct Question {
+    pub(super) name: &'static str,
+    /// In words.
+    pub(super) what: String,
+    path: String,
+    /// GET without one.
+    body: Option<Value>,
+    /// Values in the answer, counted as `count` says.
+    values: usize,
+    count: Count,
+}
+
+/// How values of an answer are counted.
+#[derive(Clone, Copy)]
+enum Count {
+    /// By the `"value":` of the device API.
+    Values,
+    /// By the rows of an answer in lines.
+    Rows,
+}
+
+impl Question {
+    /// The answer's body.
+    pub(super) fn ask(&self, client: &Client) -> Result<String> {
+        client.text(&self.path, self.body.as_ref())
+    }
+
+    /// Whether the answer holds what it must.
+    pub(super) fn check(&self, answer: &str) -> Result<()> {
+        let found = match self.count {
+            Count::Values => answer.matches("\"value\":").count(),
+            // The first line names the columns.
+            Count::Rows => answer.lines().count().saturating_sub(1),
+        };
+        if found == self.values {
+            return Ok(());
+        }
+        let quote: String = answer.chars().take(300).collect();
+        Err(Error::Answer(format!(
+            "{}: {found} values in the answer instead of {}: {quote}",
+            self.name, self.values
+        )))
+    }
+}
+
+/// All questions.
+pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
+    let end_ms = filled.end_ms;
+    let (hour, half_day) = (range(end_ms - HOUR_MS, end_ms), range(end_ms - 12 * HOUR_MS, end_ms));
+    let hundred = || Some(json!(filled.ids[..SERIES]));
+    let one = |question: &str| {
+        format!("/api/plugins/telemetry/DEVICE/{}/values/timeseries?{question}", filled.ids[0])
+    };
+    let wide = format!(
+        "/api/plugins/telemetry/DEVICE/{}/values/timeseries?keys={}&{hour}&limit=3600",
+        filled.wide,
+        wide_keys().join(",")
+    );
+    let per_hour = (HOUR_MS / STEP_MS) as usize;
+    let buckets = (12 * HOUR_MS / BUCKET_MS) as usize;
+    let means = format!("keys=x&{half_day}&agg=AVG&interval={BUCKET_MS}&limit={buckets}");
+    let raw = format!("keys=x&{hour}&limit={per_hour}");
+    let many = |question: &str| format!("/api/tacho/values?{question}");
+    let direct = |name, what: &str, path, body, values| Question {
+        name,
+        what: what.to_owned(),
+        path,
+        body,
+        values,
+        count: Count::Values,
+    };
+    let sql = |name, statement: String, values| Question {
+        name,
+        path: "/api/sql".to_owned(),
+        body: Some(json!({ "query": statement, "format": "csv" })),
+        what: statement,
+        values,
+        count: Count::Rows,
+    };
+    let between = |hours: i64| {
+        let micros = |ms: i64| format!("to_timestamp_millis({ms})");
+        format!("ts >= {} AND ts < {}", micros(end_ms - hours * HOUR_MS), micros(end_ms))
+    };
+    let hundred_names: Vec<String> = (0..SERIES).map(|device| format!("'walk-{device}'")).collect();
+    let hundred_names = hundred_names.join(",");
+    let (h1, h12) = (between(1), between(12));
+    vec![
+        direct(
+            "latest-1000",
+            "latest value of every device",
+            many("keys=x"),
+            Some(json!(filled.ids)),
+            filled.ids.len(),
+        ),
+        direct("wide-1h", "one device, one hour at 1 Hz, 20 keys", wide, None, 3_600 * WIDE_KEYS),
+        direct("one-1h", "one series, one hour at 10 s", one(&raw), None, per_hour),
+        direct("one-12h-means", "one series, 12 hours to 5-minute means", one(&means), None, buckets),
+        direct("hundred-1h", "100 series, one hour at 10 s", many(&raw), hundred(), SERIES * per_hour),
+        direct(
+            "hundred-12h-means",
+            "100 series, 12 hours to 5-minute means",
+            many(&means),
+            hundred(),
+            SERIES * buckets,
+        ),
+        sql("sql-select-1", "SELECT 1".to_owned(), 1),
+        sql(
+            "sql-one-1h",
+            format!("SELECT ts, x FROM telemetry WHERE device = 'walk-0' AND {h1} ORDER BY ts"),
+            per_hour,
+        ),
+        sql(
+            "sql-one-12h-means",
+            format!(
+                "SELECT time_bucket(INTERVAL '5 minutes', ts) AS t, avg(x) FROM telemetry WHERE device = 'walk-0' AND {h12} GROUP BY t ORDER BY t"
+            ),
+            buckets,
+        ),
+        sql(
+            "sql-hundred-12h-means",
+            format!(
+                "SELECT device, time_bucket(INTERVAL '5 minutes', ts) AS t, avg(x) FROM telemetry WHERE device IN ({hundred_names}) AND {h12} GROUP BY device, t"
+            ),
+            SERIES * buckets,
+        ),
+        sql(
+            "sql-latest-1000",
+            format!("SELECT device, last(x, ts) FROM telemetry WHERE {h1} AND x IS NOT NULL GROUP BY device"),
+            options.devices as usize,
+        ),
+        sql("sql-count-avg", "SELECT count(*), avg(x) FROM telemetry".to_owned(), 1),
+    ]
+}
+
+fn range(start_ms: i64, end_ms: i64) -> String {
+    format!("startTs={start_ms}&endTs={end_ms}&useStrictDataTypes=true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_with_too_few_values_is_wrong() {
+        let question = |values, count| Question {
+            name: "q",
+            what: String::new(),
+            path: String::new(),
+            body: None,
+            values,
+            count,
+        };
+        let answer = r#"{"x":[{"ts":1,"value":1.5},{"ts":2,"value":2}]}"#;
+        assert!(question(2, Count::Values).check(answer).is_ok());
+        assert!(
+            question(3, Count::Values)
+                .check(answer)
+                .unwrap_err()
+                .to_string()
+                .contains("2 values in the answer instead of 3")
+        );
+        assert!(question(1, Count::Rows).check("count,avg\r\n3,1.5\r\n").is_ok());
+        assert!(question(1, Count::Rows).check("count,avg\r\n").is_err());
+    }
+}
