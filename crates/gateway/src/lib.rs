@@ -1,4 +1,7 @@
 //! The front doors: one module per protocol, all calling hub only.
 
+pub mod answer;
 pub mod http;
 pub mod mqtt;
+pub mod postgres;
+pub mod statements;

@@ -12,9 +12,10 @@ pub mod metrics;
 pub mod registry;
 pub mod retention;
 pub mod session_token;
+pub mod sql;
 pub mod upkeep;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use model::SeriesId;
@@ -52,6 +53,7 @@ pub struct Hub {
     live: Arc<Live>,
     fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
+    sql: OnceLock<query::Engine>,
 }
 
 impl std::fmt::Debug for Hub {
@@ -88,6 +90,7 @@ impl Hub {
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
+            sql: OnceLock::new(),
         })
     }
 

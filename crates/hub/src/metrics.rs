@@ -26,6 +26,8 @@ pub enum Door {
     Mqtt,
     /// The HTTP device API.
     Http,
+    /// The PostgreSQL wire protocol.
+    Postgres,
 }
 
 impl Door {
@@ -34,6 +36,7 @@ impl Door {
         match self {
             Self::Mqtt => "mqtt",
             Self::Http => "http",
+            Self::Postgres => "postgres",
         }
     }
 }
@@ -58,6 +61,7 @@ pub struct Metrics {
     registry: Mutex<Registry>,
     mqtt: DoorMetrics,
     http: DoorMetrics,
+    postgres: DoorMetrics,
     /// Field values appended.
     pub points: Counter,
     /// Rows appended.
@@ -169,13 +173,14 @@ impl Metrics {
     /// All metrics at zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("tacho");
-        let (mqtt, http) = register_doors(&mut registry);
+        let [mqtt, http, postgres] = register_doors(&mut registry);
         let rows_by_class = register_classes(&mut registry);
         let refusals = Family::default();
         registry.register("refusals", "Requests refused, by door and reason", refusals.clone());
         let metrics = Self {
             mqtt,
             http,
+            postgres,
             points: Counter::default(),
             rows: Counter::default(),
             rows_by_class,
@@ -201,6 +206,7 @@ impl Metrics {
         match door {
             Door::Mqtt => &self.mqtt,
             Door::Http => &self.http,
+            Door::Postgres => &self.postgres,
         }
     }
 
@@ -295,7 +301,7 @@ impl StoreGauges {
     }
 }
 
-fn register_doors(registry: &mut Registry) -> (DoorMetrics, DoorMetrics) {
+fn register_doors(registry: &mut Registry) -> [DoorMetrics; 3] {
     let messages = Family::<DoorLabel, Counter>::default();
     let bytes = Family::<DoorLabel, Counter>::default();
     let connections = Family::<DoorLabel, Gauge>::default();
@@ -311,7 +317,7 @@ fn register_doors(registry: &mut Registry) -> (DoorMetrics, DoorMetrics) {
             ack_latency: latency.get_or_create_owned(&label),
         }
     };
-    let doors = (door(Door::Mqtt), door(Door::Http));
+    let doors = [Door::Mqtt, Door::Http, Door::Postgres].map(door);
     registry.register("messages", "Messages taken", messages);
     registry.register("ingest_bytes", "Bytes of message payloads", bytes);
     registry.register("connections", "Open connections", connections);

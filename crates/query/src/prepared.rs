@@ -1,12 +1,12 @@
 //! Statements with parameters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
 
@@ -84,11 +84,10 @@ pub(crate) fn parameter_types(
         };
         highest = highest.max(number);
     }
-    let counts = counts(plan)?;
+    let placed = types_of_places(plan)?;
     let type_of = |number: usize| {
         let name = format!("${number}");
-        let count = counts.contains(&name).then_some(DataType::Int64);
-        let found = found.get(&name).cloned().flatten().or(count);
+        let found = found.get(&name).cloned().flatten().or_else(|| placed.get(&name).cloned());
         found.or_else(|| given.get(number - 1).cloned().flatten()).ok_or_else(|| QueryError::Invalid {
             message: format!("the type of ${number} is not known; write ${number}::type"),
         })
@@ -96,21 +95,30 @@ pub(crate) fn parameter_types(
     (1..=highest.max(given.len())).map(type_of).collect()
 }
 
-/// The parameters that are a LIMIT or an OFFSET, whose types the resolver leaves open.
-fn counts(plan: &LogicalPlan) -> Result<HashSet<String>, QueryError> {
-    let mut names = HashSet::new();
+/// The types that follow from places that the resolver leaves open: below a cast, and as a LIMIT or an OFFSET.
+fn types_of_places(plan: &LogicalPlan) -> Result<HashMap<String, DataType>, QueryError> {
+    let mut types = HashMap::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Limit(Limit { skip, fetch, .. }) = node {
             for count in [skip, fetch].into_iter().flatten() {
                 count.apply(|expr| {
                     if let Expr::Placeholder(Placeholder { id, .. }) = expr {
-                        names.insert(id.clone());
+                        types.entry(id.clone()).or_insert(DataType::Int64);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })?;
             }
         }
-        Ok(TreeNodeRecursion::Continue)
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Cast(Cast { expr, field }) = expr
+                    && let Expr::Placeholder(Placeholder { id, .. }) = &**expr
+                {
+                    types.insert(id.clone(), field.data_type().clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
     })?;
-    Ok(names)
+    Ok(types)
 }

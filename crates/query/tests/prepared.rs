@@ -34,6 +34,9 @@ async fn given_types_are_kept_and_unknown_ones_refused() {
     let engine = engine(fleet());
     let prepared = engine.prepare("SELECT $1 + 1 AS n", &[Some(DataType::Int64)], &user()).await.unwrap();
     assert_eq!(rows(&prepared, vec![ScalarValue::from(41_i64)]).await.unwrap(), ["42"]);
+    let cast = engine.prepare("SELECT 1 + $1::bigint AS n", &[], &user()).await.unwrap();
+    assert_eq!(cast.parameter_types(), [DataType::Int64]);
+    assert_eq!(rows(&cast, vec![ScalarValue::from("41")]).await.unwrap(), ["42"]);
     let error = engine.prepare("SELECT $1", &[], &user()).await.unwrap_err();
     assert!(error.to_string().contains("the type of $1 is not known"), "{error}");
     let error = rows(&prepared, vec![]).await.unwrap_err();

@@ -1,5 +1,6 @@
 //! `tacho demo`: a server, a fleet that drives, and a page to look at.
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
 use crate::{fleet, logging};
 
+/// Where PostgreSQL's clients look for it.
+const POSTGRES_PORT: u16 = 5432;
 /// What the demo's devices are called.
 const PREFIX: &str = "vehicle-";
 
@@ -79,12 +82,24 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut config = PlaceArgs { data, config: args.config.clone() }.load()?;
     args.doors.apply(&mut config);
     config.http.public_read = true;
+    if config.postgres.is_none() {
+        config.open_postgres(free_postgres_address());
+    }
     logging::start(&config)?;
     check_open_files(args.devices)?;
     let mut server = Server::start(&config)?;
     let ran = drive(args, &config, &mut server);
     let stopped = server.stop();
     ran.and(stopped)
+}
+
+/// PostgreSQL's own port; any other where a PostgreSQL runs already.
+fn free_postgres_address() -> SocketAddr {
+    let usual = SocketAddr::from(([127, 0, 0, 1], POSTGRES_PORT));
+    match TcpListener::bind(usual) {
+        Ok(_) => usual,
+        Err(_) => SocketAddr::from(([127, 0, 0, 1], 0)),
+    }
 }
 
 /// Both ends of every connection are in this process.
@@ -123,6 +138,10 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
 fn describe(args: &DemoArgs, config: &Config, server: &Server) {
     let (url, mqtt, data) =
         (format!("http://{}", server.http_address()), server.mqtt_address(), config.data.display());
+    let psql = match server.postgres_address() {
+        Some(address) => format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()),
+        None => String::new(),
+    };
     tell(format_args!(
         "
 {} vehicles send {} reports a second. Look at them:
@@ -133,6 +152,10 @@ Connect a device of your own:
 
   tacho device add my-device --token my-token --data {data}
   mosquitto_pub -h {} -p {} -u my-token -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'
+
+Ask with SQL:
+
+  tacho sql \"SELECT device, avg(speed) FROM telemetry GROUP BY device LIMIT 5\" --data {data}{psql}
 
 Ctrl-C ends the demo{}.",
         args.devices,

@@ -6,6 +6,10 @@ use std::time::Duration;
 pub(crate) const HTTP_WORKERS: usize = 2;
 /// Most threads of the MQTT door; more of them only wait for each other.
 pub(crate) const MQTT_WORKERS_MAX: usize = 256;
+/// Most connections of the PostgreSQL door that may be configured: each may hold a few megabytes of a message.
+pub(crate) const POSTGRES_CONNECTIONS_MAX: usize = 10_000;
+/// Most threads for queries; more of them only wait for each other.
+pub(crate) const QUERY_THREADS_MAX: usize = 256;
 /// Connections that the kernel completes before we accept them. A fleet that reconnects at once is larger than the
 /// usual 128; the kernel lowers this to `net.core.somaxconn`.
 pub(crate) const BACKLOG: i32 = 4_096;
@@ -30,6 +34,13 @@ pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 pub(crate) const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Devices per page when a running server is asked for all.
 pub(crate) const PAGE_DEVICES: usize = 1_000;
+
+/// Bytes of an answer that is shown as a table: it is laid out as a whole. Other formats have no bound.
+pub(crate) const TABLE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Lines of the history of queries that are kept.
+pub(crate) const HISTORY_LINES_MAX: usize = 5_000;
+/// Names that the prompt of queries completes.
+pub(crate) const COMPLETIONS_MAX: usize = 100_000;
 
 /// Rows of one request of an import.
 pub(crate) const IMPORT_ROWS: usize = 500;

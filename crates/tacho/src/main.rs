@@ -16,6 +16,7 @@ mod progress;
 mod serve;
 mod server;
 mod simulator;
+mod sql;
 mod upkeep;
 
 fn main() -> std::process::ExitCode {

@@ -10,8 +10,8 @@ use crate::server::Server;
 
 /// Runs the server
 ///
-/// Devices write over MQTT 3.1.1 and 5 and over HTTP; what is acknowledged is on the disk. Readers use HTTP and
-/// WebSocket. One line per door is printed when it listens, then `ready`.
+/// Devices write over MQTT 3.1.1 and 5 and over HTTP; what is acknowledged is on the disk. Readers use HTTP, WebSocket,
+/// SQL and, where it is switched on, PostgreSQL's protocol. One line per door is printed when it listens, then `ready`.
 ///
 /// The first start creates the data directory and an administrator, prints the administrator's random password once and
 /// keeps it in the file admin-password there. SIGTERM (or Ctrl-C) ends the server cleanly: it sends the last
@@ -39,6 +39,9 @@ pub(crate) struct DoorArgs {
     /// Address of the HTTP door; port 0 takes a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
+    /// Address of the PostgreSQL door; port 0 takes a free one [default: none; `tacho demo`: 127.0.0.1:5432]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    postgres: Option<SocketAddr>,
 }
 
 impl DoorArgs {
@@ -46,6 +49,9 @@ impl DoorArgs {
     pub(crate) fn apply(&self, config: &mut crate::config::Config) {
         config.mqtt.listen = self.mqtt.unwrap_or(config.mqtt.listen);
         config.http.listen = self.http.unwrap_or(config.http.listen);
+        if let Some(listen) = self.postgres {
+            config.open_postgres(listen);
+        }
     }
 }
 

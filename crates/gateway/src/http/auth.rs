@@ -10,6 +10,7 @@ use hub::Hub;
 use hub::clock::system_now;
 use hub::registry::Device;
 use hub::session_token::{Claims, TokenPair};
+use hub::sql::Reader;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -35,6 +36,12 @@ impl Session {
 
     pub(crate) fn tenant(&self) -> Uuid {
         self.0.tenant_id
+    }
+
+    /// Whose queries the session asks.
+    pub(crate) fn reader(&self) -> Reader {
+        let Claims { tenant_id, sub, is_public, .. } = &self.0;
+        if *is_public { Reader::public(*tenant_id) } else { Reader::user(*tenant_id, sub) }
     }
 
     /// Refuses sessions that may only read.

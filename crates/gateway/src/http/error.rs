@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use hub::history::HistoryError;
 use hub::registry::RegistryError;
 use hub::session_token::TokenError;
+use hub::sql::SqlError;
 use hub::{Blame, IngestError};
 use serde::Serialize;
 
@@ -125,6 +126,23 @@ impl From<HistoryError> for ApiError {
         match error {
             HistoryError::OverLimit { .. } => Self::argument(error.to_string()),
             HistoryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<SqlError> for ApiError {
+    fn from(error: SqlError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), &error) {
+            // Sound SQL that needs more than the operator gives it.
+            (_, SqlError::OverLimit { .. } | SqlError::Timeout { .. }) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::BadRequest, "query_limit", message)
+            }
+            (Blame::Caller, _) => {
+                Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "query", message)
+            }
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Operator, _) => Self::internal(message),
         }
     }
 }

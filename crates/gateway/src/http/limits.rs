@@ -18,6 +18,8 @@ pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a JSON request of the REST interface (logins, devices).
 pub(crate) const REST_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a request with a query. The query itself has its own, smaller bound; this is for the parameters.
+pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long a write waits for a busy store before it is answered with 429.
 pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// What `Retry-After` says when the store or a queue is busy, in seconds.
@@ -81,6 +83,10 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause after the system refused to accept a connection (no file descriptors left).
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+const _: () = assert!(
+    model::limits::SQL_BYTES_MAX * 2 <= SQL_BODY_BYTES_MAX,
+    "the longest statement fits into a request, escaped as it may be"
+);
 const _: () = assert!(
     model::limits::READ_ROWS_DEFAULT <= model::limits::READ_ROWS_MAX,
     "a request without a limit is answered"

@@ -12,12 +12,13 @@ mod bulk;
 mod dashboard;
 mod device_api;
 mod devices;
-mod error;
+pub(crate) mod error;
 mod json;
-mod lane;
+pub(crate) mod lane;
 pub mod limits;
 mod request;
 mod server;
+mod sql;
 mod stream;
 mod telemetry;
 mod upkeep;
@@ -127,6 +128,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))
+        .route("/api/sql", get(sql::get).post(sql::post))
         .route("/api/status", get(admin::status))
         .route("/healthz", get(admin::alive))
         .route("/readyz", get(admin::ready))

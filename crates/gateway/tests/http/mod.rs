@@ -5,6 +5,7 @@ mod device_api;
 mod devices;
 mod errors;
 mod server;
+mod sql;
 mod telemetry;
 mod upkeep;
 mod websocket;

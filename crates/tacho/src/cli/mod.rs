@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Sources};
-use crate::{bench_command, bulk, config_command, demo, device, import, serve, upkeep};
+use crate::{bench_command, bulk, config_command, demo, device, import, serve, sql, upkeep};
 
 /// Tachograph records what a fleet of devices reports and serves it while it is still warm.
 #[derive(Debug, Parser)]
@@ -26,6 +26,7 @@ Examples:
   tacho demo                              a server with a simulated fleet, to look at
   tacho serve --data /var/lib/tacho       the server
   tacho device add \"truck 7\"              a device that may connect, and how it does
+  tacho sql \"SELECT count(*) FROM telemetry\" what the table of the default profile holds
   tacho import --device car drive1.csv    a recorded drive as that device's data
   tacho check --data /var/lib/tacho       verifies everything on disk
   tacho backup /mnt/backup/tacho          a copy that `tacho restore` makes a data directory of
@@ -39,6 +40,7 @@ enum Command {
     /// Adds and lists devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
+    Sql(sql::SqlArgs),
     Import(import::ImportArgs),
     Export(bulk::export::ExportArgs),
     /// Lists tables
@@ -84,6 +86,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Device(command) => device::run(&command),
+        Command::Sql(args) => sql::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => bulk::export::run(&args),
         Command::Table(command) => bulk::table::run(&command),

@@ -73,6 +73,11 @@ impl Api {
         &self.base
     }
 
+    /// The header that carries the login, if there is one.
+    pub(crate) fn bearer(&self) -> Option<&str> {
+        self.bearer.as_deref()
+    }
+
     /// Whether requests carry a login.
     pub(crate) fn is_logged_in(&self) -> bool {
         self.bearer.is_some()
@@ -176,7 +181,7 @@ impl Api {
 }
 
 /// What an error body says: its `message`, or its beginning.
-fn message_of(body: &str) -> String {
+pub(crate) fn message_of(body: &str) -> String {
     let message =
         serde_json::from_str::<Value>(body).ok().and_then(|body| Some(body["message"].as_str()?.to_owned()));
     message.unwrap_or_else(|| body.chars().take(QUOTE_CHARS).collect())

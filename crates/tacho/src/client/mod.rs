@@ -3,5 +3,5 @@
 mod api;
 mod find;
 
-pub(crate) use api::{Api, ApiError, escaped};
+pub(crate) use api::{Api, ApiError, escaped, message_of};
 pub(crate) use find::{RuntimeFile, ServerArgs};

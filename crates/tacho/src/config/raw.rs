@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use model::limits::{self, IngestLimits};
+use gateway::postgres::limits as postgres_limits;
+use model::limits::{self, IngestLimits, QueryLimits};
 use serde::{Deserialize, Serialize};
 
 /// All settings, as written.
@@ -15,6 +16,10 @@ pub(crate) struct RawConfig {
     pub mqtt: RawMqtt,
     /// The HTTP door.
     pub http: RawHttp,
+    /// The PostgreSQL door.
+    pub postgres: RawPostgres,
+    /// SQL queries through all doors.
+    pub query: RawQuery,
     /// The embedded store.
     pub store: RawStore,
     /// Bounds on payloads.
@@ -53,6 +58,36 @@ pub(crate) struct RawHttp {
     pub body_bytes_max: usize,
     /// Whether reading needs no login.
     pub public_read: bool,
+}
+
+/// `[postgres]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawPostgres {
+    /// Address and port; empty for no such door.
+    pub listen: String,
+    /// Open connections.
+    pub connections_max: usize,
+    /// Seconds after which a silent connection is closed; 0 for never.
+    pub idle_timeout_s: u32,
+}
+
+/// `[query]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawQuery {
+    /// Longest time of one query.
+    pub timeout_s: u32,
+    /// Memory of one query in bytes.
+    pub memory_bytes_max: usize,
+    /// Memory of all queries together in bytes.
+    pub memory_bytes_total_max: usize,
+    /// Queries that run at the same time.
+    pub concurrent_max: usize,
+    /// Queries that wait for their turn.
+    pub waiting_max: usize,
+    /// Threads; 0 for one per core.
+    pub threads: usize,
 }
 
 /// `[store]`.
@@ -107,6 +142,8 @@ impl Default for RawConfig {
             data: "tacho-data".into(),
             mqtt: RawMqtt::default(),
             http: RawHttp::default(),
+            postgres: RawPostgres::default(),
+            query: RawQuery::default(),
             store: RawStore::default(),
             ingest: RawIngest::default(),
             log: RawLog::default(),
@@ -131,6 +168,30 @@ impl Default for RawMqtt {
 impl Default for RawHttp {
     fn default() -> Self {
         Self { listen: "127.0.0.1:8080".into(), body_bytes_max: 4 * 1024 * 1024, public_read: false }
+    }
+}
+
+impl Default for RawPostgres {
+    fn default() -> Self {
+        Self {
+            listen: String::new(),
+            connections_max: postgres_limits::CONNECTIONS_MAX,
+            idle_timeout_s: 3_600,
+        }
+    }
+}
+
+impl Default for RawQuery {
+    fn default() -> Self {
+        let limits = QueryLimits::default();
+        Self {
+            timeout_s: u32::try_from(limits.timeout.as_secs()).unwrap_or(u32::MAX),
+            memory_bytes_max: limits.memory_bytes_max,
+            memory_bytes_total_max: limits.memory_bytes_total_max,
+            concurrent_max: limits.running_max,
+            waiting_max: limits.waiting_max,
+            threads: limits.threads,
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use gateway::mqtt::limits as mqtt_limits;
 use model::Timestamp;
-use model::limits::{self, IngestLimits};
+use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
-use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawStore};
-use crate::limits::{MQTT_WORKERS_MAX, TTL_S_MAX};
+use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
+use crate::limits::{MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX};
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -21,12 +21,29 @@ pub(crate) struct Config {
     pub mqtt: MqttConfig,
     /// The HTTP door.
     pub http: HttpConfig,
+    /// The PostgreSQL door; `None` for no such door.
+    pub postgres: Option<PostgresConfig>,
+    /// SQL queries through all doors.
+    pub query: QueryLimits,
     /// The embedded store.
     pub store: StoreConfig,
     /// Bounds on payloads.
     pub ingest: IngestLimits,
     /// Log lines.
     pub log: LogConfig,
+}
+
+impl Config {
+    /// Opens the PostgreSQL door at an address, with what else is configured for it.
+    pub(crate) fn open_postgres(&mut self, listen: SocketAddr) {
+        let RawPostgres { connections_max, idle_timeout_s, .. } = RawPostgres::default();
+        let postgres = self.postgres.get_or_insert(PostgresConfig {
+            listen,
+            connections_max,
+            idle_timeout: Some(Duration::from_secs(idle_timeout_s.into())),
+        });
+        postgres.listen = listen;
+    }
 }
 
 /// `[mqtt]`, checked.
@@ -48,6 +65,14 @@ pub(crate) struct HttpConfig {
     pub listen: SocketAddr,
     pub body_bytes_max: usize,
     pub public_read: bool,
+}
+
+/// `[postgres]`, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct PostgresConfig {
+    pub listen: SocketAddr,
+    pub connections_max: usize,
+    pub idle_timeout: Option<Duration>,
 }
 
 /// `[store]`, checked.
@@ -83,6 +108,8 @@ pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
         data: raw.data,
         mqtt: mqtt(&raw.mqtt)?,
         http: http(&raw.http)?,
+        postgres: postgres(&raw.postgres)?,
+        query: query(&raw.query)?,
         store: store(&raw.store)?,
         ingest: ingest(&raw.ingest)?,
         log: log(raw.log)?,
@@ -111,6 +138,34 @@ fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
     within("http.body_bytes_max", raw.body_bytes_max, 1_024, limits::BATCH_TEXT_BYTES_MAX)?;
     let listen = address("http.listen", &raw.listen)?;
     Ok(HttpConfig { listen, body_bytes_max: raw.body_bytes_max, public_read: raw.public_read })
+}
+
+fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
+    within("postgres.connections_max", raw.connections_max, 1, POSTGRES_CONNECTIONS_MAX)?;
+    if raw.listen.is_empty() {
+        return Ok(None);
+    }
+    let listen = address("postgres.listen", &raw.listen)?;
+    let idle_timeout = (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into()));
+    Ok(Some(PostgresConfig { listen, connections_max: raw.connections_max, idle_timeout }))
+}
+
+fn query(raw: &RawQuery) -> Result<QueryLimits, ConfigError> {
+    within("query.timeout_s", raw.timeout_s as usize, 1, 86_400)?;
+    within("query.memory_bytes_max", raw.memory_bytes_max, 1 << 20, usize::MAX)?;
+    within("query.memory_bytes_total_max", raw.memory_bytes_total_max, raw.memory_bytes_max, usize::MAX)?;
+    within("query.concurrent_max", raw.concurrent_max, 1, 1_024)?;
+    within("query.waiting_max", raw.waiting_max, 0, 1_000_000)?;
+    within("query.threads", raw.threads, 0, QUERY_THREADS_MAX)?;
+    Ok(QueryLimits {
+        timeout: Duration::from_secs(raw.timeout_s.into()),
+        memory_bytes_max: raw.memory_bytes_max,
+        memory_bytes_total_max: raw.memory_bytes_total_max,
+        running_max: raw.concurrent_max,
+        waiting_max: raw.waiting_max,
+        threads: raw.threads,
+        ..QueryLimits::default()
+    })
 }
 
 fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {

@@ -11,11 +11,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::Context;
 use gateway::http::HttpOptions;
 use gateway::mqtt::{MqttDoor, MqttOptions};
+use gateway::postgres::PostgresOptions;
 use hub::registry::Registry;
 use hub::{Hub, Metrics};
 use tokio::runtime::{Builder, Runtime};
@@ -24,7 +26,7 @@ use tokio::task::JoinHandle;
 
 use crate::cli::output::tell;
 use crate::client::RuntimeFile;
-use crate::config::{Config, MqttConfig};
+use crate::config::{Config, MqttConfig, PostgresConfig};
 use crate::limits::HTTP_WORKERS;
 
 pub(crate) use open_files::OpenFiles;
@@ -40,13 +42,16 @@ pub(crate) struct Server {
     hub: Arc<Hub>,
     runtime: Runtime,
     mqtt: MqttDoor,
-    http: HttpDoor,
+    http: AsyncDoor,
+    postgres: Option<AsyncDoor>,
     signals: Signals,
     runtime_file: RuntimeFileGuard,
 }
 
+/// A door that runs on the threads of this runtime.
 #[derive(Debug)]
-struct HttpDoor {
+struct AsyncDoor {
+    name: &'static str,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
@@ -66,12 +71,13 @@ impl Server {
         let store = store::open(config, &metrics)?;
         let registry = open_registry(&config.data)?;
         let hub = Hub::start(store, registry, config.ingest.clone(), metrics);
+        hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         store::report_when_sealed(&hub);
         match Self::open_doors(config, files, &hub, &runtime) {
-            Ok((mqtt, http)) => {
+            Ok((mqtt, http, postgres)) => {
                 runtime.spawn(retention::run(Arc::clone(&hub)));
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
-                Ok(Self { hub, runtime, mqtt, http, signals, runtime_file })
+                Ok(Self { hub, runtime, mqtt, http, postgres, signals, runtime_file })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;
@@ -85,16 +91,32 @@ impl Server {
         files: OpenFiles,
         hub: &Arc<Hub>,
         runtime: &Runtime,
-    ) -> anyhow::Result<(MqttDoor, HttpDoor)> {
-        // Both ports are taken before anything is served.
+    ) -> anyhow::Result<(MqttDoor, AsyncDoor, Option<AsyncDoor>)> {
+        // All ports are taken before anything is served.
         let mqtt = listener::bind("MQTT", "mqtt", config.mqtt.listen)?;
         let http = listener::bind("HTTP", "http", config.http.listen)?;
-        let http = HttpDoor::start(Arc::clone(hub), http, http_options(config, files), runtime)?;
+        let postgres = config
+            .postgres
+            .as_ref()
+            .map(|postgres| listener::bind("PostgreSQL", "postgres", postgres.listen));
+        let postgres = postgres.transpose()?;
+        let (their_hub, options) = (Arc::clone(hub), http_options(config, files));
+        let serve = |listener, stopped| gateway::http::serve(their_hub, listener, options, stopped);
+        let http = AsyncDoor::start("HTTP", http, runtime, serve)?;
+        let postgres = match (postgres, &config.postgres) {
+            (Some(listener), Some(postgres)) => {
+                let (their_hub, options) = (Arc::clone(hub), postgres_options(config, postgres));
+                let serve =
+                    |listener, stopped| gateway::postgres::serve(their_hub, listener, options, stopped);
+                Some(AsyncDoor::start("PostgreSQL", listener, runtime, serve)?)
+            }
+            _ => None,
+        };
         let options = mqtt_options(&config.mqtt, files);
         let (workers, connections_max) = (options.workers, options.connections_max);
         tracing::info!(workers, connections_max, open_files_cap = files.cap, "MQTT door");
         let mqtt = MqttDoor::start(Arc::clone(hub), mqtt, options).context("cannot start the MQTT door")?;
-        Ok((mqtt, http))
+        Ok((mqtt, http, postgres))
     }
 
     /// Tenants, users, devices.
@@ -112,10 +134,18 @@ impl Server {
         self.http.address
     }
 
+    /// Where the PostgreSQL door listens, if it is open.
+    pub(crate) fn postgres_address(&self) -> Option<SocketAddr> {
+        self.postgres.as_ref().map(|door| door.address)
+    }
+
     /// Prints where the doors listen, and that they do.
     pub(crate) fn announce(&self) {
         tell(format_args!("listening mqtt {}", self.mqtt_address()));
         tell(format_args!("listening http {}", self.http_address()));
+        if let Some(address) = self.postgres_address() {
+            tell(format_args!("listening postgres {address}"));
+        }
         tell("ready");
     }
 
@@ -128,40 +158,63 @@ impl Server {
 
     /// Stops accepting, lets the doors send the acks of what they have read, makes everything durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { hub, runtime, mqtt, http, signals: _signals, runtime_file } = self;
-        if http.stop.send(()).is_err() {
-            tracing::error!("the HTTP door had ended by itself");
-        }
+        let Self { hub, runtime, mqtt, http, postgres, signals: _signals, runtime_file } = self;
+        let ending: Vec<_> = postgres.into_iter().chain([http]).map(AsyncDoor::stop).collect();
         mqtt.stop();
-        let served = runtime.block_on(http.task).context("BUG: the HTTP door panicked")?;
+        let served: Vec<_> = ending.into_iter().map(|ending| runtime.block_on(ending)).collect();
         let closed = hub.close().context("cannot close the store cleanly; the next start recovers it");
         drop(runtime_file);
-        served.context("the HTTP door failed")?;
+        served.into_iter().collect::<anyhow::Result<()>>()?;
         closed?;
         tracing::info!("stopped: everything acknowledged is on disk");
         Ok(())
     }
 }
 
-impl HttpDoor {
-    fn start(
-        hub: Arc<Hub>,
+impl AsyncDoor {
+    /// Serves a listener. `serve` runs until the signal it gets.
+    fn start<S: Future<Output = io::Result<()>> + Send + 'static>(
+        name: &'static str,
         listener: std::net::TcpListener,
-        options: HttpOptions,
         runtime: &Runtime,
+        serve: impl FnOnce(tokio::net::TcpListener, Stopped) -> S,
     ) -> anyhow::Result<Self> {
-        let address = listener.local_addr().context("cannot learn the port of the HTTP door")?;
+        let address =
+            listener.local_addr().with_context(|| format!("cannot learn the port of the {name} door"))?;
         let _guard = runtime.enter();
         let listener =
             listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
-        let listener = listener.context("cannot start the HTTP door")?;
+        let listener = listener.with_context(|| format!("cannot start the {name} door"))?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let shutdown = async {
+        let shutdown: Stopped = Box::pin(async {
             // A sender that is gone asks for the same.
             drop(stopped.await);
-        };
-        let task = runtime.spawn(gateway::http::serve(hub, listener, options, shutdown));
-        Ok(Self { address, stop, task })
+        });
+        let task = runtime.spawn(serve(listener, shutdown));
+        Ok(Self { name, address, stop, task })
+    }
+
+    /// Asks the door to end; the future is its end.
+    fn stop(self) -> impl Future<Output = anyhow::Result<()>> {
+        let Self { name, stop, task, .. } = self;
+        if stop.send(()).is_err() {
+            tracing::error!("the {name} door had ended by itself");
+        }
+        async move {
+            let served = task.await.with_context(|| format!("BUG: the {name} door panicked"))?;
+            served.with_context(|| format!("the {name} door failed"))
+        }
+    }
+}
+
+/// Ends when the door shall stop.
+type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn postgres_options(config: &Config, postgres: &PostgresConfig) -> PostgresOptions {
+    PostgresOptions {
+        public_read: config.http.public_read,
+        connections_max: postgres.connections_max,
+        idle_timeout: postgres.idle_timeout,
     }
 }
 
@@ -207,7 +260,7 @@ pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
     created.with_context(|| format!("cannot create the data directory {}", data.display()))
 }
 
-fn open_registry(data: &Path) -> anyhow::Result<Registry> {
+pub(crate) fn open_registry(data: &Path) -> anyhow::Result<Registry> {
     let (registry, first_start) = Registry::open(&data.join(REGISTRY_FILE))?;
     if let Some(first) = first_start {
         let path = first.keep(&registry, data)?;

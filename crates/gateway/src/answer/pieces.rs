@@ -1,0 +1,102 @@
+//! An answer piece by piece, each made when the last one was taken.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, try_unfold};
+use hub::sql::{Batches, RecordBatch, SqlAnswer, SqlError};
+
+use super::{EncodeError, Encoder, Failure, Format};
+use crate::http::error::ApiError;
+
+/// The bytes of an answer. An error ends them without the end that their format demands.
+pub type Pieces = BoxStream<'static, Result<Bytes, CutOff>>;
+
+/// Why an answer has no first piece.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// The query failed.
+    #[error(transparent)]
+    Query(#[from] SqlError),
+    /// The format has no form for the rows.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Ends bytes before their end, so that nobody takes them for a whole answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was cut off: {0}")]
+pub struct CutOff(String);
+
+/// Writes an answer in a format. Returns when its first rows are there.
+///
+/// A later error ends the answer: JSON says so in its last member, all other formats are cut off.
+pub async fn pieces(answer: SqlAnswer, format: Format) -> Result<Pieces, AnswerError> {
+    let SqlAnswer { schema, mut batches } = answer;
+    let mut encoder = format.encoder(&schema)?;
+    let batches = match batches.next().await {
+        Some(first) => {
+            encoder.rows(&first?)?;
+            Some(batches)
+        }
+        None => {
+            encoder.finish()?;
+            None
+        }
+    };
+    Ok(try_unfold(Writing { encoder, batches }, Writing::next).boxed())
+}
+
+struct Writing {
+    encoder: Box<dyn Encoder>,
+    /// Gone when all of them are written.
+    batches: Option<Batches>,
+}
+
+impl Writing {
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, CutOff> {
+        loop {
+            let bytes = self.encoder.take();
+            if !bytes.is_empty() {
+                return Ok(Some((Bytes::from(bytes), self)));
+            }
+            let Some(mut batches) = self.batches.take() else { return Ok(None) };
+            let next = batches.next().await;
+            let goes_on = matches!(next, Some(Ok(_)));
+            self.encoder = encode(self.encoder, next).await?;
+            self.batches = goes_on.then_some(batches);
+        }
+    }
+}
+
+/// Writing rows takes milliseconds of a core, which the event loop does not have.
+async fn encode(
+    mut encoder: Box<dyn Encoder>,
+    next: Option<Result<RecordBatch, SqlError>>,
+) -> Result<Box<dyn Encoder>, CutOff> {
+    let work = move || {
+        let written = match next {
+            Some(Ok(batch)) => encoder.rows(&batch),
+            None => encoder.finish(),
+            Some(Err(error)) => {
+                fail(encoder.as_mut(), &ApiError::from(error))?;
+                Ok(())
+            }
+        };
+        if let Err(error) = written {
+            fail(encoder.as_mut(), &ApiError::internal(error.to_string()))?;
+        }
+        Ok(encoder)
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or(Err(CutOff("the server failed; its log says why".into())))
+}
+
+fn fail(encoder: &mut dyn Encoder, refusal: &ApiError) -> Result<(), CutOff> {
+    let failure = Failure {
+        status: refusal.status.as_u16(),
+        error_code: refusal.code as u16,
+        message: &refusal.message,
+    };
+    if encoder.fail(&failure) { Ok(()) } else { Err(CutOff(refusal.message.clone())) }
+}

@@ -1,0 +1,127 @@
+//! Cancelling: a second connection names a session by its numbers, and the query that runs there ends.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// The sessions that can be asked to cancel, by the number that stands for their process.
+#[derive(Debug, Default)]
+pub(super) struct Cancels {
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    last: i32,
+    known: HashMap<i32, (i32, Arc<Signal>)>,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    asked: AtomicBool,
+    wake: Notify,
+}
+
+/// A session's own end; forgotten when dropped.
+#[derive(Debug)]
+pub(super) struct CancelHandle {
+    cancels: Arc<Cancels>,
+    signal: Arc<Signal>,
+    pub(super) process: i32,
+    pub(super) secret: i32,
+}
+
+impl Cancels {
+    /// Makes a session known, with a number and a secret that only its client gets.
+    pub(super) fn enter(self: &Arc<Self>) -> CancelHandle {
+        let random = Uuid::new_v4().into_bytes();
+        // The first bytes of such a UUID are random; later ones hold its version.
+        let secret = i32::from_be_bytes([random[0], random[1], random[2], random[3]]);
+        let signal = Arc::new(Signal::default());
+        let mut sessions = self.sessions.lock();
+        loop {
+            sessions.last = if sessions.last == i32::MAX { 1 } else { sessions.last + 1 };
+            let process = sessions.last;
+            if let Entry::Vacant(place) = sessions.known.entry(process) {
+                place.insert((secret, Arc::clone(&signal)));
+                return CancelHandle { cancels: Arc::clone(self), signal, process, secret };
+            }
+        }
+    }
+
+    /// Asks a session to cancel what runs there, if the secret is its own. Nothing is answered, as in PostgreSQL.
+    pub(super) fn ask(&self, process: i32, secret: i32) {
+        let sessions = self.sessions.lock();
+        if let Some((_, signal)) = sessions.known.get(&process).filter(|(known, _)| *known == secret) {
+            signal.asked.store(true, Ordering::Release);
+            signal.wake.notify_waiters();
+        }
+    }
+}
+
+impl CancelHandle {
+    /// Forgets what was asked while nothing ran.
+    pub(super) fn begin(&self) {
+        self.signal.asked.store(false, Ordering::Release);
+    }
+
+    /// Returns when the client asks to cancel, or has done so since the last [`begin`](Self::begin).
+    pub(super) async fn asked(&self) {
+        let woken = self.signal.wake.notified();
+        tokio::pin!(woken);
+        // Listens before it looks, so that no request falls in between.
+        woken.as_mut().enable();
+        if !self.signal.asked.load(Ordering::Acquire) {
+            woken.await;
+        }
+    }
+}
+
+impl Drop for CancelHandle {
+    fn drop(&mut self) {
+        self.cancels.sessions.lock().known.remove(&self.process);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_secret_cancels_and_only_what_runs() {
+        let cancels = Arc::new(Cancels::default());
+        let (one, two) = (cancels.enter(), cancels.enter());
+        assert_ne!(one.process, two.process);
+        one.begin();
+        cancels.ask(one.process, one.secret.wrapping_add(1));
+        assert!(one.asked().now_or_never().is_none());
+        cancels.ask(one.process, one.secret);
+        one.asked().await;
+        assert!(two.asked().now_or_never().is_none());
+        one.begin();
+        assert!(one.asked().now_or_never().is_none(), "the next query is not meant");
+        let process = two.process;
+        drop(two);
+        cancels.ask(process, 0);
+        assert_eq!(cancels.sessions.lock().known.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken() {
+        let cancels = Arc::new(Cancels::default());
+        let session = cancels.enter();
+        let (process, secret) = (session.process, session.secret);
+        session.begin();
+        let waiting = tokio::spawn(async move { session.asked().await });
+        tokio::task::yield_now().await;
+        cancels.ask(process, secret);
+        waiting.await.unwrap();
+    }
+}

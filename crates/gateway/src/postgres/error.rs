@@ -1,0 +1,103 @@
+//! Errors as PostgreSQL's clients know them: a SQLSTATE and a message.
+
+use hub::registry::RegistryError;
+use hub::sql::SqlError;
+use pgwire::error::{ErrorInfo, PgWireError};
+use pgwire::messages::PgWireBackendMessage;
+
+use super::frontend::Malformed;
+use super::statement::StatementError;
+use crate::http::error::ApiError;
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PgError {
+    /// SQLSTATE (PostgreSQL's manual, "Error Codes").
+    pub(super) code: &'static str,
+    /// What is wrong and what to do.
+    pub(super) message: String,
+    /// Whether the connection ends with it.
+    pub(super) is_fatal: bool,
+}
+
+impl PgError {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), is_fatal: false }
+    }
+
+    pub(super) fn fatal(code: &'static str, message: impl Into<String>) -> Self {
+        Self { is_fatal: true, ..Self::new(code, message) }
+    }
+
+    pub(super) fn cancelled() -> Self {
+        Self::new("57014", "canceling statement due to user request")
+    }
+
+    pub(super) fn unknown_cursor(name: &str) -> Self {
+        Self::new("34000", format!("cursor or portal {name:?} does not exist"))
+    }
+
+    pub(super) fn unknown_statement(name: &str) -> Self {
+        Self::new("26000", format!("prepared statement {name:?} does not exist"))
+    }
+
+    /// As it is sent.
+    pub(super) fn response(self) -> PgWireBackendMessage {
+        let severity = if self.is_fatal { "FATAL" } else { "ERROR" };
+        let mut info = ErrorInfo::new(severity.into(), self.code.into(), self.message);
+        info.severity_nonlocalized = Some(severity.into());
+        PgWireBackendMessage::ErrorResponse(info.into())
+    }
+}
+
+impl From<SqlError> for PgError {
+    fn from(error: SqlError) -> Self {
+        Self::new(error.sql_state(), error.to_string())
+    }
+}
+
+impl From<StatementError> for PgError {
+    fn from(error: StatementError) -> Self {
+        let code = match error {
+            StatementError::Syntax(_) => "42601",
+            StatementError::Unsupported(_) => "0A000",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<Malformed> for PgError {
+    fn from(error: Malformed) -> Self {
+        let code = match error {
+            Malformed::Version(..) => "0A000",
+            _ => "08P01",
+        };
+        Self::fatal(code, error.to_string())
+    }
+}
+
+impl From<RegistryError> for PgError {
+    fn from(error: RegistryError) -> Self {
+        match error.blame() {
+            hub::Blame::Busy => Self::fatal("53300", error.to_string()),
+            _ => Self::fatal("58000", error.to_string()),
+        }
+    }
+}
+
+/// The queue of password checks is full, or a check failed.
+impl From<ApiError> for PgError {
+    fn from(error: ApiError) -> Self {
+        Self::fatal("53300", error.message)
+    }
+}
+
+/// A value that has no form in PostgreSQL's protocol.
+impl From<PgWireError> for PgError {
+    fn from(error: PgWireError) -> Self {
+        match error {
+            PgWireError::UserError(info) => Self::new("0A000", info.message),
+            other => Self::new("XX000", other.to_string()),
+        }
+    }
+}

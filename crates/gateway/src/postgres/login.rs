@@ -1,0 +1,211 @@
+//! From the first byte to the login: no encryption, a cancel request or a startup, a password, and what a client is told
+//! before its first query.
+
+use std::sync::Arc;
+
+use hub::sql::Reader;
+use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::startup::{
+    Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
+};
+
+use super::Door;
+use super::error::PgError;
+use super::frontend::{First, Message};
+use super::session::Session;
+use super::settings::Settings;
+use super::wire::{Ended, Wire};
+
+/// The only database.
+const DATABASE: &str = "tacho";
+/// The version that is spoken, as one number.
+const VERSION_3_0: i32 = 3 << 16;
+/// The user that reads without a password where the operator allows it.
+const PUBLIC_USER: &str = "public";
+
+/// What a client says of itself.
+struct Startup {
+    user: String,
+    minor: i16,
+    /// Options of later protocol versions, which are not known here.
+    unknown_options: Vec<String>,
+    settings: Vec<(String, String)>,
+}
+
+/// Leads a client to its session. `None` for one that only wanted to cancel.
+pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Session>, Ended> {
+    let asked = match ask(door, &mut wire).await {
+        Ok(asked) => asked,
+        Err(Ended::Refused(error)) => {
+            door.refused(error.code);
+            wire.refuse(error).await?;
+            return Ok(None);
+        }
+        Err(ended) => return Err(ended),
+    };
+    let Some((reader, startup)) = asked else { return Ok(None) };
+    // What a client wants and cannot have is told by the values it gets: JDBC sends its own time zone unasked.
+    let mut settings = Settings::new(&startup.user);
+    for (name, value) in &startup.settings {
+        drop(settings.set(&name.to_ascii_lowercase(), Some(value)));
+    }
+    let cancel = door.cancels.enter();
+    welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
+    let idle_timeout = door.options.idle_timeout;
+    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout)))
+}
+
+async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
+    let mut declined = 0;
+    let (minor, parameters) = loop {
+        match wire.first().await? {
+            // Once for TLS, once for Kerberos.
+            First::Encryption if declined < 2 => {
+                declined += 1;
+                wire.decline().await?;
+            }
+            First::Encryption => {
+                let message = "there is no encryption here; connect with sslmode=disable or prefer";
+                return Err(Ended::Refused(PgError::fatal("08P01", message)));
+            }
+            First::Cancel { process, secret } => {
+                door.cancels.ask(process, secret);
+                return Ok(None);
+            }
+            First::Startup { minor, parameters } => break (minor, parameters),
+        }
+    };
+    let startup = startup(minor, parameters).map_err(Ended::Refused)?;
+    let reader = authenticate(door, wire, &startup.user).await?;
+    Ok(Some((reader, startup)))
+}
+
+fn startup(minor: i16, parameters: Vec<(String, String)>) -> Result<Startup, PgError> {
+    let mut startup =
+        Startup { user: String::new(), minor, unknown_options: Vec::new(), settings: Vec::new() };
+    let mut database = None;
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" => startup.user = value,
+            "database" => database = Some(value),
+            "options" => startup.settings.extend(options(&value)),
+            "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
+            "replication" => return Err(PgError::fatal("0A000", "there is no replication here")),
+            _ if name.starts_with("_pq_.") => startup.unknown_options.push(name),
+            _ => startup.settings.push((name, value)),
+        }
+    }
+    if startup.user.is_empty() {
+        return Err(PgError::fatal("28000", "the startup message names no user"));
+    }
+    match database {
+        // Clients that name no database are given the user's name by their library.
+        Some(name) if name != DATABASE && name != startup.user && !name.is_empty() => Err(PgError::fatal(
+            "3D000",
+            format!("database {name:?} does not exist; the only one is {DATABASE:?}"),
+        )),
+        _ => Ok(startup),
+    }
+}
+
+/// `-c name=value` and `--name=value`; a backslash keeps the blank after it.
+fn options(text: &str) -> Vec<(String, String)> {
+    let mut words = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, words.last_mut()) {
+            ('\\', Some(word)) => word.extend(characters.next()),
+            (blank, _) if blank.is_whitespace() => words.push(String::new()),
+            (other, Some(word)) => word.push(other),
+            (_, None) => {}
+        }
+    }
+    let mut found = Vec::new();
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let setting = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") => words.next(),
+            Some(setting) => Some(setting.to_owned()),
+            None => None,
+        };
+        if let Some((name, value)) = setting.as_deref().and_then(|setting| setting.split_once('=')) {
+            found.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    found
+}
+
+/// The password travels as it is: the registry keeps argon2 hashes, and SCRAM would need a hash of its own for every user.
+async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
+    let tenant = door.hub.registry().default_tenant();
+    if door.options.public_read && user == PUBLIC_USER {
+        return Ok(Reader::public(tenant));
+    }
+    wire.say(Said::Authentication(Authentication::CleartextPassword)).map_err(Ended::Refused)?;
+    wire.flush().await?;
+    let Message::Password(password) = wire.message().await? else {
+        return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
+    };
+    let (hub, login) = (Arc::clone(&door.hub), user.to_owned());
+    let check = move || hub.registry().authenticate(&login, &password);
+    let checked = door.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
+    match checked.map_err(|error| Ended::Refused(error.into()))? {
+        Some(known) => Ok(Reader::user(known.tenant, &known.login)),
+        None => {
+            let message = format!("password authentication failed for user {user:?}");
+            Err(Ended::Refused(PgError::fatal("28P01", message)))
+        }
+    }
+}
+
+fn welcome(
+    wire: &mut Wire,
+    startup: &Startup,
+    settings: &Settings,
+    (process, secret): (i32, i32),
+) -> Result<(), PgError> {
+    if startup.minor > 0 || !startup.unknown_options.is_empty() {
+        // Version 3.0 is what is spoken; the client may go on with it or leave.
+        let negotiate = NegotiateProtocolVersion::new(VERSION_3_0, startup.unknown_options.clone());
+        wire.say(Said::NegotiateProtocolVersion(negotiate))?;
+    }
+    wire.say(Said::Authentication(Authentication::Ok))?;
+    for (name, value) in settings.reported() {
+        wire.say(Said::ParameterStatus(ParameterStatus::new(name.into(), value)))?;
+    }
+    wire.say(Said::BackendKeyData(BackendKeyData::new(process, SecretKey::I32(secret))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let found = options(r"-c statement_timeout=5000 -csearch_path=a\ b --geqo=off -d 5 junk");
+        let expected = [("statement_timeout", "5000"), ("search_path", "a b"), ("geqo", "off")];
+        assert_eq!(found, parameters(&expected));
+        assert_eq!(options(r"-c"), []);
+        assert_eq!(options("\\"), []);
+    }
+
+    #[test]
+    fn the_database_is_ours_or_left_open() {
+        for database in [None, Some("tacho"), Some("ann"), Some("")] {
+            let mut all = parameters(&[("user", "ann"), ("application_name", "psql")]);
+            all.extend(database.map(|name| ("database".to_owned(), name.to_owned())));
+            assert_eq!(startup(0, all).unwrap_or_else(|error| panic!("{error:?}")).settings.len(), 1);
+        }
+        for (wrong, code) in [
+            (parameters(&[("user", "ann"), ("database", "postgres")]), "3D000"),
+            (parameters(&[("database", "tacho")]), "28000"),
+            (parameters(&[("user", "ann"), ("replication", "database")]), "0A000"),
+        ] {
+            assert_eq!(startup(0, wrong).err().map(|error| error.code), Some(code));
+        }
+    }
+}

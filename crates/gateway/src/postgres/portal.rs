@@ -1,0 +1,121 @@
+//! Statements that are checked, and portals: statements with their values, on the way through their rows.
+
+use std::sync::Arc;
+
+use hub::sql::{Batches, DataType, Parameter, Prepared, RecordBatch, SchemaRef, SqlAnswer, SqlError};
+use pgwire::api::results::DataRowEncoder;
+use pgwire::messages::data::DataRow;
+
+use super::error::PgError;
+use super::frontend::ValueFormat;
+use super::statement::Statement;
+use super::values::{self, Fields};
+
+/// A statement after Parse.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) statement: Statement,
+    /// What the engine knows of the query in it, if there is one.
+    pub(super) prepared: Option<Prepared>,
+    /// Numbers of the parameters' types: the client's where it has given one.
+    pub(super) types: Vec<u32>,
+}
+
+impl Parsed {
+    pub(super) fn new(
+        statement: Statement,
+        prepared: Option<Prepared>,
+        given: &[u32],
+    ) -> Result<Self, PgError> {
+        let inferred = prepared.as_ref().map(Prepared::parameter_types).unwrap_or_default();
+        let types = (0..inferred.len().max(given.len())).map(|index| {
+            match (given.get(index).copied().filter(|number| *number != 0), inferred.get(index)) {
+                (Some(number), _) => Ok(number),
+                (None, Some(data_type)) => values::type_number(data_type),
+                (None, None) => values::type_number(&DataType::Null),
+            }
+        });
+        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared })
+    }
+}
+
+/// A statement with values for its parameters.
+#[derive(Debug)]
+pub(super) struct Portal {
+    pub(super) parsed: Arc<Parsed>,
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) formats: Vec<ValueFormat>,
+    /// Made by DECLARE: known to FETCH, and in the life of its transaction.
+    pub(super) is_cursor: bool,
+    /// Whether the end of the transaction leaves it.
+    pub(super) hold: bool,
+    /// The rows, once it has begun.
+    pub(super) rows: Option<Rows>,
+}
+
+impl Portal {
+    pub(super) fn new(parsed: Arc<Parsed>, parameters: Vec<Parameter>, formats: Vec<ValueFormat>) -> Self {
+        Self { parsed, parameters, formats, is_cursor: false, hold: false, rows: None }
+    }
+}
+
+/// The rows of a query, taken one by one over any number of Execute and FETCH.
+#[derive(Debug)]
+pub(super) struct Rows {
+    schema: SchemaRef,
+    batches: Batches,
+    current: Option<(RecordBatch, usize)>,
+    ended: bool,
+}
+
+impl Rows {
+    pub(super) fn new(answer: SqlAnswer) -> Self {
+        Self { schema: answer.schema, batches: answer.batches, current: None, ended: false }
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Makes sure that the next row is at hand. Returns whether there is one. Dropping this in between loses nothing.
+    pub(super) async fn advance(&mut self) -> Result<bool, SqlError> {
+        while !self.is_at_hand() {
+            if self.ended {
+                return Ok(false);
+            }
+            match self.batches.next().await {
+                Some(batch) => self.current = Some((batch?, 0)),
+                None => self.ended = true,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the next row needs no waiting.
+    pub(super) fn is_at_hand(&self) -> bool {
+        self.current.as_ref().is_some_and(|(batch, next)| *next < batch.num_rows())
+    }
+
+    /// The row at hand, written.
+    pub(super) fn take(
+        &mut self,
+        encoder: &mut DataRowEncoder,
+        fields: &Fields,
+    ) -> Result<Option<DataRow>, PgError> {
+        let Some((batch, next)) = self.current.as_mut().filter(|(batch, next)| *next < batch.num_rows())
+        else {
+            return Ok(None);
+        };
+        let row = values::row(encoder, batch, *next, fields)?;
+        *next += 1;
+        Ok(Some(row))
+    }
+
+    /// Leaves out up to so many of the rows at hand; returns how many.
+    pub(super) fn skip(&mut self, rows: usize) -> usize {
+        let Some((batch, next)) = &mut self.current else { return 0 };
+        let skipped = rows.min(batch.num_rows() - *next);
+        *next += skipped;
+        skipped
+    }
+}

@@ -1,0 +1,195 @@
+//! One client after its login: messages in their order, each answered before the next is looked at.
+//!
+//! After an error in the extended protocol everything up to the next Sync is left out, as the protocol demands.
+
+mod extended;
+mod run;
+mod simple;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hub::Hub;
+use hub::sql::{Reader, SqlError};
+use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
+use pgwire::messages::startup::ParameterStatus;
+use tokio::time::timeout;
+
+use super::cancel::CancelHandle;
+use super::error::PgError;
+use super::frontend::Message;
+use super::portal::{Parsed, Portal};
+use super::server::Stop;
+use super::settings::Settings;
+use super::statement::StatementError;
+use super::wire::{Ended, Wire};
+
+/// A logged-in client.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) wire: Wire,
+    hub: Arc<Hub>,
+    reader: Reader,
+    settings: Settings,
+    cancel: CancelHandle,
+    idle_timeout: Option<Duration>,
+    statements: HashMap<String, Arc<Parsed>>,
+    portals: HashMap<String, Portal>,
+    transaction: TransactionStatus,
+    /// An error has come since the last Sync.
+    skips_to_sync: bool,
+}
+
+/// What ends a message that cannot be answered as asked.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    /// The client is told; the session goes on.
+    #[error("{}", .0.message)]
+    Refused(PgError),
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+impl From<PgError> for Failed {
+    fn from(error: PgError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<SqlError> for Failed {
+    fn from(error: SqlError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<StatementError> for Failed {
+    fn from(error: StatementError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        wire: Wire,
+        hub: Arc<Hub>,
+        reader: Reader,
+        settings: Settings,
+        cancel: CancelHandle,
+        idle_timeout: Option<Duration>,
+    ) -> Self {
+        Self {
+            wire,
+            hub,
+            reader,
+            settings,
+            cancel,
+            idle_timeout,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            transaction: TransactionStatus::Idle,
+            skips_to_sync: false,
+        }
+    }
+
+    /// Serves until the client leaves or the door stops.
+    pub(super) async fn run(&mut self, stop: &mut Stop) -> Result<(), Ended> {
+        self.ready()?;
+        loop {
+            let message = match self.next(stop).await {
+                Ok(message) => message,
+                Err(Ended::Refused(error)) => {
+                    self.wire.refuse(error).await?;
+                    return Ok(());
+                }
+                Err(ended) => return Err(ended),
+            };
+            if message == Message::Terminate {
+                return Ok(());
+            }
+            match self.answer(message).await {
+                Ok(()) => {}
+                Err(Failed::Refused(error)) if error.is_fatal => {
+                    self.wire.refuse(error).await?;
+                    return Ok(());
+                }
+                Err(Failed::Refused(error)) => {
+                    self.say_failed(error)?;
+                    self.skips_to_sync = true;
+                }
+                Err(Failed::Ended(ended)) => return Err(ended),
+            }
+        }
+    }
+
+    /// The next message. Nothing stays unsaid while it is waited for.
+    async fn next(&mut self, stop: &mut Stop) -> Result<Message, Ended> {
+        if self.wire.is_full() {
+            self.wire.flush().await?;
+        }
+        let (wire, limit) = (&mut self.wire, self.idle_timeout);
+        let reading = async {
+            let Some(limit) = limit else { return wire.message().await };
+            timeout(limit, wire.message()).await.unwrap_or_else(|_| {
+                let message = format!("nothing came for {} s", limit.as_secs());
+                Err(Ended::Refused(PgError::fatal("57P05", message)))
+            })
+        };
+        tokio::select! {
+            // A message that is there is answered before the end.
+            biased;
+            message = reading => message,
+            () = stop.drain() => Err(Ended::Refused(PgError::fatal("57P01", "the server is stopping"))),
+        }
+    }
+
+    async fn answer(&mut self, message: Message) -> Result<(), Failed> {
+        if self.skips_to_sync && message != Message::Sync {
+            return Ok(());
+        }
+        match message {
+            Message::Query(text) => return self.query(&text).await,
+            Message::Parse { name, text, types } => self.parse(name, &text, &types).await?,
+            Message::Bind(bind) => self.bind(bind)?,
+            Message::Describe { what, name } => self.describe(what, &name)?,
+            Message::Execute { portal, rows_max } => self.execute(&portal, rows_max).await?,
+            Message::Close { what, name } => self.close(what, &name)?,
+            Message::Flush => self.wire.flush().await.map_err(Ended::from)?,
+            Message::Sync => self.sync()?,
+            Message::Copy => {}
+            Message::Password(_) => return Err(PgError::new("08P01", "a password after the login").into()),
+            Message::Terminate => {}
+        }
+        Ok(())
+    }
+
+    /// Says that the next statement may come.
+    fn ready(&mut self) -> Result<(), Ended> {
+        let ready = Said::ReadyForQuery(ReadyForQuery::new(self.transaction));
+        self.wire.say(ready).map_err(Ended::Refused)
+    }
+
+    /// Says what is wrong. A transaction cannot go on after it.
+    fn say_failed(&mut self, error: PgError) -> Result<(), Ended> {
+        if self.transaction == TransactionStatus::Transaction {
+            self.transaction = TransactionStatus::Error;
+        }
+        self.wire.say(error.response()).map_err(Ended::Refused)
+    }
+
+    fn say_setting(&mut self, (name, value): (&'static str, String)) -> Result<(), PgError> {
+        self.wire.say(Said::ParameterStatus(ParameterStatus::new(name.into(), value)))
+    }
+
+    /// The end of a transaction, said or not: portals go with it, but for cursors that are held.
+    fn end_transaction(&mut self) {
+        self.transaction = TransactionStatus::Idle;
+        self.portals.retain(|_, portal| portal.hold);
+    }
+
+    /// Who asks, with the session's own time limit.
+    fn reader(&self) -> Reader {
+        self.reader.clone().with_timeout(self.settings.statement_timeout())
+    }
+}

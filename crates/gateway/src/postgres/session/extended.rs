@@ -1,0 +1,177 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync.
+
+use std::sync::Arc;
+
+use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
+use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
+
+use super::super::error::PgError;
+use super::super::frontend::{Bind, Target, ValueFormat};
+use super::super::limits::STATEMENTS_MAX;
+use super::super::portal::{Parsed, Portal};
+use super::super::statement::{self, Statement};
+use super::super::values::{self, Fields, description, fields, text_field};
+use super::{Failed, Session};
+use crate::statements::statements;
+
+impl Session {
+    /// Checks a statement and keeps it under its name; the one without a name is replaced by the next.
+    pub(super) async fn parse(&mut self, name: String, text: &str, types: &[u32]) -> Result<(), Failed> {
+        self.cancel.begin();
+        let text = match statements(text).as_slice() {
+            [] => "",
+            [one] => *one,
+            _ => {
+                let message = "cannot insert multiple commands into a prepared statement";
+                return Err(PgError::new("42601", message).into());
+            }
+        };
+        let statement = statement::parse(text)?;
+        self.check_transaction(&statement)?;
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            return Err(PgError::new("42P05", format!("prepared statement {name:?} already exists")).into());
+        }
+        if self.statements.len() >= STATEMENTS_MAX && !self.statements.contains_key(&name) {
+            let message = format!("{STATEMENTS_MAX} statements are prepared, the limit; deallocate some");
+            return Err(PgError::new("54000", message).into());
+        }
+        let query = match &statement {
+            Statement::Query(query) | Statement::Declare { query, .. } => Some(query.clone()),
+            _ => None,
+        };
+        let prepared = match query {
+            Some(query) => {
+                let given: Vec<_> = types.iter().map(|number| values::data_type(*number)).collect();
+                let (hub, reader) = (self.hub.clone(), self.reader());
+                Some(self.unless_cancelled(hub.prepare_sql(&query, &given, &reader)).await??)
+            }
+            None => None,
+        };
+        self.statements.insert(name, Arc::new(Parsed::new(statement, prepared, types)?));
+        self.wire.say(Said::ParseComplete(ParseComplete::new()))?;
+        Ok(())
+    }
+
+    /// Binds values to a statement.
+    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), PgError> {
+        let parsed = self.statements.get(&bind.statement).cloned();
+        let parsed = parsed.ok_or_else(|| PgError::unknown_statement(&bind.statement))?;
+        self.check_transaction(&parsed.statement)?;
+        if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
+            return Err(PgError::new("42P03", format!("portal {:?} already exists", bind.portal)));
+        }
+        let (given, wanted) = (bind.parameters.len(), parsed.types.len());
+        if given != wanted {
+            let message =
+                format!("bind message supplies {given} parameters, but the statement requires {wanted}");
+            return Err(PgError::new("08P01", message));
+        }
+        let parameters = bind.parameters.iter().zip(&parsed.types).enumerate();
+        let parameters =
+            parameters.map(|(index, (bound, number))| values::parameter(index + 1, *number, bound));
+        let parameters = parameters.collect::<Result<_, _>>()?;
+        self.keep_portal(bind.portal, Portal::new(parsed, parameters, bind.result_formats))?;
+        self.wire.say(Said::BindComplete(BindComplete::new()))
+    }
+
+    /// Says what a statement takes and gives, or what a portal gives.
+    pub(super) fn describe(&mut self, what: Target, name: &str) -> Result<(), PgError> {
+        let (parsed, formats) = match what {
+            Target::Statement => {
+                let parsed = self.statements.get(name).cloned();
+                (parsed.ok_or_else(|| PgError::unknown_statement(name))?, Vec::new())
+            }
+            Target::Portal => {
+                let portal = self.portals.get(name).ok_or_else(|| PgError::unknown_cursor(name))?;
+                (Arc::clone(&portal.parsed), portal.formats.clone())
+            }
+        };
+        if what == Target::Statement {
+            let types = ParameterDescription::new(parsed.types.clone());
+            self.wire.say(Said::ParameterDescription(types))?;
+        }
+        match self.columns(&parsed, &formats)? {
+            Some(fields) => self.wire.say(Said::RowDescription(description(&fields))),
+            None => self.wire.say(Said::NoData(NoData::new())),
+        }
+    }
+
+    /// The columns of what a statement gives; nothing for commands.
+    fn columns(&self, parsed: &Parsed, formats: &[ValueFormat]) -> Result<Option<Fields>, PgError> {
+        let of = |parsed: &Parsed| {
+            parsed.prepared.as_ref().map(|prepared| fields(prepared.schema(), formats)).transpose()
+        };
+        match &parsed.statement {
+            Statement::Query(_) => of(parsed),
+            Statement::Show { name } => Ok(Some(text_field(name))),
+            Statement::Fetch { cursor, .. } => {
+                of(&self.portals.get(cursor).ok_or_else(|| PgError::unknown_cursor(cursor))?.parsed)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Runs a portal for some of its rows.
+    pub(super) async fn execute(&mut self, name: &str, rows_max: usize) -> Result<(), Failed> {
+        self.cancel.begin();
+        let mut portal = self.take_portal(name)?;
+        let parsed = Arc::clone(&portal.parsed);
+        self.check_transaction(&parsed.statement)?;
+        match &parsed.statement {
+            Statement::Empty => self.wire.say(Said::EmptyQueryResponse(EmptyQueryResponse::new()))?,
+            Statement::Query(_) => {
+                self.start(&mut portal).await?;
+                if let Some(rows) = &mut portal.rows {
+                    let fields = fields(rows.schema(), &portal.formats)?;
+                    let progress = self.send_rows(rows, &fields, rows_max).await?;
+                    self.said("SELECT", progress)?;
+                }
+                // Asked again, a finished portal gives no more rows.
+                self.keep_portal(name.into(), portal)?;
+            }
+            Statement::Show { name } => {
+                let value = self.setting(name)?;
+                self.say_text(&value, &text_field(name))?;
+                self.complete("SHOW".into())?;
+            }
+            Statement::Declare { cursor, binary, hold, .. } => {
+                let formats = if *binary { vec![ValueFormat::Binary] } else { Vec::new() };
+                let query = Parsed {
+                    statement: Statement::Query(String::new()),
+                    prepared: parsed.prepared.clone(),
+                    types: parsed.types.clone(),
+                };
+                let declared = Portal::new(query.into(), portal.parameters, formats);
+                self.declare(cursor, *hold, declared)?;
+            }
+            Statement::Fetch { cursor, rows } => {
+                let formats = portal.formats;
+                self.fetch(cursor, *rows, Some(&formats)).await?;
+            }
+            Statement::Move { cursor, rows } => self.move_cursor(cursor, *rows).await?,
+            command => self.command(command)?,
+        }
+        Ok(())
+    }
+
+    /// Forgets a statement or portal. One that is not there is forgotten already.
+    pub(super) fn close(&mut self, what: Target, name: &str) -> Result<(), PgError> {
+        match what {
+            Target::Statement => drop(self.statements.remove(name)),
+            Target::Portal => drop(self.portals.remove(name)),
+        }
+        self.wire.say(Said::CloseComplete(CloseComplete::new()))
+    }
+
+    /// Ends a row of messages. Outside of BEGIN it is the end of a transaction.
+    pub(super) fn sync(&mut self) -> Result<(), Failed> {
+        self.skips_to_sync = false;
+        if self.transaction == TransactionStatus::Idle {
+            self.end_transaction();
+        }
+        self.ready()?;
+        Ok(())
+    }
+}

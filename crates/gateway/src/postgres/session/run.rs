@@ -1,0 +1,227 @@
+//! Running statements: those of the door itself, and rows of queries to the socket.
+
+use hub::sql::SqlAnswer;
+use pgwire::api::results::DataRowEncoder;
+use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::data::DataRow;
+use pgwire::messages::extendedquery::PortalSuspended;
+use pgwire::messages::response::{CommandComplete, TransactionStatus};
+
+use super::super::error::PgError;
+use super::super::limits::PORTALS_MAX;
+use super::super::portal::{Portal, Rows};
+use super::super::statement::Statement;
+use super::super::values::Fields;
+use super::super::wire::Ended;
+use super::{Failed, Session};
+
+/// What has come of a portal after some of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// So many rows, and there are more.
+    Suspended,
+    /// So many rows, and that was all.
+    Complete(usize),
+}
+
+impl Session {
+    /// Runs a statement that gives no rows, and says its tag.
+    pub(super) fn command(&mut self, statement: &Statement) -> Result<(), PgError> {
+        let tag = match statement {
+            Statement::Begin => {
+                if self.transaction == TransactionStatus::Idle {
+                    self.transaction = TransactionStatus::Transaction;
+                }
+                "BEGIN"
+            }
+            Statement::Commit => {
+                // A transaction with an error in it cannot be kept; there is nothing in it to lose.
+                let failed = self.transaction == TransactionStatus::Error;
+                self.end_transaction();
+                if failed { "ROLLBACK" } else { "COMMIT" }
+            }
+            Statement::Rollback => {
+                self.end_transaction();
+                "ROLLBACK"
+            }
+            Statement::Savepoint(tag) => {
+                if *tag == "ROLLBACK" && self.transaction == TransactionStatus::Error {
+                    self.transaction = TransactionStatus::Transaction;
+                }
+                *tag
+            }
+            Statement::Set { tag, name, value } => {
+                if let Some(told) = self.settings.set(name, value.as_deref())? {
+                    self.say_setting(told)?;
+                }
+                *tag
+            }
+            Statement::ResetAll { tag } => {
+                self.settings.reset();
+                if *tag == "DISCARD ALL" {
+                    self.statements.clear();
+                    self.portals.clear();
+                }
+                *tag
+            }
+            Statement::Deallocate { name } => {
+                match name {
+                    None => self.statements.clear(),
+                    Some(name) => {
+                        self.statements.remove(name).ok_or_else(|| PgError::unknown_statement(name))?;
+                    }
+                }
+                if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" }
+            }
+            Statement::Close { cursor } => {
+                match cursor {
+                    None => self.portals.retain(|_, portal| !portal.is_cursor),
+                    Some(name) => {
+                        self.portals.remove(name).ok_or_else(|| PgError::unknown_cursor(name))?;
+                    }
+                }
+                if cursor.is_none() { "CLOSE CURSOR ALL" } else { "CLOSE CURSOR" }
+            }
+            Statement::Ignored(tag) => *tag,
+            other => {
+                return Err(PgError::new(
+                    "XX000",
+                    format!("a bug, please report it: {other:?} is no command"),
+                ));
+            }
+        };
+        self.complete(tag.to_owned())
+    }
+
+    /// Only the end of a transaction helps after an error in it.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
+        let ends =
+            matches!(statement, Statement::Commit | Statement::Rollback | Statement::Savepoint("ROLLBACK"));
+        if self.transaction != TransactionStatus::Error || ends || *statement == Statement::Empty {
+            return Ok(());
+        }
+        let message = "current transaction is aborted, commands ignored until end of transaction block";
+        Err(PgError::new("25P02", message))
+    }
+
+    pub(super) fn complete(&mut self, tag: String) -> Result<(), PgError> {
+        self.wire.say(Said::CommandComplete(CommandComplete::new(tag)))
+    }
+
+    /// One row with one text.
+    pub(super) fn say_text(&mut self, text: &str, fields: &Fields) -> Result<(), PgError> {
+        let mut encoder = DataRowEncoder::new(Fields::clone(fields));
+        encoder.encode_field(&text)?;
+        self.say_row(encoder.take_row())
+    }
+
+    fn say_row(&mut self, row: DataRow) -> Result<(), PgError> {
+        self.wire.say(Said::DataRow(row))
+    }
+
+    /// The value of a setting that a client wants to see.
+    pub(super) fn setting(&self, name: &str) -> Result<String, PgError> {
+        let unknown = || PgError::new("42704", format!("unrecognized configuration parameter {name:?}"));
+        self.settings.get(name).ok_or_else(unknown)
+    }
+
+    /// Runs a portal's query, unless it runs already.
+    pub(super) async fn start(&mut self, portal: &mut Portal) -> Result<(), Failed> {
+        if portal.rows.is_none() {
+            let Some(prepared) = portal.parsed.prepared.clone() else {
+                return Err(PgError::new("XX000", "a bug, please report it: a portal without a query").into());
+            };
+            let (hub, reader, parameters) = (self.hub.clone(), self.reader(), portal.parameters.clone());
+            let answer = self.unless_cancelled(hub.run_sql(&prepared, parameters, &reader)).await??;
+            portal.rows = Some(Rows::new(answer));
+        }
+        Ok(())
+    }
+
+    /// Runs a query that was not prepared.
+    pub(super) async fn ask(&mut self, text: &str) -> Result<SqlAnswer, Failed> {
+        let (hub, reader) = (self.hub.clone(), self.reader());
+        Ok(self.unless_cancelled(hub.sql(text, Vec::new(), &reader)).await??)
+    }
+
+    /// Sends up to `rows_max` rows. The next batch is asked for when the last one is on its way to the client.
+    pub(super) async fn send_rows(
+        &mut self,
+        rows: &mut Rows,
+        fields: &Fields,
+        rows_max: usize,
+    ) -> Result<Progress, Failed> {
+        let mut encoder = DataRowEncoder::new(Fields::clone(fields));
+        let mut sent = 0;
+        loop {
+            if !rows.is_at_hand() && !self.unless_cancelled(rows.advance()).await?? {
+                return Ok(Progress::Complete(sent));
+            }
+            // Looks for one row more than it sends, or the client would ask in vain after the last one.
+            if sent == rows_max {
+                return Ok(Progress::Suspended);
+            }
+            if let Some(row) = rows.take(&mut encoder, fields)? {
+                self.say_row(row)?;
+                sent += 1;
+            }
+            if self.wire.is_full() {
+                self.wire.flush().await.map_err(Ended::from)?;
+                // Between two packets is soon enough, and a big batch must not hide the wish.
+                self.unless_cancelled(std::future::ready(())).await?;
+            }
+        }
+    }
+
+    /// Leaves out up to `rows_max` rows; returns how many there were.
+    pub(super) async fn skip_rows(&mut self, rows: &mut Rows, rows_max: usize) -> Result<usize, Failed> {
+        let mut skipped = 0;
+        while skipped < rows_max && self.unless_cancelled(rows.advance()).await?? {
+            skipped += rows.skip(rows_max - skipped);
+        }
+        Ok(skipped)
+    }
+
+    pub(super) fn say_suspended(&mut self) -> Result<(), PgError> {
+        self.wire.say(Said::PortalSuspended(PortalSuspended::new()))
+    }
+
+    /// Waits for `work`, but not for longer than the client wants it and is there.
+    pub(super) async fn unless_cancelled<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failed> {
+        tokio::select! {
+            // Who asks all the time to cancel gets no row for it.
+            biased;
+            () = self.cancel.asked() => Err(PgError::cancelled().into()),
+            done = work => Ok(done),
+            ended = self.wire.closed() => Err(ended.into()),
+        }
+    }
+
+    /// Takes a cursor or portal out of the session; whoever took it puts it back while it has rows.
+    pub(super) fn take_portal(&mut self, name: &str) -> Result<Portal, PgError> {
+        self.portals.remove(name).ok_or_else(|| PgError::unknown_cursor(name))
+    }
+
+    pub(super) fn keep_portal(&mut self, name: String, portal: Portal) -> Result<(), PgError> {
+        if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(&name) {
+            let message = format!("{PORTALS_MAX} portals and cursors are open, the limit; close some");
+            return Err(PgError::new("54000", message));
+        }
+        self.portals.insert(name, portal);
+        Ok(())
+    }
+
+    /// Makes the cursor of a DECLARE. Its query runs with the first FETCH.
+    pub(super) fn declare(&mut self, cursor: &str, hold: bool, mut portal: Portal) -> Result<(), PgError> {
+        if self.transaction == TransactionStatus::Idle && !hold {
+            let message = "DECLARE CURSOR without HOLD needs a transaction; send BEGIN first";
+            return Err(PgError::new("25P01", message));
+        }
+        if self.portals.contains_key(cursor) {
+            return Err(PgError::new("42P03", format!("cursor {cursor:?} already exists")));
+        }
+        (portal.is_cursor, portal.hold) = (true, hold);
+        self.keep_portal(cursor.into(), portal)?;
+        self.complete("DECLARE CURSOR".into())
+    }
+}

@@ -1,0 +1,132 @@
+//! One client's socket: whole messages in, whole messages out, both through bounded buffers.
+
+use std::io;
+
+use bytes::BytesMut;
+use pgwire::messages::PgWireBackendMessage;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::error::PgError;
+use super::frontend::{First, Malformed, Message, take, take_first};
+use super::limits::{INPUT_BYTES, MESSAGE_BYTES_MAX, OUTPUT_BYTES, SEND_TIMEOUT};
+
+/// A socket with what was read and not decoded, and what was said and not sent.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: TcpStream,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// The client left.
+    #[error("the client closed the connection")]
+    Closed,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Said to the client before the end.
+    #[error("{}", .0.message)]
+    Refused(PgError),
+}
+
+impl From<Malformed> for Ended {
+    fn from(error: Malformed) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream, input: BytesMut::new(), output: BytesMut::new() }
+    }
+
+    /// The next message before the login. Nothing is read ahead of it: what follows may be encrypted.
+    pub(super) async fn first(&mut self) -> Result<First, Ended> {
+        loop {
+            if let Some(first) = take_first(&mut self.input)? {
+                return Ok(first);
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// The next message. What was said is sent before this waits. Dropping this in between loses nothing.
+    pub(super) async fn message(&mut self) -> Result<Message, Ended> {
+        loop {
+            if let Some(message) = take(&mut self.input)? {
+                return Ok(message);
+            }
+            self.flush().await?;
+            self.fill().await?;
+        }
+    }
+
+    async fn fill(&mut self) -> Result<(), Ended> {
+        loop {
+            self.stream.readable().await?;
+            self.input.reserve(INPUT_BYTES);
+            match self.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Err(Ended::Closed),
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Returns when the client is gone. Reads ahead what it sends meanwhile, up to a bound.
+    pub(super) async fn closed(&mut self) -> Ended {
+        loop {
+            if self.input.len() >= MESSAGE_BYTES_MAX {
+                // Enough is waiting; whether the client lives shows when it is answered.
+                return std::future::pending().await;
+            }
+            if let Err(ended) = self.fill().await {
+                return ended;
+            }
+        }
+    }
+
+    /// Says something; it leaves with the next [`flush`](Self::flush).
+    pub(super) fn say(&mut self, message: PgWireBackendMessage) -> Result<(), PgError> {
+        let before = self.output.len();
+        message.encode(&mut self.output).map_err(|error| {
+            // Half a message must not stay.
+            self.output.truncate(before);
+            PgError::from(error)
+        })
+    }
+
+    /// Whether so much has been said that it is time to send it.
+    pub(super) fn is_full(&self) -> bool {
+        self.output.len() >= OUTPUT_BYTES
+    }
+
+    /// Sends everything said. This is where a slow client makes its query stand still.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        while !self.output.is_empty() {
+            let sent = timeout(SEND_TIMEOUT, self.stream.write_buf(&mut self.output)).await;
+            if sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// One byte that stands for no: no encryption here.
+    pub(super) async fn decline(&mut self) -> io::Result<()> {
+        self.stream.write_all(b"N").await
+    }
+
+    /// Says why and ends the connection in order.
+    pub(super) async fn refuse(&mut self, error: PgError) -> io::Result<()> {
+        // What cannot be said cannot be said; the connection ends either way.
+        drop(self.say(error.response()));
+        self.flush().await?;
+        self.stream.shutdown().await
+    }
+}

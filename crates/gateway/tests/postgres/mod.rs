@@ -1,0 +1,337 @@
+//! The PostgreSQL door, byte by byte. Real clients have their turn in `tests/e2e`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway::postgres::{PostgresOptions, serve};
+use hub::registry::{FirstStart, Registry};
+use hub::{Hub, Metrics};
+use model::limits::{IngestLimits, QueryLimits};
+use store::MemoryStore;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Ends a test that hangs; no test waits for it.
+const GUARD: Duration = Duration::from_secs(60);
+
+/// Takes so long that no test sees its end.
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 100000000000) AS t(x)";
+
+/// A running door.
+struct Server {
+    address: SocketAddr,
+    hub: Arc<Hub>,
+    admin: FirstStart,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<std::io::Result<()>>,
+    _directory: TempDir,
+}
+
+impl Server {
+    async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut PostgresOptions)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (registry, admin) = Registry::open(&directory.path().join("registry.db")).unwrap();
+        let hub = Hub::start(
+            Arc::new(MemoryStore::new()),
+            registry,
+            IngestLimits::default(),
+            Arc::new(Metrics::new()),
+        );
+        hub.open_sql(QueryLimits::default()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut options = PostgresOptions { public_read: true, ..PostgresOptions::default() };
+        change(&mut options);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(serve(hub.clone(), listener, options, async {
+            let _ = stopped.await;
+        }));
+        Self { address, hub, admin: admin.unwrap(), stop: Some(stop), serving, _directory: directory }
+    }
+
+    /// A client after its login as the public user.
+    async fn client(&self) -> Client {
+        let mut client = Client::connect(self.address).await;
+        client.send(&startup("public")).await;
+        let greeting = client.until_ready().await;
+        assert_eq!(greeting.first(), Some(&(b'R', vec![0, 0, 0, 0])));
+        client
+    }
+
+    async fn stop(mut self) {
+        drop(self.stop.take());
+        tokio::time::timeout(GUARD, self.serving).await.unwrap().unwrap().unwrap();
+        let _ = self.hub.close();
+    }
+}
+
+/// A message of the server: its type and its body.
+type Said = (u8, Vec<u8>);
+
+struct Client(TcpStream);
+
+impl Client {
+    async fn connect(address: SocketAddr) -> Self {
+        Self(TcpStream::connect(address).await.unwrap())
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).await.unwrap();
+    }
+
+    /// The next message; `None` when the server has closed.
+    async fn next(&mut self) -> Option<Said> {
+        let reading = async {
+            let kind = self.0.read_u8().await.ok()?;
+            let length = self.0.read_i32().await.unwrap() as usize;
+            let mut body = vec![0; length - 4];
+            self.0.read_exact(&mut body).await.unwrap();
+            Some((kind, body))
+        };
+        tokio::time::timeout(GUARD, reading).await.expect("an answer")
+    }
+
+    /// All messages up to ReadyForQuery, and that.
+    async fn until_ready(&mut self) -> Vec<Said> {
+        let mut all = Vec::new();
+        loop {
+            all.push(self.next().await.expect("the connection lives"));
+            if all.last().is_some_and(|(kind, _)| *kind == b'Z') {
+                return all;
+            }
+        }
+    }
+
+    async fn query(&mut self, text: &str) -> Vec<Said> {
+        self.send(&message(b'Q', &[text.as_bytes(), b"\0"].concat())).await;
+        self.until_ready().await
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind], (body.len() as i32 + 4).to_be_bytes().as_slice(), body].concat()
+}
+
+fn startup(user: &str) -> Vec<u8> {
+    let body = format!("user\0{user}\0database\0tacho\0\0");
+    [(body.len() as i32 + 8).to_be_bytes().as_slice(), &[0, 3, 0, 0], body.as_bytes()].concat()
+}
+
+fn parse(name: &str, text: &str) -> Vec<u8> {
+    message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
+}
+
+/// Binds texts.
+fn bind(portal: &str, statement: &str, values: &[&str]) -> Vec<u8> {
+    let mut body = format!("{portal}\0{statement}\0\0\0").into_bytes();
+    body.extend((values.len() as i16).to_be_bytes());
+    for value in values {
+        body.extend((value.len() as i32).to_be_bytes());
+        body.extend(value.as_bytes());
+    }
+    body.extend([0, 0]);
+    message(b'B', &body)
+}
+
+fn describe(what: char, name: &str) -> Vec<u8> {
+    message(b'D', format!("{what}{name}\0").as_bytes())
+}
+
+fn execute(portal: &str, rows_max: i32) -> Vec<u8> {
+    message(b'E', &[portal.as_bytes(), b"\0", &rows_max.to_be_bytes()].concat())
+}
+
+fn sync() -> Vec<u8> {
+    message(b'S', b"")
+}
+
+fn kinds(all: &[Said]) -> String {
+    all.iter().map(|(kind, _)| *kind as char).collect()
+}
+
+/// The texts of the rows' first columns.
+fn rows(all: &[Said]) -> Vec<String> {
+    let rows = all.iter().filter(|(kind, _)| *kind == b'D');
+    rows.map(|(_, body)| {
+        let length = i32::from_be_bytes(body[2..6].try_into().unwrap()) as usize;
+        String::from_utf8(body[6..6 + length].to_vec()).unwrap()
+    })
+    .collect()
+}
+
+/// The field of an error that this letter stands for.
+fn field(all: &[Said], letter: char) -> String {
+    let (_, body) =
+        all.iter().find(|(kind, _)| *kind == b'E').unwrap_or_else(|| panic!("no error in {all:?}"));
+    let text = String::from_utf8_lossy(body);
+    text.split('\0').find_map(|field| field.strip_prefix(letter)).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_password_is_asked_for_and_checked() {
+    let server = Server::start().await;
+    let mut client = Client::connect(server.address).await;
+    // First the question for TLS, which is declined by one byte.
+    client.send(&[0, 0, 0, 8, 4, 210, 22, 47]).await;
+    assert_eq!(client.0.read_u8().await.unwrap(), b'N');
+    client.send(&startup(&server.admin.login)).await;
+    assert_eq!(client.next().await, Some((b'R', vec![0, 0, 0, 3])));
+    client.send(&message(b'p', format!("{}\0", server.admin.password).as_bytes())).await;
+    let greeting = client.until_ready().await;
+    assert!(kinds(&greeting).starts_with("RS") && kinds(&greeting).ends_with("KZ"), "{}", kinds(&greeting));
+    assert!(greeting.contains(&(b'S', b"server_version\x0016.6\0".to_vec())), "{greeting:?}");
+
+    let mut client = Client::connect(server.address).await;
+    client.send(&startup(&server.admin.login)).await;
+    client.next().await.unwrap();
+    client.send(&message(b'p', b"wrong\0")).await;
+    let refused = client.next().await.unwrap();
+    assert_eq!((field(std::slice::from_ref(&refused), 'C'), field(&[refused], 'S')), ("28P01".into(), "FATAL".into()));
+    assert_eq!(client.next().await, None);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_simple_protocol_runs_statements_until_one_fails() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let all = client.query("SELECT 1 AS a; SELECT 'x;y'; -- end").await;
+    assert_eq!((kinds(&all).as_str(), rows(&all)), ("TDCTDCZ", vec!["1".into(), "x;y".into()]));
+    let all = client.query("SELECT 1; SELECT nothing; SELECT 2").await;
+    assert_eq!((kinds(&all).as_str(), field(&all, 'C').as_str()), ("TDCEZ", "42703"));
+    assert_eq!(kinds(&client.query(" ; ").await), "IZ");
+    let all = client.query("SHOW server_version").await;
+    assert_eq!((kinds(&all).as_str(), rows(&all)), ("TDCZ", vec!["16.6".into()]));
+    assert_eq!(field(&client.query("INSERT INTO t VALUES (1)").await, 'C'), "25006");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_extended_protocol_gives_rows_in_portions() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let text = "SELECT x FROM generate_series(1, 5) AS t(x) WHERE x > $1 ORDER BY x";
+    let ask = [
+        parse("s", text),
+        describe('S', "s"),
+        bind("p", "s", &["1"]),
+        describe('P', "p"),
+        execute("p", 2),
+        execute("p", 2),
+        execute("p", 2),
+        sync(),
+    ];
+    client.send(&ask.concat()).await;
+    let all = client.until_ready().await;
+    assert_eq!(kinds(&all), "1tT2TDDsDDCCZ", "{all:?}");
+    assert_eq!(rows(&all), ["2", "3", "4", "5"]);
+    assert_eq!(all[1].1, [0, 1, 0, 0, 0, 20], "one parameter, an int8");
+    // The portal has ended with the Sync, the statement has not.
+    client.send(&[execute("p", 0), sync()].concat()).await;
+    assert_eq!(field(&client.until_ready().await, 'C'), "34000");
+    client.send(&[bind("", "s", &["4"]), execute("", 0), sync()].concat()).await;
+    assert_eq!(rows(&client.until_ready().await), ["5"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn after_an_error_everything_up_to_sync_is_left_out() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let ask = [parse("", "SELECT nothing"), bind("", "", &[]), execute("", 0), sync(), parse("", "SELECT 1")];
+    client.send(&[ask.concat(), bind("", "", &[]), execute("", 0), sync()].concat()).await;
+    assert_eq!(kinds(&client.until_ready().await), "EZ");
+    let all = client.until_ready().await;
+    assert_eq!((kinds(&all).as_str(), rows(&all)), ("12DCZ", vec!["1".into()]));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn cursors_live_in_their_transaction() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let declare = "DECLARE c CURSOR FOR SELECT x FROM generate_series(1, 10) AS t(x) ORDER BY x";
+    assert_eq!(field(&client.query(declare).await, 'C'), "25P01");
+    assert_eq!(client.query("BEGIN").await.last(), Some(&(b'Z', b"T".to_vec())));
+    client.query(declare).await;
+    assert_eq!(rows(&client.query("FETCH 2 FROM c").await), ["1", "2"]);
+    client.query("MOVE 5 IN c").await;
+    let all = client.query("FETCH ALL FROM c").await;
+    assert_eq!(rows(&all), ["8", "9", "10"]);
+    assert!(all.contains(&(b'C', b"FETCH 3\0".to_vec())), "{all:?}");
+    assert_eq!(client.query("COMMIT").await.last(), Some(&(b'Z', b"I".to_vec())));
+    assert_eq!(field(&client.query("FETCH 1 FROM c").await, 'C'), "34000");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_query_is_cancelled_by_another_connection() {
+    let server = Server::start().await;
+    let mut client = Client::connect(server.address).await;
+    client.send(&startup("public")).await;
+    let greeting = client.until_ready().await;
+    let key = &greeting.iter().find(|(kind, _)| *kind == b'K').unwrap().1;
+    client.send(&message(b'Q', format!("{ENDLESS}\0").as_bytes())).await;
+    // A cancel that comes before the query is for nobody, so it is sent until it is heard.
+    let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46], key.as_slice()].concat();
+    let address = server.address;
+    let asking = tokio::spawn(async move {
+        loop {
+            let mut other = Client::connect(address).await;
+            other.send(&cancel).await;
+            assert_eq!(other.next().await, None);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let all = client.until_ready().await;
+    asking.abort();
+    assert_eq!(field(&all, 'C'), "57014");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_told_and_ends_the_connection() {
+    let server = Server::start().await;
+    for bytes in [b"GET / HTTP/1.1\r\n\r\n".as_slice(), &[0, 0, 0, 9, 0, 2, 0, 0, 0]] {
+        let mut client = Client::connect(server.address).await;
+        client.send(bytes).await;
+        let refused = client.next().await.unwrap();
+        assert_eq!(field(&[refused], 'S'), "FATAL");
+        assert_eq!(client.next().await, None);
+    }
+    let mut client = server.client().await;
+    client.send(&message(b'!', b"")).await;
+    assert_eq!(field(&[client.next().await.unwrap()], 'C'), "08P01");
+    assert_eq!(client.next().await, None);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so() {
+    let server = Server::start_with(|options| options.connections_max = 1).await;
+    let held = server.client().await;
+    let mut second = Client::connect(server.address).await;
+    second.send(&startup("public")).await;
+    assert_eq!(field(&[second.next().await.unwrap()], 'C'), "53300");
+    assert_eq!(second.next().await, None);
+    drop(held);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_says_so_to_who_is_idle() {
+    let server = Server::start().await;
+    let mut idle = server.client().await;
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(field(&[idle.next().await.unwrap()], 'C'), "57P01");
+    assert_eq!(idle.next().await, None);
+    stopping.await.unwrap();
+}

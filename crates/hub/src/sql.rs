@@ -1,0 +1,157 @@
+//! SQL for the doors: who may read which table, and the engine that answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::limits::QueryLimits;
+use query::{Access, Engine, ScalarValue, Session};
+use uuid::Uuid;
+
+use crate::registry::Registry;
+use crate::{DEAD_LETTER_TABLE, Hub};
+
+// Words of the engine that are part of the hub's own interface.
+pub use query::{
+    Answer as SqlAnswer, Batches, DataType, Prepared, QueryError as SqlError, RecordBatch, SchemaRef,
+};
+
+/// A value for a parameter (`$1`, `$2`...). It is converted to the type that the statement needs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Parameter {
+    /// No value.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    I64(i64),
+    /// A number.
+    F64(f64),
+    /// Text, or anything else as text: a time, a decimal number.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Microseconds since 1970, UTC.
+    Timestamp(i64),
+    /// Days since 1970.
+    Date(i32),
+}
+
+impl From<Parameter> for ScalarValue {
+    fn from(parameter: Parameter) -> Self {
+        match parameter {
+            Parameter::Null => Self::Null,
+            Parameter::Bool(value) => Self::Boolean(Some(value)),
+            Parameter::I64(value) => Self::Int64(Some(value)),
+            Parameter::F64(value) => Self::Float64(Some(value)),
+            Parameter::Text(text) => Self::Utf8(Some(text)),
+            Parameter::Bytes(bytes) => Self::Binary(Some(bytes)),
+            Parameter::Timestamp(micros) => Self::TimestampMicrosecond(Some(micros), Some("UTC".into())),
+            Parameter::Date(days) => Self::Date32(Some(days)),
+        }
+    }
+}
+
+impl Parameter {
+    /// The type of a statement's parameter that is bound to such a value, where the statement leaves it open.
+    fn data_type(&self) -> Option<DataType> {
+        match self {
+            Self::Null => None,
+            other => Some(ScalarValue::from(other.clone()).data_type()),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    tenant: Uuid,
+    login: Arc<str>,
+    is_public: bool,
+    timeout: Option<Duration>,
+}
+
+impl Reader {
+    /// A user of a tenant: reads all its tables.
+    pub fn user(tenant: Uuid, login: &str) -> Self {
+        Self { tenant, login: login.into(), is_public: false, timeout: None }
+    }
+
+    /// Anybody: reads what devices report, but not [`DEAD_LETTER_TABLE`]. Refused payloads are what somebody sent who may
+    /// have meant something else by it, such as a secret sent to the wrong topic.
+    pub fn public(tenant: Uuid) -> Self {
+        Self { tenant, login: "public".into(), is_public: true, timeout: None }
+    }
+
+    /// The same reader, whose queries end after this time, if that is before the operator's limit.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
+    }
+
+    fn session(&self, registry: &Registry) -> Session {
+        // There is one set of tables, the default tenant's.
+        let (sees_tables, is_public) = (self.tenant == registry.default_tenant(), self.is_public);
+        let session = Session::new(&self.login).with_access(move |table| {
+            let hidden = !sees_tables || (is_public && table == DEAD_LETTER_TABLE);
+            if hidden { Access::Nothing } else { Access::Everything }
+        });
+        match self.timeout {
+            Some(timeout) => session.with_timeout(timeout),
+            None => session,
+        }
+    }
+}
+
+impl Hub {
+    /// Starts the engine that answers SQL. Call it once, before the doors open.
+    pub fn open_sql(&self, limits: QueryLimits) -> Result<(), SqlError> {
+        let engine = Engine::new(Arc::clone(&self.store), limits)?;
+        if self.sql.set(engine).is_err() {
+            return Err(SqlError::Bug { message: "the SQL engine was started twice".into() });
+        }
+        Ok(())
+    }
+
+    /// Runs a statement. Its rows are made as they are taken; dropping the answer ends the query.
+    pub async fn sql(
+        &self,
+        text: &str,
+        parameters: Vec<Parameter>,
+        reader: &Reader,
+    ) -> Result<SqlAnswer, SqlError> {
+        let session = reader.session(&self.registry);
+        if parameters.is_empty() {
+            return self.engine()?.run(text, &session).await;
+        }
+        let types: Vec<_> = parameters.iter().map(Parameter::data_type).collect();
+        let prepared = self.engine()?.prepare(text, &types, &session).await?;
+        prepared.run(parameters.into_iter().map(ScalarValue::from).collect(), &session).await
+    }
+
+    /// Checks a statement and says what it gives and takes. A type that is not given follows from the statement.
+    pub async fn prepare_sql(
+        &self,
+        text: &str,
+        types: &[Option<DataType>],
+        reader: &Reader,
+    ) -> Result<Prepared, SqlError> {
+        self.engine()?.prepare(text, types, &reader.session(&self.registry)).await
+    }
+
+    /// Runs a checked statement.
+    pub async fn run_sql(
+        &self,
+        prepared: &Prepared,
+        parameters: Vec<Parameter>,
+        reader: &Reader,
+    ) -> Result<SqlAnswer, SqlError> {
+        let parameters = parameters.into_iter().map(ScalarValue::from).collect();
+        prepared.run(parameters, &reader.session(&self.registry)).await
+    }
+
+    fn engine(&self) -> Result<&Engine, SqlError> {
+        self.sql
+            .get()
+            .ok_or_else(|| SqlError::Unsupported { message: "SQL is not started on this server".into() })
+    }
+}

@@ -1,0 +1,143 @@
+//! Where answers go: standard output or a file.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use futures_util::StreamExt;
+
+use super::Form;
+use super::source::{Answer, Source};
+use super::table::{self, Table};
+use crate::limits::TABLE_BYTES_MAX;
+
+/// Writes the answers of one command.
+pub(super) struct Output {
+    form: Form,
+    to: Box<dyn Write>,
+    /// A file, and whether it is kept: half an answer is none.
+    file: Option<(PathBuf, File)>,
+    width: Option<u16>,
+}
+
+impl Output {
+    pub(super) fn open(path: Option<&Path>, form: Form) -> anyhow::Result<Self> {
+        let Some(path) = path else {
+            let width = io::stdout().is_terminal().then(table::terminal_width).flatten();
+            return Ok(Self { form, to: Box::new(io::stdout().lock()), file: None, width });
+        };
+        let file = File::create_new(path);
+        let file = file.with_context(|| {
+            format!("cannot create {}; name a file that is not there yet", path.display())
+        })?;
+        let to = file.try_clone().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { form, to: Box::new(io::BufWriter::new(to)), file: Some((path.into(), file)), width: None })
+    }
+
+    /// Asks and writes the answer.
+    pub(super) async fn answer(&mut self, source: &Source, text: &str) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let answered = self.write(source, text, began).await;
+        if answered.is_err()
+            && let Some((path, _)) = &self.file
+        {
+            // Nobody shall take it for a whole answer.
+            drop(std::fs::remove_file(path));
+        }
+        answered
+    }
+
+    async fn write(&mut self, source: &Source, text: &str, began: Instant) -> anyhow::Result<()> {
+        let mut answer = source.ask(text, self.form.format()).await?;
+        match self.form {
+            Form::Table => {
+                let table = Table::read(answer).await?;
+                let footer = table.footer(Some(began.elapsed()));
+                self.say(format!("{}{footer}\n", table.lines(self.width)).as_bytes())
+            }
+            Form::Json => {
+                // The end of it says whether it is whole, but it must not be kept in memory.
+                let mut end = Vec::new();
+                while let Some(piece) = answer.next().await {
+                    let piece = piece?;
+                    self.say(&piece)?;
+                    end.extend_from_slice(&piece);
+                    let surplus = end.len().saturating_sub(END_BYTES);
+                    end.drain(..surplus);
+                }
+                failed_at_the_end(&end)
+            }
+            _ => {
+                while let Some(piece) = answer.next().await {
+                    self.say(&piece?)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.to.write_all(bytes).with_context(|| self.cannot_write())
+    }
+
+    fn cannot_write(&self) -> String {
+        match &self.file {
+            Some((path, _)) => format!("cannot write {}", path.display()),
+            None => "cannot write to standard output".into(),
+        }
+    }
+
+    /// Makes sure that everything is written.
+    pub(super) fn close(mut self) -> anyhow::Result<()> {
+        let flushed = self.to.flush().with_context(|| self.cannot_write());
+        let synced = match &self.file {
+            Some((_, file)) => file.sync_all().with_context(|| self.cannot_write()),
+            None => Ok(()),
+        };
+        flushed.and(synced)
+    }
+}
+
+/// More than an error at the end of JSON has.
+const END_BYTES: usize = 64 * 1024;
+
+/// An answer in JSON that failed on the way ends with the error.
+fn failed_at_the_end(end: &[u8]) -> anyhow::Result<()> {
+    let end = String::from_utf8_lossy(end);
+    // Rows stand between brackets and quotes inside of them are escaped: no row has this line.
+    let Some((_, error)) = end.rsplit_once("\n],\"error\":") else { return Ok(()) };
+    let error = error.trim_end().strip_suffix('}').unwrap_or(error);
+    let message = serde_json::from_str::<serde_json::Value>(error).ok();
+    let message =
+        message.as_ref().and_then(|error| error["message"].as_str()).unwrap_or("the answer is not whole");
+    bail!("{message}")
+}
+
+/// An answer in JSON as a whole, if it is not too long to be shown.
+pub(super) async fn whole(mut answer: Answer) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.next().await {
+        bytes.extend_from_slice(&piece?);
+        if bytes.len() > TABLE_BYTES_MAX {
+            let limit = TABLE_BYTES_MAX / (1024 * 1024);
+            bail!(
+                "the answer has more than {limit} MiB, too much for a table; add LIMIT, or use --format csv"
+            );
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_at_the_end_of_json_is_an_error() {
+        failed_at_the_end(b"\"rows\":[\n[\"\\n],\\\"error\\\":\"]\n],\"row_count\":1}\n").unwrap();
+        let end = b"\"rows\":[\n[1]\n],\"error\":{\"status\":422,\"message\":\"too slow\"}}\n";
+        assert_eq!(failed_at_the_end(end).unwrap_err().to_string(), "too slow");
+    }
+}

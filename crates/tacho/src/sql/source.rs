@@ -1,0 +1,159 @@
+//! Where answers come from: a server's HTTP door, or the store of a directory on which no server runs.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, unfold};
+use futures_util::{StreamExt, TryStreamExt};
+use gateway::answer::{Format, pieces};
+use http_body_util::{BodyExt, Full, Limited};
+use hub::sql::Reader;
+use hub::{Hub, Metrics};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::client::{Api, ServerArgs, message_of};
+use crate::config::Config;
+use crate::limits::{ANSWER_BYTES_MAX, REQUEST_TIMEOUT};
+use crate::server::{REGISTRY_FILE, open_registry};
+use crate::upkeep::{open_store, stopped_or_running};
+
+/// The bytes of an answer, as they come.
+pub(super) type Answer = BoxStream<'static, anyhow::Result<Bytes>>;
+
+/// Somebody who answers.
+#[derive(Debug)]
+pub(super) enum Source {
+    Server { authority: String, bearer: String },
+    Directory { hub: Arc<Hub>, name: String },
+}
+
+impl Source {
+    /// The server that was named, or the one that runs on the directory, or the directory itself.
+    pub(super) fn find(server: &ServerArgs, config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+        match stopped_or_running(server, config, || Self::directory(config, runtime))? {
+            Ok(directory) => Ok(directory),
+            Err(api) => Self::server(&api),
+        }
+    }
+
+    fn server(api: &Api) -> anyhow::Result<Self> {
+        let authority = api.base().strip_prefix("http://").unwrap_or(api.base());
+        ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
+        let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?.to_owned();
+        let authority =
+            if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+        Ok(Self::Server { authority, bearer })
+    }
+
+    fn directory(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+        let data = &config.data;
+        // A question must not make a directory into one of ours.
+        ensure!(
+            data.join(REGISTRY_FILE).exists(),
+            "{} is no data directory; name one with --data, or a server with --url",
+            data.display()
+        );
+        let store = open_store(config)?;
+        let registry = open_registry(data)?;
+        let _guard = runtime.enter();
+        let hub = Hub::start(store, registry, config.ingest.clone(), Arc::new(Metrics::new()));
+        let name = config.data.display().to_string();
+        let source = Self::Directory { hub: Arc::clone(&hub), name };
+        if let Err(error) = hub.open_sql(config.query.clone()) {
+            drop(source.close());
+            return Err(error.into());
+        }
+        Ok(source)
+    }
+
+    /// What the prompt says that it asks.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Server { authority, .. } => format!("the server at {authority}"),
+            Self::Directory { name, .. } => format!("the store in {name} (no server runs there)"),
+        }
+    }
+
+    /// Asks. Dropping the answer ends the query.
+    pub(super) async fn ask(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
+        match self {
+            Self::Server { authority, bearer } => ask_server(authority, bearer, text, format).await,
+            Self::Directory { hub, .. } => {
+                let reader = Reader::user(hub.registry().default_tenant(), "local");
+                let answer = hub.sql(text, Vec::new(), &reader).await?;
+                Ok(pieces(answer, format).await?.map_err(anyhow::Error::from).boxed())
+            }
+        }
+    }
+
+    /// Lets go of a directory.
+    pub(super) fn close(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Server { .. } => Ok(()),
+            Self::Directory { hub, .. } => Ok(hub.close()?),
+        }
+    }
+}
+
+async fn ask_server(authority: &str, bearer: &str, text: &str, format: Format) -> anyhow::Result<Answer> {
+    let no_answer = || format!("no answer from {authority}");
+    let connecting = tokio::time::timeout(REQUEST_TIMEOUT, TcpStream::connect(authority));
+    let stream = connecting
+        .await
+        .map_err(anyhow::Error::from)
+        .and_then(|stream| Ok(stream?))
+        .with_context(no_answer)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.with_context(no_answer)?;
+    let connection = Connection(tokio::spawn(async move {
+        // What goes wrong on the way shows in the answer.
+        drop(connection.await);
+    }));
+    let body = json!({ "query": text, "format": format.name() }).to_string();
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/sql")
+        .header(header::HOST, authority)
+        .header("X-Authorization", bearer)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .context("cannot make a request of the query")?;
+    let response = sender.send_request(request).await.with_context(no_answer)?;
+    let (status, body) = (response.status(), response.into_body());
+    if !status.is_success() {
+        let whole = Limited::new(body, ANSWER_BYTES_MAX as usize).collect().await;
+        let whole = whole.map_err(|error| anyhow!("{error}")).with_context(no_answer)?.to_bytes();
+        bail!("{}", message_of(&String::from_utf8_lossy(&whole)));
+    }
+    Ok(unfold((body, connection), next_piece).boxed())
+}
+
+async fn next_piece(
+    (mut body, connection): (Incoming, Connection),
+) -> Option<(anyhow::Result<Bytes>, (Incoming, Connection))> {
+    loop {
+        let frame = body.frame().await?.context("the answer was cut off; the server's log may say why");
+        match frame.map(hyper::body::Frame::into_data) {
+            Ok(Ok(bytes)) => return Some((Ok(bytes), (body, connection))),
+            // Trailers say nothing here.
+            Ok(Err(_)) => {}
+            Err(error) => return Some((Err(error), (body, connection))),
+        }
+    }
+}
+
+/// A connection that ends when nobody wants its answer any more.
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
