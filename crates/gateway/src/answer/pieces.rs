@@ -62,7 +62,14 @@ impl Writing {
             let Some(mut batches) = self.batches.take() else { return Ok(None) };
             let next = batches.next().await;
             let goes_on = matches!(next, Some(Ok(_)));
-            self.encoder = encode(self.encoder, next).await?;
+            self.encoder = match encode(self.encoder, next).await {
+                Ok(encoder) => encoder,
+                Err(cut_off) => {
+                    // An error at once would also take from the client what was written before and is not sent yet.
+                    tokio::task::yield_now().await;
+                    return Err(cut_off);
+                }
+            };
             self.batches = goes_on.then_some(batches);
         }
     }

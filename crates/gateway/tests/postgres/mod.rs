@@ -194,7 +194,10 @@ async fn a_password_is_asked_for_and_checked() {
     client.next().await.unwrap();
     client.send(&message(b'p', b"wrong\0")).await;
     let refused = client.next().await.unwrap();
-    assert_eq!((field(std::slice::from_ref(&refused), 'C'), field(&[refused], 'S')), ("28P01".into(), "FATAL".into()));
+    assert_eq!(
+        (field(std::slice::from_ref(&refused), 'C'), field(&[refused], 'S')),
+        ("28P01".into(), "FATAL".into())
+    );
     assert_eq!(client.next().await, None);
     server.stop().await;
 }
