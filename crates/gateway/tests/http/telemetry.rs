@@ -119,7 +119,7 @@ async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
     ] {
         let many = server.post(&format!("/api/tacho/values?{parameters}"), &body).await;
         assert_eq!(many.status, 200, "{}", many.text());
-        let many: serde_json::Value = serde_json::from_str(&many.text()).unwrap();
+        let many: serde_json::Value = serde_json::from_str(many.text()).unwrap();
         assert_eq!(many.as_object().unwrap().len(), 3);
         for id in &ids {
             let one = server
@@ -127,7 +127,7 @@ async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
                 .await;
             assert_eq!(
                 many[id],
-                serde_json::from_str::<serde_json::Value>(&one.text()).unwrap(),
+                serde_json::from_str::<serde_json::Value>(one.text()).unwrap(),
                 "{parameters}"
             );
         }
