@@ -1,7 +1,7 @@
 //! Reads of whole tables, of some series and of one: `[CASE=text] [SERIES=n] [ROWS=n] cargo bench -p store-local --bench read`.
 //!
 //! Three stores with the same rows: in one part as compaction leaves them, in ten parts as ten flushes leave them, and
-//! in memory. Every read is done several times and the fastest is printed; *cold* is without the cache of decoded
+//! in memory. Then one with many tables of one number, with parts of their own and with parts that they share. Every read is done several times and the fastest is printed; *cold* is without the cache of decoded
 //! columns, files come from the page cache all the same.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
@@ -49,6 +49,11 @@ fn main() {
     }
     if "wide".contains(&only) {
         wide();
+    }
+    for narrow in [false, true] {
+        if "metrics".contains(&only) {
+            metrics(narrow);
+        }
     }
 }
 
@@ -263,6 +268,61 @@ fn wide() {
         let spent = fastest(50, || assert_eq!(visited(&store, &scan), 3_600));
         println!("wide: 20 fields of 3600 rows in {place}: {:.1} us", spent.as_secs_f64() * 1e6);
         store.flush().unwrap();
+    }
+    store.close().unwrap();
+}
+
+/// A thousand tables with ten series each, whose numbers come by turns.
+fn metrics(narrow: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { preallocate: false, narrow_parts: narrow, compact: false, ..Options::default() };
+    let store = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap().0;
+    let key = |number: usize| {
+        let (host, table) = (format!("host{}", number / 1_000), format!("metric.{}", number % 1_000));
+        SeriesKey::new(&table, &[("host", host.as_str())]).unwrap()
+    };
+    let ids: Vec<SeriesId> = (0..10_000).map(|number| store.series(&key(number)).unwrap()).collect();
+    let mut batch = Batch::new();
+    for row in 0..360 {
+        batch.clear();
+        for (number, id) in ids.iter().enumerate() {
+            let mut builder = batch.builder();
+            builder.field("value", ValueRef::F64(((row * 7 + number) % 1000) as f64 / 10.0));
+            builder.row(*id, at(row));
+            builder.finish();
+        }
+        while store.append(&batch, Durability::Memory).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    store.flush().unwrap();
+    let status = store.status();
+    println!("1000 tables, shared parts {narrow}: {} parts, {} bytes", status.parts, status.part_bytes);
+    // Each table is read once and so for the first time, but for the last case.
+    let mut turn = 0;
+    for name in ["one series, first time", "one series, again"] {
+        let first = name.contains("first");
+        let spent = fastest(20, || {
+            turn += usize::from(first);
+            let scan = Scan {
+                series: ids[5_000 + turn * 17],
+                keys: vec!["value".to_owned()],
+                range: TimeRange::ALL,
+                order: Order::Ascending,
+                limit: usize::MAX,
+            };
+            assert_eq!(visited(&store, &scan), 360);
+        });
+        println!("    {name:24} {:10.1} us for 360 rows", spent.as_secs_f64() * 1e6);
+    }
+    for name in ["one table, first time", "one table, again"] {
+        let first = name.contains("first");
+        let spent = fastest(20, || {
+            turn += usize::from(first);
+            let snapshot = store.snapshot(&format!("metric.{}", turn * 19 % 1_000)).unwrap().unwrap();
+            assert_eq!(drain(snapshot.as_ref(), &all(&[0, 1, 2])).0, 3_600);
+        });
+        println!("    {name:24} {:10.1} us for 3600 rows", spent.as_secs_f64() * 1e6);
     }
     store.close().unwrap();
 }

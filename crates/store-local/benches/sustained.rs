@@ -1,9 +1,9 @@
 //! The write path under load without pause: `cargo bench -p store-local --bench sustained [-- NAME=VALUE ...]`.
 //!
 //! Rows of one f64 in batches, class fsync, as fast as the store takes them. Arguments and their defaults:
-//! `seconds=60 series=1000000 rows=500 threads=1 order=shuffled tables=1 dir=<temporary directory> every=10`.
+//! `seconds=60 series=1000000 rows=500 threads=1 order=shuffled tables=1 narrow=1 dir=<temporary directory> every=10`.
 //! `order` is that in which the series of one round of samples come: `shuffled` (each access to a series' state is a
-//! cache miss) or `sequential`. `tables` spreads the series over so many tables.
+//! cache miss) or `sequential`. `tables` spreads the series over so many tables; with `narrow=0` each has parts of its own.
 //!
 //! Filling the batches is work of the load and not of the store: it is measured by the thread's CPU clock and printed
 //! apart. Values are random walks of two decimals. A line is printed every `every` seconds.
@@ -73,7 +73,8 @@ fn main() {
     let root = arguments.0.get("dir").map_or_else(std::env::temp_dir, Into::into);
     let dir = tempfile::tempdir_in(root).unwrap();
     let counters = Arc::new(Counters::default());
-    let options = Options { observer: Some(counters.clone()), ..Options::default() };
+    let narrow_parts = arguments.number("narrow", 1) != 0;
+    let options = Options { observer: Some(counters.clone()), narrow_parts, ..Options::default() };
     let (store, _) = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap();
 
     let (begun, cpu) = (Instant::now(), process_cpu_ns());

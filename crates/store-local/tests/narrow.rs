@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use model::{SeriesId, SeriesKey, TimeRange, Timestamp, Value};
+use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::conformance::{batch_of, collect_table, read_all};
 use store::{Durability, MemoryStore, Order, ReadOrder, SeriesSet, Store, TableRead};
 use store_local::{LocalStore, Options};
 use testkit::FaultyDisk;
 
-use crate::support::{drop_at, files, keep, numbers, open, tiny, tiny_leaping, tiny_manual};
+use crate::support::{drop_at, eventually, files, keep, numbers, open, tiny, tiny_leaping, tiny_manual};
 
 const DAY_US: i64 = 86_400_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -185,5 +185,57 @@ fn a_table_that_had_parts_of_its_own_keeps_them() {
             assert_eq!(numbers(&store, series(&store, "new", "d")).unwrap(), [(5, round as i64)]);
         }
         store.close().unwrap();
+    }
+}
+
+/// Pages and row groups as large as they are outside of tests; a page has many tables, and a table many pages.
+#[test]
+fn parts_of_their_real_size_give_every_row_of_every_table() {
+    let disk = FaultyDisk::new();
+    let options = Options { preallocate: false, compact: false, ..Options::default() };
+    let (store, _) = open(&disk, options).unwrap();
+    // Tables with few and many series, whose numbers come by turns.
+    let series_of = |table: i64| if table % 10 == 0 { 200 } else { 1 + table % 3 };
+    let mut all: Vec<(i64, i64, SeriesId)> = Vec::new();
+    for device in 0..200 {
+        for table in (0..40).filter(|table| device < series_of(*table)) {
+            all.push((table, device, series(&store, &format!("metric.{table}"), &format!("d{device}"))));
+        }
+    }
+    let value = |table: i64, device: i64, ts: i64| (table * 1_000_000 + device * 1_000 + ts) as f64 / 4.0;
+    // The second part writes over some of the first one's rows, with the same values.
+    for times in [0..150, 100..250] {
+        for ts in times {
+            let mut batch = Batch::new();
+            for (table, device, series) in &all {
+                let mut builder = batch.builder();
+                builder.field("value", ValueRef::F64(value(*table, *device, ts)));
+                builder.row(*series, Timestamp::from_micros(ts * 1_000));
+                builder.finish();
+            }
+            eventually(|| store.append(&batch, Durability::Memory).ok());
+        }
+        store.flush().unwrap();
+    }
+    assert_eq!(files(&disk, ".parquet").len(), 2);
+    for table in 0..40 {
+        let expected: f64 = (0..series_of(table))
+            .flat_map(|device| (0..250).map(move |ts| (device, ts)))
+            .map(|(device, ts)| value(table, device, ts))
+            .sum();
+        let snapshot = store.snapshot(&format!("metric.{table}")).unwrap().unwrap();
+        for (order, readers_max) in [(ReadOrder::Any, 1), (ReadOrder::Any, 3), (ReadOrder::SeriesThenTime, 1)]
+        {
+            let read = TableRead { columns: vec![2], order, readers_max, ..read_all(snapshot.as_ref()) };
+            let rows = collect_table(snapshot.as_ref(), &read).unwrap().concat();
+            let sum: f64 = rows
+                .iter()
+                .map(|row| match row[0] {
+                    Some(Value::F64(value)) => value,
+                    _ => panic!("{table}: a row without its value"),
+                })
+                .sum();
+            assert_eq!((rows.len() as i64, sum), (250 * series_of(table), expected), "{table} {order:?}");
+        }
     }
 }

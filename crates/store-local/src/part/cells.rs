@@ -192,11 +192,6 @@ fn plain(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Each row's value from the one array that has it.
-fn either(a: &Float64Array, b: &Float64Array) -> Float64Array {
-    a.iter().zip(b).map(|(a, b)| a.or(b)).collect()
-}
-
 /// The series numbers of a cell as runs.
 fn runs(array: &ArrayRef) -> Option<Arc<[Run]>> {
     let numbers = array.as_primitive_opt::<UInt64Type>()?.values();
@@ -254,8 +249,8 @@ impl PartColumns {
         Ok(runs)
     }
 
-    /// The values of a field in a cell, by its name in wide parts; `None` if the part does not have it.
-    pub(crate) fn field(&self, cell: u32, slot: &Slot) -> Result<Option<ArrayRef>, StoreError> {
+    /// The values of a field in a cell, for the rows of the table of one of its rows; `None` if there are none.
+    pub(crate) fn field(&self, cell: u32, slot: &Slot, row: u32) -> Result<Option<ArrayRef>, StoreError> {
         let narrow = &self.reader.narrow;
         if narrow.is_empty() {
             let column = self.reader.column(&slot.physical);
@@ -264,16 +259,15 @@ impl PartColumns {
         if !is_narrow(slot) {
             return Ok(None);
         }
+        // All rows of a table in a row group have their values in the same column.
         let group = self.reader.cells[cell as usize].group as usize;
-        let mut merged: Option<ArrayRef> = None;
         for column in narrow.iter().filter(|column| !self.reader.is_empty(group, **column)) {
             let array = self.array(cell, *column)?;
-            merged = Some(match merged {
-                None => array,
-                Some(merged) => Arc::new(either(merged.as_primitive(), array.as_primitive())),
-            });
+            if array.is_valid(row as usize) {
+                return Ok(Some(array));
+            }
         }
-        Ok(merged)
+        Ok(None)
     }
 
     /// The values of a column in a cell.

@@ -190,18 +190,17 @@ fn check_cell<'a>(
     let (runs, bounds) = (columns.runs(cell).unwrap(), columns.reader.cells[cell as usize]);
     let times = columns.array(cell, columns.reader.ts).unwrap();
     let times = times.as_primitive::<TimestampMicrosecondType>().values();
-    let arrays: Vec<_> = slots.iter().map(|slot| columns.field(cell, slot).unwrap()).collect();
-    let arrays = slots
-        .iter()
-        .zip(&arrays)
-        .filter_map(|(slot, array)| Some((slot.key, Column::new(array.as_ref()?, slot.field_type))));
-    let arrays: Vec<(u32, Column)> = arrays.collect();
     for (row, ts) in times.iter().enumerate() {
         let series = runs[runs.partition_point(|run| run.end as usize <= row)].series;
         let ((_, of, at), fields) = expected.next().unwrap();
         assert_eq!((series, *ts), (*of, *at));
         assert!(bounds.series.0 <= series && series <= bounds.series.1, "{bounds:?}");
         assert!(bounds.ts.0 <= *ts && *ts <= bounds.ts.1, "{bounds:?}");
+        let array = |slot: &Slot| {
+            let array = columns.field(cell, slot, row as u32).unwrap()?;
+            Some((slot.key, Column::new(&array, slot.field_type)))
+        };
+        let arrays: Vec<(u32, Column)> = slots.iter().filter_map(array).collect();
         for key in slots.iter().map(|slot| slot.key) {
             let mut found = arrays.iter().filter(|(of, _)| *of == key).filter_map(|(_, of)| of.get(row));
             let (value, expected) = (found.next(), fields.get(&key));
@@ -331,6 +330,37 @@ fn a_narrow_part_says_table_tags_field_and_value() {
          value_4: null, value_6: null, value_9: null, value_double: null, __series: 990}"
     );
     assert!(found[2].contains("value_0: 2.,"), "{}", found[2]);
+    let is_empty = |name: &str| written.reader.is_empty(0, written.reader.column(name).unwrap());
+    assert!(is_empty("value_9") && is_empty("value_double") && !is_empty("value_1"), "seen without reading");
     assert!(found[70].contains("value_double: 23.333333333333332,"), "{}", found[70]);
     check(&written, &rows, 1);
+}
+
+/// Series numbers by turns, so that those of a page may be any; its tables are found by them all the same.
+#[test]
+fn only_the_pages_that_may_have_a_table_are_looked_at() {
+    for rows_per_series in [1, 3, 10] {
+        let row = |index: i64| {
+            let (table, of_table) = ((index / 60) as u32, index % 60 / rows_per_series);
+            ((table, of_table as u32 * 50 + table, index), BTreeMap::from([(0, Value::F64(index as f64))]))
+        };
+        let rows: Rows = (0..2_400).map(row).collect();
+        let reader = write(&PartSchema::narrow(), &rows, 1_000, 16).reader;
+        for table in 0..50 {
+            let cells = reader.cells_of(table, (0, u32::MAX), |series| Some(series % 50));
+            let mut start = 0;
+            let has = |cell: &super::cells::Cell| {
+                let of_cell = rows.keys().skip(start).take(cell.rows as usize);
+                start += cell.rows as usize;
+                of_cell.into_iter().any(|row| row.0 == table)
+            };
+            let wanted: Vec<bool> = reader.cells.iter().map(has).collect();
+            let found = |nth: &usize| cells.contains(&(*nth as u32));
+            assert!(
+                (0..wanted.len()).filter(|nth| wanted[*nth]).all(|nth| found(&nth)),
+                "{table}: {cells:?}"
+            );
+            assert!(cells.len() <= wanted.iter().filter(|wanted| **wanted).count() + 2, "{table}: {cells:?}");
+        }
+    }
 }

@@ -116,7 +116,7 @@ impl Block {
         Ok(self.ts()?.as_primitive::<TimestampMicrosecondType>().values())
     }
 
-    /// The column in a slot, of all rows.
+    /// The column in a slot, of all rows of the table that is read.
     pub(crate) fn column(
         &self,
         core: &Core,
@@ -128,7 +128,7 @@ impl Block {
         }
         match &self.content {
             Content::Cell(columns, cell) => {
-                let array = columns.field(*cell, &slots[slot])?;
+                let array = columns.field(*cell, &slots[slot], self.picks[0].start)?;
                 Ok(self.columns[slot].get_or_init(|| array).as_ref())
             }
             Content::Rows(chunk, rows) => {

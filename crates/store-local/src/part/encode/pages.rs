@@ -185,6 +185,7 @@ impl<'z> ChunkPages<'z> {
         let data_offset = self
             .data_offset
             .ok_or_else(|| ParquetError::General("BUG: a column chunk without rows".to_owned()))?;
+        let physical_type = self.descriptor.physical_type();
         let mut metadata = ColumnChunkMetaData::builder(self.descriptor)
             .set_encodings(self.encodings)
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -201,6 +202,16 @@ impl<'z> ChunkPages<'z> {
             Some(Extremes::Doubles(min, max)) => {
                 metadata.set_statistics(Statistics::double(Some(min), Some(max), None, nulls, false))
             }
+            // Readers pass over a column without any value.
+            None if self.nulls == self.values.cast_unsigned() => match physical_type {
+                PhysicalType::INT64 => {
+                    metadata.set_statistics(Statistics::int64(None, None, None, nulls, false))
+                }
+                PhysicalType::DOUBLE => {
+                    metadata.set_statistics(Statistics::double(None, None, None, nulls, false))
+                }
+                _ => metadata,
+            },
             None => metadata,
         };
         let close = ColumnCloseResult {
