@@ -164,6 +164,7 @@ def test_ctrl_c_cancels_the_query_and_the_line(server, prompt):
     prompt.send("\x03").until("cancelled")
     prompt.until("tacho> ")
     prompt.send("SELECT 7 * 6 AS x;\r").until("42")
+    prompt.until("tacho> ")  # a key that comes before the prompt is not the prompt's
     prompt.send("\x04")
     assert prompt.close() == 0
 
