@@ -19,7 +19,7 @@ use crate::generator::now_ms;
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::report::default_directory;
+use crate::report::{default_directory, write_result};
 use crate::server::{ADMIN, Place, Server};
 use crate::thingsboard::temporary_beside;
 use writer::{KEY, Setup, Writer};
@@ -50,7 +50,7 @@ pub fn run(options: &Options, context: &Context) -> Result<(Report, PathBuf)> {
         (None, None) => unreachable!("BUG: without --data there is a temporary directory"),
     };
     let mut run = Run::new(options, context, &data)?;
-    let report = run.all().and_then(|report| report.write_bundle(&out).map(|_| report));
+    let report = run.all().and_then(|report| write_result(&report, &out).map(|()| report));
     if let Some(temporary) = temporary
         && !report.as_ref().is_ok_and(Report::kept)
     {

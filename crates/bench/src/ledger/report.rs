@@ -4,10 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::{Judgement, Options};
-use crate::error::{Error, Result};
 use crate::machine::{Machine, utc_now};
 use crate::options::Context;
-use crate::report::write_file;
 
 /// One kill.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -97,15 +95,6 @@ impl Report {
     /// Whether the server kept its promise; the exit status of the command.
     pub fn kept(&self) -> bool {
         self.kept
-    }
-
-    /// Writes `result.json` and `summary.txt`.
-    pub fn write_bundle(&self, directory: &Path) -> Result<PathBuf> {
-        std::fs::create_dir_all(directory).map_err(Error::file(directory))?;
-        let json = serde_json::to_string_pretty(self).expect("BUG: a report has only text keys");
-        write_file(directory, "result.json", &(json + "\n"))?;
-        write_file(directory, "summary.txt", &format!("{self}\n"))?;
-        Ok(directory.to_owned())
     }
 }
 

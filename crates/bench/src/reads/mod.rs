@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::report::default_directory;
+use crate::report::{default_directory, write_result};
 use crate::server::{ADMIN, Place, Server};
 use crate::thingsboard::temporary_beside;
 
@@ -57,8 +57,8 @@ pub fn run(options: &Options, context: &Context) -> Result<(Report, PathBuf)> {
     })?;
     server.stop()?;
     let report = Report::new(options, context, filled.rows, written, timings);
-    let directory = report.write(&out)?;
-    Ok((report, directory))
+    write_result(&report, &out)?;
+    Ok((report, out))
 }
 
 /// Asks again and again; the first answers, which warm caches, do not count.

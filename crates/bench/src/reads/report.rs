@@ -1,16 +1,13 @@
 //! The result of the reads.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
 use super::Options;
-use crate::error::{Error, Result};
 use crate::machine::{Machine, utc_now};
 use crate::options::Context;
-use crate::report::write_file;
 
 /// How long answers took, in microseconds.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
@@ -103,14 +100,6 @@ impl Report {
             written_per_s,
             timings,
         }
-    }
-
-    pub(super) fn write(&self, directory: &Path) -> Result<PathBuf> {
-        std::fs::create_dir_all(directory).map_err(Error::file(directory))?;
-        let json = serde_json::to_string_pretty(self).expect("BUG: a report has only text keys");
-        write_file(directory, "result.json", &(json + "\n"))?;
-        write_file(directory, "summary.txt", &format!("{self}\n"))?;
-        Ok(directory.to_owned())
     }
 }
 

@@ -1,9 +1,11 @@
 //! The result bundle: a directory a figure can be recomputed from. `result.json`, `series.csv` (one line a second)
 //! and one HdrHistogram text file per histogram.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use super::{Report, SeriesLine};
 use crate::error::{Error, Result};
@@ -17,9 +19,7 @@ pub fn default_directory(scenario: &str) -> PathBuf {
 impl Report {
     /// Writes the bundle and returns its directory.
     pub fn write_bundle(&self, directory: &Path) -> Result<PathBuf> {
-        fs::create_dir_all(directory).map_err(Error::file(directory))?;
-        let json = serde_json::to_string_pretty(self).expect("BUG: a report has only text keys");
-        write(directory, "result.json", &(json + "\n"))?;
+        write_result(self, directory)?;
         write(directory, "series.csv", &csv(&self.series))?;
         for (name, histogram) in [
             ("latency.hgrm", &self.latency_histogram),
@@ -30,12 +30,19 @@ impl Report {
                 write(directory, name, &histogram.to_hgrm())?;
             }
         }
-        write(directory, "summary.txt", &format!("{self}\n"))?;
         Ok(directory.to_owned())
     }
 }
 
-pub(crate) fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
+/// Writes what every bundle has: `result.json`, and in `summary.txt` what the terminal shows.
+pub(crate) fn write_result(report: &(impl Serialize + Display), directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).map_err(Error::file(directory))?;
+    let json = serde_json::to_string_pretty(report).expect("BUG: a report has only text keys");
+    write(directory, "result.json", &(json + "\n"))?;
+    write(directory, "summary.txt", &format!("{report}\n"))
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
     let path = directory.join(name);
     fs::write(&path, text).map_err(Error::file(path))
 }

@@ -4,7 +4,7 @@ mod bundle;
 mod table;
 
 pub use bundle::default_directory;
-pub(crate) use bundle::write as write_file;
+pub(crate) use bundle::write_result;
 
 use crate::generator::Protocol;
 use crate::machine::Machine;

@@ -107,13 +107,10 @@ pub(crate) fn write_integers_as(
     page_statistics: bool,
 ) -> Result<(Bytes, ColumnCloseResult)> {
     let mut pages = ChunkPages::new(descriptor, compressor, page_statistics);
-    let mut body = Vec::new();
-    for (presence, values) in column.pages(page_rows) {
-        body.clear();
-        presence.put_levels(&mut body);
-        encoding.put(&mut body, values);
-        pages.data(&body, encoding.name(), presence, page_statistics.then(|| extremes(values)).flatten())?;
-    }
+    column.put_pages(&mut pages, page_rows, encoding.name(), |body, values| {
+        encoding.put(body, values);
+        page_statistics.then(|| extremes(values)).flatten()
+    })?;
     let extremes = extremes(column.values).map(|(min, max)| Extremes::Numbers(min, max));
     pages.close(extremes)
 }
@@ -138,13 +135,10 @@ pub(crate) fn write_doubles_as(
     page_rows: usize,
 ) -> Result<(Bytes, ColumnCloseResult)> {
     let mut pages = ChunkPages::new(descriptor, compressor, false);
-    let mut body = Vec::new();
-    for (presence, values) in column.pages(page_rows) {
-        body.clear();
-        presence.put_levels(&mut body);
-        encoding.put(&mut body, values);
-        pages.data(&body, encoding.name(), presence, None)?;
-    }
+    column.put_pages(&mut pages, page_rows, encoding.name(), |body, values| {
+        encoding.put(body, values);
+        None
+    })?;
     pages.close(double_extremes(column.values))
 }
 
@@ -189,6 +183,25 @@ fn double_extremes(values: &[f64]) -> Option<Extremes> {
 }
 
 impl<'a, T> Column<'a, T> {
+    /// Gives all pages of the column. `put` encodes values as `encoding` says, and tells the extremes that stand in the
+    /// page's statistics.
+    fn put_pages(
+        &self,
+        pages: &mut ChunkPages<'_>,
+        page_rows: usize,
+        encoding: Encoding,
+        put: impl Fn(&mut Vec<u8>, &[T]) -> Option<(i64, i64)>,
+    ) -> Result<()> {
+        let mut body = Vec::new();
+        for (presence, values) in self.pages(page_rows) {
+            body.clear();
+            presence.put_levels(&mut body);
+            let extremes = put(&mut body, values);
+            pages.data(&body, encoding, presence, extremes)?;
+        }
+        Ok(())
+    }
+
     /// The rows and values of each page.
     fn pages(&self, page_rows: usize) -> impl Iterator<Item = (Presence<'a>, &'a [T])> {
         let (rows, mut present, mut values) = (self.rows, self.present, self.values);
