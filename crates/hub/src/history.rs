@@ -4,11 +4,12 @@
 //! interval, and an interval without values is left out, as ThingsBoard does
 //! (`AggregatePartitionsFunction`, `AbstractChunkedAggregationTimeseriesDao`).
 
-use std::cmp::Ordering;
+mod reduce;
+
 use std::ops::ControlFlow;
 
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef, limits};
-use store::{Order, Scan, Store, StoreError};
+use store::{Order, Scan, Store, StoreError, ValueColumn};
 
 /// How the values of one interval become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +52,12 @@ pub type Sample = (Timestamp, Value);
 /// Values per key, in the order of [`HistoryRequest::keys`].
 pub type History = Vec<(String, Vec<Sample>)>;
 
+/// Takes the values of an answer one by one: those of a key in their order, keys in any.
+pub trait Sink {
+    /// Takes a value of the key with this number in [`HistoryRequest::keys`]; no more are wanted after a `Break`.
+    fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()>;
+}
+
 /// Why a request cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -73,12 +80,33 @@ pub enum HistoryError {
 
 /// Reads the history of one series.
 pub fn read(store: &dyn Store, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
-    let samples = match request.aggregation {
-        _ if request.range.is_empty() => vec![Vec::new(); request.keys.len()],
-        Aggregation::None => read_plain(store, series, request)?,
-        _ => read_reduced(store, series, request)?,
-    };
-    Ok(request.keys.iter().cloned().zip(samples).collect())
+    let mut collected = Collected(vec![Vec::new(); request.keys.len()]);
+    read_into(store, series, request, &mut collected)?;
+    Ok(request.keys.iter().cloned().zip(collected.0).collect())
+}
+
+/// Reads the history of one series value by value, so that only what `sink` makes of it is held. What it got before an
+/// error is no answer.
+pub fn read_into(
+    store: &dyn Store,
+    series: SeriesId,
+    request: &HistoryRequest,
+    sink: &mut impl Sink,
+) -> Result<(), HistoryError> {
+    match request.aggregation {
+        _ if request.range.is_empty() => Ok(()),
+        Aggregation::None => read_plain(store, series, request, sink),
+        _ => reduce::read(store, series, request, sink),
+    }
+}
+
+struct Collected(Vec<Vec<Sample>>);
+
+impl Sink for Collected {
+    fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()> {
+        self.0[key].push((ts, value.to_owned()));
+        ControlFlow::Continue(())
+    }
 }
 
 fn check(what: &'static str, actual: u64, remedy: &'static str) -> Result<(), HistoryError> {
@@ -90,71 +118,36 @@ fn read_plain(
     store: &dyn Store,
     series: SeriesId,
     request: &HistoryRequest,
-) -> Result<Vec<Vec<Sample>>, HistoryError> {
+    sink: &mut impl Sink,
+) -> Result<(), HistoryError> {
     check("the limit of values per key", request.limit as u64, "ask for less and page through the range")?;
-    let mut samples = vec![Vec::new(); request.keys.len()];
-    let (mut full, mut total) = (0, 0_u64);
-    let scan = scan_of(series, request);
-    store.scan(&scan, &mut |row| {
-        for (key_samples, value) in samples.iter_mut().zip(row.values) {
-            let Some(value) = value.filter(|_| key_samples.len() < request.limit) else { continue };
-            key_samples.push((row.ts, value.to_owned()));
-            full += usize::from(key_samples.len() == request.limit);
-            total += 1;
-        }
-        // One more than may be held is enough to know.
-        if full == samples_wanted(request) || total > limits::READ_ROWS_MAX as u64 {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    })?;
-    check("the number of values over all keys", total, "ask for fewer keys or a smaller limit")?;
-    Ok(samples)
-}
-
-fn samples_wanted(request: &HistoryRequest) -> usize {
-    if request.limit == 0 { 0 } else { request.keys.len() }
-}
-
-fn read_reduced(
-    store: &dyn Store,
-    series: SeriesId,
-    request: &HistoryRequest,
-) -> Result<Vec<Vec<Sample>>, HistoryError> {
-    let TimeRange { start, end } = request.range;
-    let span_us = end.micros().saturating_sub(start.micros());
-    let interval_us = if request.interval_us <= 0 { span_us } else { request.interval_us.min(span_us) };
-    let per_key = (span_us as u64).div_ceil(interval_us as u64);
-    let intervals = per_key.saturating_mul(request.keys.len().max(1) as u64);
-    check(
-        "the number of intervals over all keys",
-        intervals,
-        "ask for a longer interval or a shorter range",
-    )?;
-    let mut open: Vec<Option<(i64, Accumulator)>> = vec![None; request.keys.len()];
-    let mut samples = vec![Vec::new(); request.keys.len()];
-    let close = |samples: &mut Vec<Sample>, (index, accumulator): (i64, Accumulator)| {
-        let interval_start = start.micros() + index * interval_us;
-        let interval_end = interval_start.saturating_add(interval_us).min(end.micros());
-        let middle = interval_start + (interval_end - interval_start) / 2;
-        let value = accumulator.result(request.aggregation);
-        samples.extend(value.map(|value| (Timestamp::from_micros(middle), value)));
-    };
-    store.scan(&scan_of(series, request), &mut |row| {
-        let index = row.ts.micros().saturating_sub(start.micros()) / interval_us;
-        for (slot, (key_samples, value)) in open.iter_mut().zip(samples.iter_mut().zip(row.values)) {
-            let Some(value) = value else { continue };
-            if let Some(done) = slot.take_if(|(open_index, _)| *open_index != index) {
-                close(key_samples, done);
-            }
-            slot.get_or_insert_with(|| (index, Accumulator::default())).1.add(*value);
-        }
-        ControlFlow::Continue(())
-    })?;
-    for (slot, key_samples) in open.into_iter().zip(&mut samples) {
-        slot.into_iter().for_each(|last| close(key_samples, last));
+    if request.limit == 0 {
+        return Ok(());
     }
-    Ok(samples)
+    let mut left = vec![request.limit; request.keys.len()];
+    let mut total = 0_u64;
+    store.scan_blocks(&scan_of(series, request), &mut |block| {
+        for (key, (columns, left)) in block.columns.iter().zip(&mut left).enumerate() {
+            let values =
+                block.times.iter().enumerate().filter_map(|(row, ts)| Some((ts, value_of(columns, row)?)));
+            for (ts, value) in values.take(*left) {
+                sink.value(key, Timestamp::from_micros(*ts), value)?;
+                *left -= 1;
+                total += 1;
+            }
+            // One block more than may be held is enough to know.
+            if total > limits::READ_ROWS_MAX as u64 {
+                return ControlFlow::Break(());
+            }
+        }
+        if left.iter().all(|left| *left == 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    check("the number of values over all keys", total, "ask for fewer keys or a smaller limit")
+}
+
+/// The value of a key in a row of a block.
+fn value_of(columns: &[ValueColumn], row: usize) -> Option<ValueRef<'_>> {
+    columns.iter().find_map(|column| column.get(row))
 }
 
 fn scan_of(series: SeriesId, request: &HistoryRequest) -> Scan {
@@ -165,90 +158,6 @@ fn scan_of(series: SeriesId, request: &HistoryRequest) -> Scan {
         order: request.order,
         // Each key has its own limit, so only the visitor knows when to stop.
         limit: usize::MAX,
-    }
-}
-
-/// What has been seen of one interval.
-#[derive(Debug, Clone, Default)]
-struct Accumulator {
-    count: u64,
-    numbers: u64,
-    sum_f64: f64,
-    sum_i64: Option<i64>,
-    floats: bool,
-    smallest: Option<Value>,
-    largest: Option<Value>,
-}
-
-impl Accumulator {
-    fn add(&mut self, value: ValueRef<'_>) {
-        self.count += 1;
-        match value {
-            ValueRef::I64(number) => self.add_number(number as f64, Some(number)),
-            ValueRef::F64(number) => self.add_number(number, None),
-            ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => {}
-        }
-        if is_before(value, self.smallest.as_ref()) {
-            self.smallest = Some(value.to_owned());
-        }
-        if is_before_reversed(value, self.largest.as_ref()) {
-            self.largest = Some(value.to_owned());
-        }
-    }
-
-    fn add_number(&mut self, number: f64, integer: Option<i64>) {
-        self.sum_i64 = match (self.numbers, self.sum_i64, integer) {
-            (0, _, Some(integer)) => Some(integer),
-            (_, Some(sum), Some(integer)) => sum.checked_add(integer),
-            _ => None,
-        };
-        self.floats |= integer.is_none();
-        self.numbers += 1;
-        self.sum_f64 += number;
-    }
-
-    fn result(self, aggregation: Aggregation) -> Option<Value> {
-        match aggregation {
-            Aggregation::Count => Some(Value::I64(self.count as i64)),
-            Aggregation::Min => self.smallest,
-            Aggregation::Max => self.largest,
-            Aggregation::Avg if self.numbers > 0 => Some(Value::F64(self.sum_f64 / self.numbers as f64)),
-            Aggregation::Sum if self.numbers > 0 => {
-                Some(self.sum_i64.filter(|_| !self.floats).map_or(Value::F64(self.sum_f64), Value::I64))
-            }
-            Aggregation::Avg | Aggregation::Sum | Aggregation::None => None,
-        }
-    }
-}
-
-fn is_before(value: ValueRef<'_>, present: Option<&Value>) -> bool {
-    is_replaced(value, present, Ordering::Less)
-}
-
-fn is_before_reversed(value: ValueRef<'_>, present: Option<&Value>) -> bool {
-    is_replaced(value, present, Ordering::Greater)
-}
-
-/// Numbers go before strings; other types have no order.
-fn is_replaced(value: ValueRef<'_>, present: Option<&Value>, wanted: Ordering) -> bool {
-    if !matches!(value, ValueRef::I64(_) | ValueRef::F64(_) | ValueRef::String(_)) {
-        return false;
-    }
-    match (value, present.map(Value::as_ref)) {
-        (_, None) => true,
-        (ValueRef::String(one), Some(ValueRef::String(other))) => one.cmp(other) == wanted,
-        (ValueRef::I64(one), Some(ValueRef::I64(other))) => one.cmp(&other) == wanted,
-        (ValueRef::String(_), _) => false,
-        (_, Some(ValueRef::String(_))) => true,
-        (one, Some(other)) => number(one).partial_cmp(&number(other)) == Some(wanted),
-    }
-}
-
-fn number(value: ValueRef<'_>) -> f64 {
-    match value {
-        ValueRef::I64(number) => number as f64,
-        ValueRef::F64(number) => number,
-        ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => f64::NAN,
     }
 }
 

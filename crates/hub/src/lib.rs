@@ -33,7 +33,7 @@ pub use store::{
 };
 
 use clock::ReceiptClock;
-use history::{History, HistoryError, HistoryRequest};
+use history::{History, HistoryError, HistoryRequest, Sink};
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use registry::Registry;
@@ -132,6 +132,16 @@ impl Hub {
     /// The history of a series. Reads files: call it where blocking is allowed.
     pub fn history(&self, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
         history::read(&*self.store, series, request)
+    }
+
+    /// The same, value by value.
+    pub fn history_into(
+        &self,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl Sink,
+    ) -> Result<(), HistoryError> {
+        history::read_into(&*self.store, series, request, sink)
     }
 
     /// Makes everything durable that was appended, and stops. Doors must have stopped before.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::{
-    Durability, LatestValue, MemoryStore, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store,
+    Durability, LatestValue, MemoryStore, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
     StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
@@ -52,12 +52,12 @@ impl Store for Wrapped {
         self.inner.latest(series, keys)
     }
 
-    fn scan(
+    fn scan_blocks(
         &self,
         scan: &Scan,
-        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.inner.scan(scan, visit)
+        self.inner.scan_blocks(scan, visit)
     }
 
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {

@@ -7,6 +7,7 @@
 
 mod sorted;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use model::ValueRef;
@@ -33,6 +34,8 @@ pub(crate) struct Chunk {
     extent: Option<Extent>,
     /// Made once, of a frozen chunk.
     sorted: OnceLock<Arc<SortedRows>>,
+    /// Rows that reads of few series have decoded.
+    decoded: AtomicUsize,
 }
 
 /// Smallest and largest series and time of some rows.
@@ -109,6 +112,12 @@ impl Chunk {
             Bodies::Bytes { bytes, .. } => bytes.len(),
             Bodies::Numbers { values, .. } => size_of_val(values.as_slice()),
         }
+    }
+
+    /// Whether a read of `rows` rows is to decode the chunk as a whole, for all reads to come: once as many rows were
+    /// decoded one read at a time as the chunk has, reading it whole would have been the better choice.
+    pub(crate) fn pays_whole(&self, rows: usize) -> bool {
+        self.decoded.fetch_add(rows, Ordering::Relaxed) + rows >= self.len()
     }
 
     /// Rows that still go into this chunk.
@@ -294,6 +303,7 @@ impl Chunk {
             sequence: self.sequence,
             extent: self.extent,
             sorted: OnceLock::new(),
+            decoded: AtomicUsize::new(0),
         }
     }
 

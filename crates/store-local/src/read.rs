@@ -4,15 +4,15 @@
 //! otherwise, because it knows the rows of each series.
 
 mod latest;
-pub(crate) mod values;
+mod values;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::limits::{PART_PAGE_ROWS, READ_COPY_ROWS_MAX};
-use model::{FieldType, SeriesId, TimeRange, Timestamp, ValueRef};
+use model::{FieldType, SeriesId, TimeRange};
 use parking_lot::Mutex;
-use store::{Order, ReadOrder, Scan, ScannedRow, StoreError};
+use store::{Order, ReadOrder, Scan, ScannedBlock, StoreError, ValueColumn};
 
 use crate::catalog::Table;
 use crate::chunk::Chunk;
@@ -21,7 +21,7 @@ use crate::part::Part;
 use crate::row::KeyId;
 use crate::table::plan::{Output, Plan, Slot, sources};
 use crate::table::reader::Reader;
-use values::{Column, Columns};
+use values::Columns;
 
 /// Rows of the first batch of a scan; each further batch has more.
 const FIRST_BATCH_ROWS: usize = 256;
@@ -72,10 +72,10 @@ impl SeriesReader {
 }
 
 impl Core {
-    pub(crate) fn scan(
+    pub(crate) fn scan_blocks(
         self: &Arc<Self>,
         scan: &Scan,
-        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let (keys, slots, snapshot) = {
             let mut state = self.state.lock();
@@ -89,24 +89,11 @@ impl Core {
             (keys, slots, snapshot(&mut state, scan.series.0 as u32))
         };
         let mut reader = SeriesReader::new(self, &snapshot, &slots, scan.range, scan.order);
-        let mut left = scan.limit;
-        while let Some(columns) = reader.next()? {
-            let of_key: Vec<Vec<&Column>> =
-                keys.iter().map(|key| columns.of_key(&slots, *key).collect()).collect();
-            let mut values: Vec<Option<ValueRef<'_>>> = vec![None; keys.len()];
-            for (row, ts) in columns.times().iter().enumerate() {
-                let mut any = false;
-                for (value, columns) in values.iter_mut().zip(&of_key) {
-                    *value = columns.iter().find_map(|column| column.get(row));
-                    any |= value.is_some();
-                }
-                if any {
-                    left -= 1;
-                    let ts = Timestamp::from_micros(*ts);
-                    if visit(ScannedRow { ts, values: &values }).is_break() || left == 0 {
-                        return Ok(());
-                    }
-                }
+        while let Some(rows) = reader.next()? {
+            let columns: Vec<Vec<ValueColumn>> =
+                keys.iter().map(|key| rows.of_key(&slots, *key).cloned().collect()).collect();
+            if visit(ScannedBlock { times: rows.times(), columns: &columns }).is_break() {
+                break;
             }
         }
         Ok(())

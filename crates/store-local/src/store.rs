@@ -9,7 +9,7 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow,
+    ByteProgress, CheckReport, Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedBlock,
     Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
 };
 
@@ -167,12 +167,12 @@ impl Store for LocalStore {
         self.core.latest(series, keys)
     }
 
-    fn scan(
+    fn scan_blocks(
         &self,
         scan: &Scan,
-        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.core.scan(scan, visit)
+        self.core.scan_blocks(scan, visit)
     }
 
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {

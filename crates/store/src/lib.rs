@@ -18,7 +18,7 @@ pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
 pub use error::{Blame, StoreError};
 pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
-pub use read::{LatestValue, Order, Scan, ScannedRow};
+pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
 pub use table::{
     BatchReader, Column, FieldColumn, ReadOrder, SeriesSet, TableColumns, TableRead, TableSnapshot,
     TableStatus, TagColumn, TagMatcher, TagPredicate,
@@ -63,15 +63,46 @@ pub trait Store: Send + Sync + 'static {
     /// Keys that were never written are left out. Sorted by key.
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError>;
 
-    /// Visits the rows of one series in the order asked for, at most one per ts, until the limit or a `Break`.
+    /// Visits the rows of one series in the order asked for, at most one per ts, in blocks until a `Break`.
     ///
-    /// A row that has none of the asked keys is not visited and does not count. Memory use does not grow with the
-    /// number of rows.
+    /// All rows that have a value of an asked key are in the blocks, others may be. The limit only says how many rows
+    /// are wanted: blocks may hold more. Memory use does not grow with the number of rows.
+    fn scan_blocks(
+        &self,
+        scan: &Scan,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Visits the same rows one by one, until the limit or a `Break`. A row that has none of the asked keys is not
+    /// visited and does not count.
     fn scan(
         &self,
         scan: &Scan,
         visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let mut left = scan.limit;
+        self.scan_blocks(scan, &mut |block| {
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            let mut values = vec![None; block.columns.len()];
+            for (row, ts) in block.times.iter().enumerate() {
+                let mut any = false;
+                for (value, columns) in values.iter_mut().zip(block.columns) {
+                    *value = columns.iter().find_map(|column| column.get(row));
+                    any |= value.is_some();
+                }
+                if any {
+                    visit(ScannedRow { ts: Timestamp::from_micros(*ts), values: &values })?;
+                    left -= 1;
+                    if left == 0 {
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        })
+    }
 
     /// What tables there are, sorted by name. Nothing is read for it.
     ///

@@ -10,13 +10,13 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp, Value, name};
+use model::{Batch, FieldType, SeriesId, SeriesKey, Timestamp, Value, name};
 use parking_lot::Mutex;
 
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
-    StoreStatus, TableColumns, TableSnapshot, TableStatus,
+    Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
+    StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
 };
 
 /// A [`Store`] in memory. The later append wins because it comes later: there is nothing to merge.
@@ -196,10 +196,10 @@ impl Store for MemoryStore {
         Ok(newest.into_values().collect())
     }
 
-    fn scan(
+    fn scan_blocks(
         &self,
         scan: &Scan,
-        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let state = self.state.lock();
         let rows = state.rows(scan.series)?;
@@ -211,19 +211,17 @@ impl Store for MemoryStore {
         if scan.order == Order::Descending {
             ordered.reverse();
         }
-        let mut visited = 0;
-        for (ts, fields) in ordered {
-            let values: Vec<_> = scan.keys.iter().map(|key| fields.get(key).map(Value::as_ref)).collect();
-            if visited == scan.limit {
-                break;
-            }
-            if values.iter().any(Option::is_some) {
-                visited += 1;
-                if visit(ScannedRow { ts: *ts, values: &values }).is_break() {
-                    break;
-                }
-            }
-        }
+        let times: Vec<i64> = ordered.iter().map(|(ts, _)| ts.micros()).collect();
+        let column = |key: &String, field_type: FieldType| {
+            let values = ordered.iter().map(|(_, fields)| fields.get(key));
+            let has_any = values.clone().flatten().any(|value| value.field_type() == field_type);
+            has_any.then(|| ValueColumn::new(&table::array_of(field_type, values), field_type))
+        };
+        let of_key =
+            |key| FieldType::ALL.into_iter().filter_map(|field_type| column(key, field_type)).collect();
+        let columns: Vec<Vec<ValueColumn>> = scan.keys.iter().map(of_key).collect();
+        // What comes of it does not matter: there is one block.
+        let _ = visit(ScannedBlock { times: &times, columns: &columns });
         Ok(())
     }
 

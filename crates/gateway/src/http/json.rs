@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use model::{Timestamp, Value};
+use model::{Timestamp, Value, ValueRef};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -48,18 +48,40 @@ impl ObjectText {
 
     /// Adds an entry.
     pub(crate) fn entry(&mut self, key: &str, value: &impl Serialize) -> Result<(), ApiError> {
+        self.name(key)?;
+        self.0.put(value)
+    }
+
+    fn name(&mut self, key: &str) -> Result<(), ApiError> {
         if self.0.bytes.len() > 1 {
             self.0.bytes.push(b',');
         }
         self.0.put(&key)?;
         self.0.bytes.push(b':');
-        self.0.put(value)
+        Ok(())
+    }
+
+    /// Adds an entry whose value `write` appends as text; it is told how many bytes there may be.
+    pub(crate) fn text_entry(
+        &mut self,
+        key: &str,
+        write: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        self.name(key)?;
+        write(self.0.max.saturating_sub(self.0.bytes.len()), &mut self.0.bytes)
     }
 
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.0.bytes.push(b'}');
         self.0.bytes
     }
+}
+
+/// The answer would be longer than an answer may be.
+pub(crate) fn too_long() -> ApiError {
+    ApiError::argument(format!(
+        "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer keys or a smaller limit"
+    ))
 }
 
 /// Takes bytes up to a bound.
@@ -71,12 +93,7 @@ struct Bounded {
 
 impl Bounded {
     fn put(&mut self, value: &impl Serialize) -> Result<(), ApiError> {
-        serde_json::to_writer(self, value).map_err(|_| {
-            let message = format!(
-                "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer keys or a smaller limit"
-            );
-            ApiError::argument(message)
-        })
+        serde_json::to_writer(self, value).map_err(|_| too_long())
     }
 }
 
@@ -102,25 +119,25 @@ pub(crate) fn entity(kind: &'static str, id: Uuid) -> serde_json::Value {
 /// A value in an answer: as a string, which is ThingsBoard's default, or as the JSON it was (`strict`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WireValue<'a> {
-    pub(crate) value: &'a Value,
+    pub(crate) value: ValueRef<'a>,
     pub(crate) strict: bool,
 }
 
 impl Serialize for WireValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match (self.value, self.strict) {
-            (Value::String(text), _) | (Value::Json(text), false) => serializer.serialize_str(text),
-            (Value::Bool(value), true) => serializer.serialize_bool(*value),
-            (Value::I64(value), true) => serializer.serialize_i64(*value),
-            (Value::F64(value), true) => serializer.serialize_f64(*value),
-            (Value::Bool(value), false) => serializer.collect_str(value),
-            (Value::I64(value), false) => serializer.collect_str(value),
+            (ValueRef::String(text), _) | (ValueRef::Json(text), false) => serializer.serialize_str(text),
+            (ValueRef::Bool(value), true) => serializer.serialize_bool(value),
+            (ValueRef::I64(value), true) => serializer.serialize_i64(value),
+            (ValueRef::F64(value), true) => serializer.serialize_f64(value),
+            (ValueRef::Bool(value), false) => serializer.collect_str(&value),
+            (ValueRef::I64(value), false) => serializer.collect_str(&value),
             // The digits that strict answers have.
-            (Value::F64(value), false) => {
-                let text = serde_json::to_string(value).map_err(serde::ser::Error::custom)?;
+            (ValueRef::F64(value), false) => {
+                let text = serde_json::to_string(&value).map_err(serde::ser::Error::custom)?;
                 serializer.serialize_str(&text)
             }
-            (Value::Json(text), true) => match serde_json::from_str::<&RawValue>(text) {
+            (ValueRef::Json(text), true) => match serde_json::from_str::<&RawValue>(text) {
                 Ok(raw) => raw.serialize(serializer),
                 // Not written by a door of ours; its text is still better than no answer.
                 Err(_) => serializer.serialize_str(text),
@@ -142,7 +159,7 @@ impl Serialize for TsValue<'_> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("ts", &self.ts.millis())?;
         let strict = self.strict;
-        map.serialize_entry("value", &self.value.map(|value| WireValue { value, strict }))?;
+        map.serialize_entry("value", &self.value.map(|value| WireValue { value: value.as_ref(), strict }))?;
         map.end()
     }
 }
@@ -189,7 +206,7 @@ mod tests {
     use super::*;
 
     fn text(value: Value, strict: bool) -> String {
-        serde_json::to_string(&WireValue { value: &value, strict }).unwrap()
+        serde_json::to_string(&WireValue { value: value.as_ref(), strict }).unwrap()
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod dashboard;
 mod device_api;
 mod devices;
 pub(crate) mod error;
+mod history_text;
 mod json;
 pub(crate) mod lane;
 pub mod limits;

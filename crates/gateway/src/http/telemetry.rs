@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
-use super::json::{Json, Object, ObjectText, Sequence, TsValue, json_response};
-use super::limits::{DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
+use super::history_text::HistoryText;
+use super::json::{Json, Object, ObjectText, TsValue, json_response, too_long};
+use super::limits::{ANSWER_BYTES_MAX, DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
 use super::request::{JsonBody, Params, PathOf, parse_id};
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
@@ -47,8 +48,9 @@ pub(crate) async fn values(
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         Wanted::History(request) => {
-            let history = read_history(&hub, &device, &request)?;
-            Ok(Json(history_json(&history, strict)).into_response())
+            let mut answer = Vec::new();
+            write_history(&hub, &device, &request, strict, ANSWER_BYTES_MAX, &mut answer)?;
+            Ok(json_response(answer))
         }
     };
     door.reads.run(read).await?
@@ -82,7 +84,9 @@ pub(crate) async fn values_of_many(
                     answer.entry(id, &latest_json(&found, keys.as_deref(), strict))?;
                 }
                 Wanted::History(request) => {
-                    answer.entry(id, &history_json(&read_history(&hub, device, request)?, strict))?;
+                    answer.text_entry(id, |bytes_max, out| {
+                        write_history(&hub, device, request, strict, bytes_max, out)
+                    })?;
                 }
             }
         }
@@ -217,19 +221,24 @@ pub(crate) fn read_history(
     Ok(hub.history(series, request)?)
 }
 
-/// Keys without values are left out, as ThingsBoard does.
-fn history_json(history: &History, strict: bool) -> impl Serialize {
-    Object(move || {
-        history.iter().filter(|(_, samples)| !samples.is_empty()).map(move |(key, samples)| {
-            let values = samples.iter();
-            (
-                key,
-                Sequence(move || {
-                    values.clone().map(move |(ts, value)| TsValue { ts: *ts, value: Some(value), strict })
-                }),
-            )
-        })
-    })
+/// Writes the history of a device as JSON.
+fn write_history(
+    hub: &Hub,
+    device: &Device,
+    request: &HistoryRequest,
+    strict: bool,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let mut text = HistoryText::new(request.keys.len(), strict, bytes_max);
+    if let Some(series) = hub.find_series_of(device)? {
+        hub.history_into(series, request, &mut text)?;
+    }
+    if text.is_over() {
+        return Err(too_long());
+    }
+    text.write(&request.keys, out);
+    Ok(())
 }
 
 fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>) -> Result<Vec<LatestValue>, ApiError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::memory::MemoryStore;
 use store::{
-    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedRow, Sequence, Store, StoreError,
+    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store, StoreError,
     StoreStatus, TableSnapshot, TableStatus,
 };
 
@@ -66,12 +66,12 @@ impl Store for MoodyStore {
         self.store.latest(series, keys)
     }
 
-    fn scan(
+    fn scan_blocks(
         &self,
         scan: &Scan,
-        visit: &mut dyn FnMut(ScannedRow<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store.scan(scan, visit)
+        self.store.scan_blocks(scan, visit)
     }
 
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {

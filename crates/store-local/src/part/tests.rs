@@ -10,6 +10,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use model::{FieldType, Value, ValueRef};
 use parking_lot::Mutex;
 use proptest::prelude::*;
+use store::ValueColumn;
 
 use super::blocks::BlockFile;
 use super::cells::PartColumns;
@@ -21,7 +22,6 @@ use crate::array_cache::{ArrayCache, Keep};
 use crate::core::Abort;
 use crate::disk::DiskFile;
 use crate::manifest::PartInfo;
-use crate::read::values::Column;
 use crate::table::plan::Slot;
 
 /// A file in memory.
@@ -198,9 +198,9 @@ fn check_cell<'a>(
         assert!(bounds.ts.0 <= *ts && *ts <= bounds.ts.1, "{bounds:?}");
         let array = |slot: &Slot| {
             let array = columns.field(cell, slot, row as u32).unwrap()?;
-            Some((slot.key, Column::new(&array, slot.field_type)))
+            Some((slot.key, ValueColumn::new(&array, slot.field_type)))
         };
-        let arrays: Vec<(u32, Column)> = slots.iter().filter_map(array).collect();
+        let arrays: Vec<(u32, ValueColumn)> = slots.iter().filter_map(array).collect();
         for key in slots.iter().map(|slot| slot.key) {
             let mut found = arrays.iter().filter(|(of, _)| *of == key).filter_map(|(_, of)| of.get(row));
             let (value, expected) = (found.next(), fields.get(&key));

@@ -256,8 +256,12 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
             let sorted = chunk.sorted();
             let mut picks = picks(&sorted.runs, &scope.series);
             narrow(&mut picks, &sorted.ts, &scope.range);
-            let places = picks.iter().flat_map(|pick| sorted.places(pick.start..pick.end));
-            Arc::new(SortedRows::new(&chunk, places.copied()))
+            if chunk.pays_whole(picks.iter().map(|pick| (pick.end - pick.start) as usize).sum()) {
+                sorted.clone()
+            } else {
+                let places = picks.iter().flat_map(|pick| sorted.places(pick.start..pick.end));
+                Arc::new(SortedRows::new(&chunk, places.copied()))
+            }
         }
     };
     let mut picks = picks(&rows.runs, &scope.series);

@@ -127,22 +127,29 @@ impl Snapshot {
             }
             Column::Field(field) => field,
         };
-        let values = rows.iter().map(|row| row.fields.get(&*field.key));
-        macro_rules! array {
-            ($array:ty, $($variant:ident)|+) => {
-                Arc::new(values.map(|value| match value {
-                    $(Some(Value::$variant(value)) => Some(value.clone()),)+
-                    _ => None,
-                }).collect::<$array>())
-            };
-        }
-        match field.field_type {
-            FieldType::Bool => array!(BooleanArray, Bool),
-            FieldType::I64 => array!(Int64Array, I64),
-            FieldType::F64 => array!(Float64Array, F64),
-            FieldType::String => array!(StringViewArray, String),
-            FieldType::Json => array!(StringViewArray, Json),
-        }
+        array_of(field.field_type, rows.iter().map(|row| row.fields.get(&*field.key)))
+    }
+}
+
+/// The values that have the type, nothing in place of the others.
+pub(super) fn array_of<'a>(
+    field_type: FieldType,
+    values: impl Iterator<Item = Option<&'a Value>>,
+) -> ArrayRef {
+    macro_rules! array {
+        ($array:ty, $($variant:ident)|+) => {
+            Arc::new(values.map(|value| match value {
+                $(Some(Value::$variant(value)) => Some(value.clone()),)+
+                _ => None,
+            }).collect::<$array>())
+        };
+    }
+    match field_type {
+        FieldType::Bool => array!(BooleanArray, Bool),
+        FieldType::I64 => array!(Int64Array, I64),
+        FieldType::F64 => array!(Float64Array, F64),
+        FieldType::String => array!(StringViewArray, String),
+        FieldType::Json => array!(StringViewArray, Json),
     }
 }
 

@@ -33,7 +33,7 @@ impl Serialize for Pair<'_> {
         let Self((ts, value)) = self;
         let mut pair = serializer.serialize_tuple(2)?;
         pair.serialize_element(&ts.millis())?;
-        pair.serialize_element(&WireValue { value, strict: false })?;
+        pair.serialize_element(&WireValue { value: value.as_ref(), strict: false })?;
         pair.end()
     }
 }
