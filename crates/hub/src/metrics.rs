@@ -153,6 +153,8 @@ struct StoreGauges {
     parts: Gauge,
     part_bytes: Gauge,
     parts_per_table_max: Gauge,
+    parts_overlap_max: Gauge,
+    flush_held: Gauge,
     sealed: Gauge,
     busy: Gauge,
 }
@@ -276,6 +278,8 @@ impl Metrics {
             ("parts", "Immutable parts", &gauges.parts),
             ("part_bytes", "Bytes of the parts on disk", &gauges.part_bytes),
             ("parts_per_table_max", "Most parts of one table", &gauges.parts_per_table_max),
+            ("parts_overlap_max", "Most parts of one table and time", &gauges.parts_overlap_max),
+            ("flush_held", "1 when flushes wait for merges", &gauges.flush_held),
             ("store_sealed", "1 when writes are refused since a write failed", &gauges.sealed),
             ("store_busy", "1 when writes have to wait", &gauges.busy),
         ] {
@@ -296,6 +300,8 @@ impl StoreGauges {
         put(&self.parts, status.parts);
         put(&self.part_bytes, status.part_bytes);
         put(&self.parts_per_table_max, status.parts_per_table_max);
+        put(&self.parts_overlap_max, status.parts_overlap_max);
+        put(&self.flush_held, u64::from(status.flush_held.is_some()));
         put(&self.sealed, u64::from(status.sealed.is_some()));
         put(&self.busy, u64::from(status.busy.is_some()));
     }

@@ -76,6 +76,9 @@ pub const COMPACTION_CLASS_BYTES: u64 = 16 * 1024;
 pub const COMPACTION_QUIET_ROWS: u64 = 4 * 1024 * 1024;
 /// In a quiet partition a part is merged with newer ones if it has at most so many times their bytes.
 pub const COMPACTION_QUIET_RATIO: u64 = 4;
+/// Parts of one table that overlap and can be merged at which flushes wait for merges. Three times as many as there are
+/// when nothing is left to merge, so that it is met only by writes that merges do not keep up with.
+pub const COMPACTION_OVERLAP_MAX: usize = 128;
 /// Most merges that one edit of the manifest makes effective.
 pub const COMPACTION_MERGES_MAX: usize = 256;
 /// Bytes of inputs above which a compaction takes no further merge into its edit.

@@ -51,7 +51,11 @@ impl Core {
         let memory_max = self.options.memtable_bytes_max;
         // A batch larger than the limit enters an empty memtable; otherwise it could never be taken.
         if memory > 0 && memory + bytes > memory_max {
-            let reason = format!("{memory} memtable bytes wait for a flush, the limit is {memory_max}");
+            let mut reason = format!("{memory} memtable bytes wait for a flush, the limit is {memory_max}");
+            if let Some(held) = state.held(&self.options.compaction) {
+                reason = format!("{reason}; {held}");
+                state.flusher.refused = true;
+            }
             if state.flusher.asked == state.flusher.done {
                 self.ask_flush(state);
             }
@@ -95,6 +99,12 @@ impl Core {
         state.flusher.asked += 1;
         self.flush_work.notify_all();
         state.flusher.asked
+    }
+
+    /// As [`ask_flush`](Self::ask_flush), without waiting for merges that have fallen behind.
+    pub(crate) fn ask_flush_at_once(&self, state: &mut State) -> u64 {
+        state.flusher.urgent = self.ask_flush(state);
+        state.flusher.urgent
     }
 }
 

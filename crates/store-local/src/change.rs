@@ -66,6 +66,7 @@ impl Core {
         state.catalog.saved(saved_bytes);
         finish(&mut state);
         self.compact_work.notify_all();
+        self.flush_work.notify_all(); // a flush may have waited for this
         drop(state);
         drop((version, before)); // not under the lock: it may be the last of many parts
         Ok(true)

@@ -4,7 +4,8 @@
 //! newer. Flushes add small parts at the new end. Parts have classes by size, each [`Limits::fan_in`] times larger
 //! than the one before, and a part counts as at least as large as all newer ones. As soon as `fan_in` neighbours count
 //! for the same class they become one part, so that a row is rewritten about once for each class it passes and a group
-//! never has more parts than `Limits::overlap_max`. A part of half the largest size is *full* and stays as it is.
+//! that is merged faster than it is written to has never more parts than `Limits::resting_max`. A part of half the largest
+//! size is *full* and stays as it is. What bounds a group that is written to faster is in crowd.rs.
 //!
 //! Two rules bring groups to rest. What lies between full parts gets no company any more and becomes one part. A group
 //! that was not written to while the store took [`Limits::quiet_rows`] rows merges each part with newer ones that
@@ -16,6 +17,7 @@
 //! 2. A merge has two inputs at least, so no plan comes again once it was carried out.
 //! 3. The inputs of a merge together are not larger than the largest part may be.
 
+mod crowd;
 #[cfg(test)]
 mod simulation;
 
@@ -26,6 +28,8 @@ use model::limits;
 
 use crate::part::Part;
 use crate::version::Version;
+
+pub(crate) use crowd::{Crowd, crowd};
 
 /// By what compaction decides which parts to merge. Defaults are the limits of `model::limits`; tests use tiny ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct Limits {
     pub quiet_rows: u64,
     /// Of a quiet group a part is merged with newer ones if it has at most so many times their bytes.
     pub quiet_ratio: u64,
+    /// Overlapping parts of one table that can be merged at which flushes wait for merges.
+    pub overlap_max: usize,
     /// Most merges of one plan.
     pub merges_max: usize,
     /// Bytes of inputs above which a plan gets no further merge.
@@ -60,6 +66,7 @@ impl Default for Limits {
             part_rows_max: limits::PART_ROWS_MAX,
             quiet_rows: limits::COMPACTION_QUIET_ROWS,
             quiet_ratio: limits::COMPACTION_QUIET_RATIO,
+            overlap_max: limits::COMPACTION_OVERLAP_MAX,
             merges_max: limits::COMPACTION_MERGES_MAX,
             plan_bytes: limits::COMPACTION_PLAN_BYTES,
         }
@@ -88,10 +95,15 @@ impl Limits {
         2 * part.info.bytes >= self.part_bytes_max || 2 * part.info.rows >= self.part_rows_max
     }
 
+    /// Whether no merge takes the part.
+    fn stays(&self, part: &Part) -> bool {
+        self.is_full(part) || part.is_damaged()
+    }
+
     /// Most parts of a group for which [`choose`] finds nothing to do: each full part, one between two of them, and
     /// less than `fan_in` of each class at the end.
     #[cfg(test)]
-    pub(crate) fn overlap_max(&self, full: usize) -> usize {
+    pub(crate) fn resting_max(&self, full: usize) -> usize {
         2 * full + self.classes() * (self.fan_in - 1)
     }
 }
@@ -121,15 +133,19 @@ impl Merge {
     }
 }
 
-/// Decides what is merged next: what costs least for each part less, and as much of that as one edit should change.
+/// Decides what is merged next: first what flushes wait for, then what costs least for each part less, and as much of
+/// that as one edit should change.
 pub(crate) fn choose(version: &Version, limits: &Limits) -> Plan {
     let mut found = Vec::new();
     for parts in version.families() {
         for group in groups(parts) {
-            found.extend(choose_in_group(&group, version.sequence(), limits));
+            let waited_for = crowd::is_crowded(&group, limits);
+            let merges = choose_in_group(&group, version.sequence(), limits);
+            found.extend(merges.map(|merge| (!waited_for, merge)));
         }
     }
-    found.sort_by_key(Merge::price);
+    found.sort_by_key(|(can_wait, merge)| (*can_wait, merge.price()));
+    let mut found: Vec<Merge> = found.into_iter().map(|(_, merge)| merge).collect();
     let mut bytes = 0;
     let fits = |merge: &Merge| {
         bytes += merge.bytes();
@@ -163,12 +179,11 @@ fn choose_in_group<'a>(
     sequence: u64,
     limits: &'a Limits,
 ) -> impl Iterator<Item = Merge> + 'a {
-    let stays = |part: &Part| limits.is_full(part) || part.is_damaged();
     let newest_full = group.iter().rposition(|part| limits.is_full(part));
     let mut end = group.len();
     std::iter::from_fn(move || {
         while end > 0 {
-            let start = group[..end].iter().rposition(|part| stays(part)).map_or(0, |place| place + 1);
+            let start = group[..end].iter().rposition(|part| limits.stays(part)).map_or(0, |place| place + 1);
             let stretch = &group[start..end];
             let buried = newest_full.is_some_and(|full| end <= full);
             let run = match buried {

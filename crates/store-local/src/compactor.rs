@@ -15,7 +15,7 @@ use store::StoreError;
 
 use crate::change::Change;
 use crate::compaction::{Merge, Plan, choose};
-use crate::core::{Abort, Core, is_full};
+use crate::core::{Abort, Core, is_full, why_full};
 use crate::manifest::PartInfo;
 use crate::options::Compacted;
 use crate::part::Part;
@@ -38,6 +38,10 @@ pub(crate) struct Compactor {
     /// Compactions asked for and completed, counted.
     pub(crate) asked: u64,
     pub(crate) done: u64,
+    /// Parts found to be damaged, which the version does not tell.
+    pub(crate) damaged: u64,
+    /// Why merging waits for disk space, if it does.
+    pub(crate) full: Option<String>,
 }
 
 /// Why a plan was not carried out.
@@ -121,25 +125,31 @@ impl Compaction<'_> {
         if plan.merges.is_empty() {
             core.remove_dropped()?;
             self.settled = Some(number);
-            core.state.lock().compactor.done = asked;
+            let mut state = core.state.lock();
+            state.compactor.done = asked;
+            state.compactor.full = None;
+            drop(state);
             core.flush_work.notify_all();
             return Ok(());
         }
         match carry_out(core, &plan) {
             Ok(()) => {
                 self.full_in_a_row = 0;
+                core.state.lock().compactor.full = None;
                 drop(plan);
                 Ok(core.remove_dropped()?)
             }
             Err(Failure::Input(part, error)) => {
                 part.set_damaged();
+                core.state.lock().compactor.damaged += 1;
+                core.flush_work.notify_all();
                 if let Some(observer) = &core.options.observer {
                     observer.damaged(&error);
                 }
                 Ok(())
             }
             Err(Failure::Abort(Abort::Failed(error))) if is_full(&error) && !error.is_sync() => {
-                self.pause_for_space();
+                self.pause_for_space(&error);
                 Ok(())
             }
             Err(Failure::Abort(abort)) => Err(abort),
@@ -147,10 +157,11 @@ impl Compaction<'_> {
     }
 
     /// Leaves what space there is to log and flush, longer each time.
-    fn pause_for_space(&mut self) {
+    fn pause_for_space(&mut self, error: &StoreError) {
         let pause_us = self.core.options.full_retry_us << self.full_in_a_row;
         self.full_in_a_row = (self.full_in_a_row + 1).min(FULL_DOUBLINGS_MAX);
         let mut state = self.core.state.lock();
+        state.compactor.full = Some(why_full(error));
         if state.is_open() {
             self.core.compact_work.wait_for(&mut state, Duration::from_micros(pause_us));
         }

@@ -10,6 +10,7 @@ use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
 use crate::catalog::{Catalog, SeriesIndex};
 use crate::chunk::Chunk;
+use crate::compaction::{Crowd, Limits};
 use crate::compactor::Compactor;
 use crate::disk::{Disk, Layout};
 use crate::latest::LatestPool;
@@ -184,8 +185,14 @@ pub(crate) struct Flusher {
     /// Flushes asked for and completed, counted.
     pub(crate) asked: u64,
     pub(crate) done: u64,
+    /// The last one asked for by somebody who does not want to wait for merges.
+    pub(crate) urgent: u64,
     /// The flusher waits for rows to become durable.
     pub(crate) waiting: bool,
+    /// What the flusher waits to be merged.
+    pub(crate) held: Option<Crowd>,
+    /// An append was answered busy since.
+    pub(crate) refused: bool,
 }
 
 impl State {
@@ -196,6 +203,18 @@ impl State {
             Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Why the flusher waits for merges, if it does.
+    pub(crate) fn held(&self, limits: &Limits) -> Option<String> {
+        let Crowd { table, parts } = self.flusher.held?;
+        let of = match table {
+            Some(table) => format!("the table {}", self.catalog.tables[table as usize].name),
+            None => "tables that share parts".to_owned(),
+        };
+        let limit = limits.overlap_max;
+        let full = self.compactor.full.as_ref().map(|error| format!("; {error}")).unwrap_or_default();
+        Some(format!("{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{full}"))
     }
 
     /// Refuses what a closed or sealed store cannot do any more.
@@ -353,7 +372,7 @@ impl Core {
 
     /// Notes that `who` waits for disk space, or does not any more.
     pub(crate) fn set_full(&self, who: usize, error: Option<&StoreError>) {
-        let reason = error.map(|error| format!("the disk is full: {error}; free some space"));
+        let reason = error.map(why_full);
         let mut state = self.state.lock();
         let changed = state.full[who].is_some() != reason.is_some();
         state.full[who] = reason;
@@ -375,6 +394,11 @@ impl From<StoreError> for Abort {
     fn from(error: StoreError) -> Self {
         Self::Failed(error)
     }
+}
+
+/// Says that there is no space, and what to do.
+pub(crate) fn why_full(error: &StoreError) -> String {
+    format!("the disk is full: {error}; free some space")
 }
 
 /// Whether an error is a full disk, after which the same write may be tried again.

@@ -3,6 +3,8 @@
 //! The order is that of the invariants in manifest.rs and part.rs: part files, their names, series file, manifest
 //! edit, mark; then memory and log segments are given up.
 
+mod hold;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,18 +53,9 @@ pub(crate) fn run(core: &Core, mut series: SeriesFile) {
     }
 }
 
-/// Waits until a flush is asked for and takes the memtable.
+/// Waits until a flush is to begin and takes the memtable.
 fn next_generation(core: &Core) -> Option<Generation> {
-    let mut guard = core.state.lock();
-    loop {
-        if guard.stop != Stop::Running || guard.sealed.is_some() {
-            return None;
-        }
-        if guard.flusher.asked > guard.flusher.done {
-            break;
-        }
-        core.flush_work.wait(&mut guard);
-    }
+    let mut guard = hold::wait_for_work(core)?;
     let state = &mut *guard;
     for table in 0..state.tables.len() as u32 {
         state.freeze(table);

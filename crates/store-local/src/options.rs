@@ -60,7 +60,7 @@ pub struct Options {
     /// For how long rows of tables are kept of which nobody has said it; for good when `None`.
     pub ttl_default: Option<Duration>,
     /// Merge parts whenever there is something to merge; otherwise only on
-    /// [`LocalStore::compact`](crate::LocalStore::compact).
+    /// [`LocalStore::compact`](crate::LocalStore::compact), and then flushes wait for no merge.
     pub compact: bool,
     /// Which parts are merged.
     pub compaction: Limits,
@@ -118,6 +118,8 @@ pub trait Observer: Send + Sync {
     fn flushed(&self, _duration: Duration, _parts: u64, _rows: u64, _bytes: u64) {}
     /// Some parts were merged.
     fn compacted(&self, _compacted: &Compacted) {}
+    /// From now on flushes wait for merges, because parts of one table overlap that should be fewer, or do not any more.
+    fn flush_held(&self, _why: Option<&str>) {}
     /// A part could not be read while parts were merged. It is left as it is; reads of it meet the same error.
     fn damaged(&self, _error: &StoreError) {}
     /// Old rows are dropped by an earlier time than the wall clock's, because that went ahead by so much more than time

@@ -73,14 +73,15 @@ impl LocalStore {
 
     /// Turns everything in memory into parts and waits until that is done.
     ///
-    /// The store does this by itself when memtable or log have grown; callers need it before they copy the parts.
+    /// The store does this by itself when memtable or log have grown; callers need it before they copy the parts. Unlike
+    /// the store's own flushes it does not wait for merges that have fallen behind.
     ///
     /// # Errors
     /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
     pub fn flush(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
-        let asked = self.core.ask_flush(&mut state);
+        let asked = self.core.ask_flush_at_once(&mut state);
         while state.flusher.done < asked {
             state.check_open()?;
             self.core.flush_work.wait(&mut state);
@@ -199,9 +200,12 @@ impl Store for LocalStore {
         let log_bytes = self.core.segments.bytes();
         let state = self.core.state.lock();
         let (parts, part_bytes) = state.version.size();
+        let held = state.held(&self.core.options.compaction);
+        let busy = held.as_ref().filter(|_| state.flusher.refused);
         StoreStatus {
             sealed: state.sealed.as_ref().map(ToString::to_string),
-            busy: state.full.iter().flatten().next().cloned(),
+            busy: state.full.iter().flatten().next().or(busy).cloned(),
+            flush_held: held,
             tables: state.catalog.tables.len() as u64,
             series: self.core.series.read().len() as u64,
             rows_appended: state.rows_appended,
@@ -211,6 +215,7 @@ impl Store for LocalStore {
             parts,
             part_bytes,
             parts_per_table_max: state.version.parts_per_table(),
+            parts_overlap_max: state.version.overlap() as u64,
         }
     }
 

@@ -10,32 +10,60 @@ use crate::part::schema::Layout;
 /// All parts of the store.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Version {
-    /// Wide parts by table number; within a table by sequence, oldest first. Shared between versions, so that a change costs
-    /// what it changes.
-    tables: Vec<Arc<[Arc<Part>]>>,
-    /// Narrow parts, in the same way.
-    narrow: Arc<[Arc<Part>]>,
+    /// Wide parts by table number.
+    tables: Vec<Family>,
+    narrow: Family,
     parts: u64,
     bytes: u64,
     parts_per_table: u64,
+    overlap: usize,
     /// Changes since the store was opened.
     number: u64,
+}
+
+/// Parts that may be merged with each other.
+#[derive(Debug, Default, Clone)]
+struct Family {
+    /// By sequence, oldest first. Shared between versions, so that a change costs what it changes.
+    parts: Arc<[Arc<Part>]>,
+    overlap: usize,
+}
+
+/// Most of some parts that have one moment in common.
+pub(crate) fn overlap<'a>(parts: impl Iterator<Item = &'a Arc<Part>>) -> usize {
+    let ends = |part: &'a Arc<Part>| [(part.info.partition.0, 1), (part.info.partition.1, -1)];
+    let mut ends: Vec<(i64, isize)> = parts.flat_map(ends).collect();
+    // Where one ends and the next begins the end comes first.
+    ends.sort_unstable();
+    let depths = ends.iter().scan(0, |depth, (_, step)| {
+        *depth += step;
+        Some(*depth)
+    });
+    depths.max().unwrap_or(0).unsigned_abs()
 }
 
 impl Version {
     /// The parts that may hold rows of one table, of either layout, oldest first.
     pub(crate) fn parts(&self, table: u32) -> impl Iterator<Item = &Arc<Part>> {
-        self.narrow.iter().filter(move |part| part.info.may_have(table)).chain(self.wide(table))
+        self.narrow.parts.iter().filter(move |part| part.info.may_have(table)).chain(self.wide(table))
     }
 
     /// The wide parts of one table, oldest first.
     pub(crate) fn wide(&self, table: u32) -> &[Arc<Part>] {
-        self.tables.get(table as usize).map_or(&[], AsRef::as_ref)
+        self.tables.get(table as usize).map_or(&[], |family| &family.parts)
     }
 
     /// Parts that may be merged with each other, oldest first.
     pub(crate) fn families(&self) -> impl Iterator<Item = &[Arc<Part>]> {
-        self.tables.iter().chain([&self.narrow]).map(AsRef::as_ref)
+        self.tables.iter().chain([&self.narrow]).map(|family| &*family.parts)
+    }
+
+    /// Those of the families of which so many parts have a moment in common.
+    pub(crate) fn families_overlapping(&self, parts: usize) -> impl Iterator<Item = &[Arc<Part>]> {
+        // At once for nearly all versions: a flush asks this of each.
+        let families = (self.overlap >= parts).then(|| self.tables.iter().chain([&self.narrow]));
+        let families = families.into_iter().flatten().filter(move |family| family.overlap >= parts);
+        families.map(|family| &*family.parts)
     }
 
     /// Distinguishes this version from all others of this process.
@@ -64,6 +92,11 @@ impl Version {
         self.parts_per_table
     }
 
+    /// Most parts of one table that have a moment in common.
+    pub(crate) fn overlap(&self) -> usize {
+        self.overlap
+    }
+
     /// The newest row that a part holds.
     pub(crate) fn sequence(&self) -> u64 {
         let newest = self.families().filter_map(|parts| parts.last());
@@ -87,20 +120,22 @@ impl Version {
                 None => &mut next.narrow,
                 Some(table) => {
                     let needed = next.tables.len().max(table as usize + 1);
-                    next.tables.resize(needed, Arc::default());
+                    next.tables.resize(needed, Family::default());
                     &mut next.tables[table as usize]
                 }
             };
-            let before = &*place;
+            let before = &*place.parts;
             let kept = before.iter().filter(|part| !gone.contains(&part.info.id)).cloned();
             let mut parts: Vec<Arc<Part>> = kept.chain(added).collect();
             parts.sort_by_key(|part| (part.info.sequence.1, part.info.id));
             let bytes = |parts: &[Arc<Part>]| parts.iter().map(|part| part.info.bytes).sum::<u64>();
             next.parts = next.parts - before.len() as u64 + parts.len() as u64;
             next.bytes = next.bytes - bytes(before) + bytes(&parts);
-            *place = parts.into();
+            *place = Family { overlap: overlap(parts.iter()), parts: parts.into() };
         }
         next.parts_per_table = next.families().map(|parts| parts.len() as u64).max().unwrap_or(0);
+        next.overlap =
+            next.tables.iter().chain([&next.narrow]).map(|family| family.overlap).max().unwrap_or(0);
         next
     }
 }

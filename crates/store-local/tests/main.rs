@@ -12,6 +12,7 @@ mod fixtures;
 mod model;
 mod narrow;
 mod parts;
+mod pressure;
 mod reopen;
 mod retention;
 mod support;

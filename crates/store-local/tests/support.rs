@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{SeriesId, Timestamp, Value};
 use store::conformance::{RowFound, batch_of, collect, scan_all};
 use store::{Durability, Sequence, Store, StoreError};
-use store_local::{Clock, CompactionLimits, LocalStore, Options, RecoveryReport};
+use store_local::{Clock, CompactionLimits, Disk, LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
 
 /// The data directory on a faulty disk.
@@ -39,6 +39,7 @@ pub(crate) fn tiny() -> Options {
             part_rows_max: 400,
             quiet_rows: 30,
             quiet_ratio: 4,
+            overlap_max: 12,
             merges_max: 2,
             plan_bytes: 64 * 1024,
         },
@@ -75,7 +76,10 @@ pub(crate) fn files(disk: &FaultyDisk, suffix: &str) -> Vec<PathBuf> {
     disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
 }
 
-pub(crate) fn open(disk: &FaultyDisk, options: Options) -> Result<(LocalStore, RecoveryReport), StoreError> {
+pub(crate) fn open(
+    disk: &(impl Disk + Clone),
+    options: Options,
+) -> Result<(LocalStore, RecoveryReport), StoreError> {
     LocalStore::open(Arc::new(disk.clone()), Path::new(DIR), options)
 }
 
@@ -88,12 +92,17 @@ pub(crate) fn reached(store: &LocalStore, class: Durability, sequence: Sequence)
 }
 
 /// Asks until there is an answer.
+///
+/// # Panics
+/// After a minute: nothing here takes so long, so it would hang.
 pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
     loop {
         match ask() {
             Some(answer) => return answer,
             None => std::thread::sleep(Duration::from_micros(50)),
         }
+        assert!(begun.elapsed() < Duration::from_secs(60), "what is waited for does not come");
     }
 }
 

@@ -170,8 +170,11 @@ pub trait Store: Send + Sync + 'static {
 pub struct StoreStatus {
     /// Why writes are refused, if they are. Reads go on.
     pub sealed: Option<String>,
-    /// Why writes have to wait at present, if they have to (a full disk, memtable not yet flushed).
+    /// Why writes have to wait at present, if they have to (a full disk, merges that have fallen behind).
     pub busy: Option<String>,
+    /// Why rows in memory wait before they go to parts, if they do: merges have fallen behind. Writes go on until memory is
+    /// full.
+    pub flush_held: Option<String>,
     /// Tables.
     pub tables: u64,
     /// Series.
@@ -190,6 +193,8 @@ pub struct StoreStatus {
     pub part_bytes: u64,
     /// Most parts of one table; compaction keeps it down.
     pub parts_per_table_max: u64,
+    /// Most parts of one table that a read of one moment looks into, those among them that are too large to be merged.
+    pub parts_overlap_max: u64,
 }
 
 /// Refuses a batch with more rows or text than a batch may have.

@@ -56,6 +56,7 @@ pub(crate) async fn status(State(door): State<Arc<Door>>) -> Response {
         "store": {
             "sealed": store.sealed,
             "busy": store.busy,
+            "flush_held": store.flush_held,
             "tables": store.tables,
             "series": store.series,
             "rows_appended": store.rows_appended,
@@ -63,6 +64,7 @@ pub(crate) async fn status(State(door): State<Arc<Door>>) -> Response {
             "log_bytes": store.log_bytes,
             "memtable_bytes": store.memtable_bytes,
             "parts": store.parts,
+            "parts_overlap_max": store.parts_overlap_max,
             "part_bytes": store.part_bytes,
         },
     });

@@ -139,7 +139,7 @@ pub(crate) fn live_files(core: &Core) -> Result<Box<dyn StoreFiles>, StoreError>
 fn flush_unless_full(core: &Core) -> Result<(), StoreError> {
     let mut state = core.state.lock();
     state.check_open()?;
-    let asked = core.ask_flush(&mut state);
+    let asked = core.ask_flush_at_once(&mut state);
     while state.flusher.done < asked {
         state.check_open()?;
         if let Some(reason) = &state.full[FULL_FLUSH] {

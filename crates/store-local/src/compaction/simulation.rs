@@ -19,6 +19,7 @@ pub(super) const LIMITS: Limits = Limits {
     part_rows_max: 1_000,
     quiet_rows: 50,
     quiet_ratio: 4,
+    overlap_max: 24,
     merges_max: 8,
     plan_bytes: 400,
 };
@@ -83,23 +84,37 @@ impl World {
 
     /// Merges until there is nothing to do.
     fn settle(&mut self, check: bool) {
-        loop {
-            let plan = choose(&self.version, &self.limits);
-            if plan.merges.is_empty() {
-                break;
-            }
-            let before = self.version.size().0;
-            let mut outputs = Vec::new();
-            for merge in &plan.merges {
-                if check {
-                    self.check_merge(merge);
-                }
-                outputs.push(self.merge(merge));
-            }
-            let inputs: Vec<_> = plan.merges.into_iter().flat_map(|merge| merge.inputs).collect();
-            self.version = self.version.with(outputs, &inputs);
-            assert!(self.version.size().0 < before, "a plan that leaves as many parts comes again");
+        while self.step(check) {}
+    }
+
+    /// Carries out one plan; `false` when there is nothing to do.
+    fn step(&mut self, check: bool) -> bool {
+        let plan = choose(&self.version, &self.limits);
+        if plan.merges.is_empty() {
+            return false;
         }
+        let before = self.version.size().0;
+        let mut outputs = Vec::new();
+        for merge in &plan.merges {
+            if check {
+                self.check_merge(merge);
+            }
+            outputs.push(self.merge(merge));
+        }
+        let inputs: Vec<_> = plan.merges.into_iter().flat_map(|merge| merge.inputs).collect();
+        self.version = self.version.with(outputs, &inputs);
+        assert!(self.version.size().0 < before, "a plan that leaves as many parts comes again");
+        true
+    }
+
+    /// Merges for as long as a flush has to wait; returns whether it had to.
+    fn settle_crowds(&mut self) -> bool {
+        let mut waited = false;
+        while let Some(found) = crowd(&self.version, &self.limits) {
+            assert!(self.step(true), "a flush waits for nothing: {found:?}");
+            waited = true;
+        }
+        waited
     }
 
     fn merge(&mut self, merge: &Merge) -> Part {
@@ -156,7 +171,7 @@ impl World {
                 let full = group.iter().filter(|part| self.limits.is_full(part)).count();
                 let damaged = group.iter().filter(|part| part.is_damaged()).count();
                 // Each damaged part may hold up one more run.
-                let bound = self.limits.overlap_max(full) * (1 + damaged) + damaged;
+                let bound = self.limits.resting_max(full) * (1 + damaged) + damaged;
                 assert!(group.len() <= bound, "{} parts overlap, {full} of them full", group.len());
             }
         }
@@ -192,7 +207,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(steps: &[Step]) -> World {
+fn run(steps: &[Step], between: impl Fn(&mut World)) -> World {
     let mut world = World::new(LIMITS);
     for step in steps {
         match step {
@@ -219,10 +234,25 @@ fn run(steps: &[Step]) -> World {
                 }
             }
         }
-        world.settle(true);
-        world.check();
+        between(&mut world);
     }
     world
+}
+
+/// Flushes go on until one has to wait, and then as soon as it need not.
+fn fall_behind(world: &mut World) {
+    for group in world.version.families().flat_map(groups) {
+        let count =
+            |which: fn(&Limits, &Part) -> bool| group.iter().filter(|part| which(&LIMITS, part)).count();
+        let (full, damaged) = (count(Limits::is_full), count(|_, part| part.is_damaged()));
+        let resting = LIMITS.resting_max(full) * (1 + damaged);
+        let waiting = crate::version::overlap(group.iter().copied().filter(|part| !LIMITS.stays(part)));
+        assert!(
+            waiting <= LIMITS.overlap_max.max(resting + 1),
+            "{waiting} parts, {full} full, {damaged} damaged"
+        );
+    }
+    world.settle_crowds();
 }
 
 proptest! {
@@ -230,11 +260,38 @@ proptest! {
 
     #[test]
     fn whatever_is_flushed_order_and_bounds_are_kept(steps in prop::collection::vec(step(), 1..150)) {
-        let world = run(&steps);
+        let world = run(&steps, |world| {
+            world.settle(true);
+            world.check();
+        });
         // Each class rewrites a row at most `fan_in` times, quiet groups each class once more.
         let bound = (LIMITS.classes() * 2 * LIMITS.fan_in) as f64;
         prop_assert!(world.amplification() <= bound, "{}", world.amplification());
     }
+
+    #[test]
+    fn however_slow_merges_are_parts_stay_bounded_and_every_flush_comes(
+        steps in prop::collection::vec(step(), 1..300)
+    ) {
+        let mut world = run(&steps, fall_behind);
+        world.settle(true);
+        world.check();
+    }
+}
+
+/// The load of which merges fall behind: parts of one day that are merged only when a flush waits.
+#[test]
+fn a_flush_that_waits_is_rare_because_each_merge_makes_room_for_several() {
+    let mut world = World::new(Limits::default());
+    let (mut waits, mut overlap) = (0, 0);
+    for _ in 0..1_000 {
+        world.flush(&[(0, (0, 1), 1_000_000, 6_000_000)]);
+        overlap = overlap.max(world.overlap() - full(&world));
+        waits += usize::from(world.settle_crowds());
+    }
+    eprintln!("behind: {waits} of 1000 flushes wait, {overlap} parts that are not full at most");
+    assert_eq!(overlap, Limits::default().overlap_max);
+    assert!(waits <= 1_000 / 7, "{waits}");
 }
 
 /// One table, a flush of a million rows after the other, all of one day: the load that a benchmark makes.

@@ -104,6 +104,15 @@ impl Observer for StoreMetrics {
         tracing::error!(%error, "a part cannot be read and is left as it is; its rows are refused when asked for, all others are served");
     }
 
+    fn flush_held(&self, why: Option<&str>) {
+        match why {
+            Some(why) => {
+                tracing::warn!("flushes wait for merges: {why}. Writes have to wait once memory is full")
+            }
+            None => tracing::info!("flushes go on"),
+        }
+    }
+
     fn clock_ahead(&self, ahead: Duration) {
         let days = ahead.as_secs() / 86_400;
         // The store asks each minute and catches up by a day in an hour.

@@ -1,0 +1,217 @@
+//! A disk that is as slow as the test says: chosen operations wait until they are let through. Nothing here sleeps.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use store_local::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+
+/// What is done to a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// A file is opened, for whatever.
+    Open,
+    /// Bytes are read.
+    Read,
+    /// Bytes are written or the length is set.
+    Write,
+    /// A file or directory is synced.
+    Sync,
+    /// A name is given, changed or removed.
+    Name,
+}
+
+/// An operation that may have to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation<'a> {
+    /// What is done.
+    pub act: Act,
+    /// To which file, by the name under which it was opened.
+    pub path: &'a Path,
+    /// By whom: the name of the thread, or nothing.
+    pub thread: &'a str,
+}
+
+impl Operation<'_> {
+    /// Whether a merge reads or writes a part. What follows, the edit of the manifest, is not meant.
+    pub fn is_of_merge(&self) -> bool {
+        let name = self.path.to_string_lossy();
+        self.thread == "store-compact" && (name.ends_with(".parquet") || name.ends_with(".parquet.tmp"))
+    }
+}
+
+/// A disk in front of another one.
+#[derive(Clone)]
+pub struct SlowDisk {
+    inner: Arc<dyn Disk>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    rules: Mutex<Rules>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Rules {
+    made: u64,
+    rules: Vec<Rule>,
+}
+
+struct Rule {
+    id: u64,
+    which: Box<dyn Fn(&Operation<'_>) -> bool + Send>,
+    /// Operations that may still pass.
+    passes: usize,
+    waiting: usize,
+}
+
+/// Holds operations back while it lives. Drop it before the store, or that cannot end.
+pub struct Held {
+    id: u64,
+    gate: Arc<Gate>,
+}
+
+impl SlowDisk {
+    /// As fast as `inner` until something is held.
+    pub fn new(inner: impl Disk) -> Self {
+        Self { inner: Arc::new(inner), gate: Arc::default() }
+    }
+
+    /// From now on operations for which `which` is true wait, for as long as the answer lives.
+    pub fn hold(&self, which: impl Fn(&Operation<'_>) -> bool + Send + 'static) -> Held {
+        let mut rules = self.gate.rules.lock();
+        let id = rules.made;
+        rules.made += 1;
+        rules.rules.push(Rule { id, which: Box::new(which), passes: 0, waiting: 0 });
+        Held { id, gate: Arc::clone(&self.gate) }
+    }
+}
+
+impl Held {
+    /// How many operations wait at this moment.
+    pub fn waiting(&self) -> usize {
+        self.of(|rule| rule.waiting)
+    }
+
+    /// Lets so many operations through, those that wait or the next ones.
+    pub fn let_pass(&self, operations: usize) {
+        self.of(|rule| rule.passes += operations);
+        self.gate.changed.notify_all();
+    }
+
+    fn of<T>(&self, ask: impl FnOnce(&mut Rule) -> T) -> T {
+        let mut rules = self.gate.rules.lock();
+        let rule = rules.rules.iter_mut().find(|rule| rule.id == self.id);
+        ask(rule.expect("BUG: a rule lives as long as its guard"))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.gate.rules.lock().rules.retain(|rule| rule.id != self.id);
+        self.gate.changed.notify_all();
+    }
+}
+
+impl Gate {
+    fn wait(&self, act: Act, path: &Path) {
+        let thread = std::thread::current();
+        let operation = Operation { act, path, thread: thread.name().unwrap_or_default() };
+        let mut rules = self.rules.lock();
+        // The first rule that holds it decides.
+        while let Some(rule) = rules.rules.iter_mut().find(|rule| (rule.which)(&operation)) {
+            if rule.passes > 0 {
+                rule.passes -= 1;
+                return;
+            }
+            rule.waiting += 1;
+            let id = rule.id;
+            self.changed.wait(&mut rules);
+            if let Some(rule) = rules.rules.iter_mut().find(|rule| rule.id == id) {
+                rule.waiting -= 1;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SlowDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlowDisk").finish_non_exhaustive()
+    }
+}
+
+impl Disk for SlowDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.gate.wait(Act::Open, path);
+        let inner = self.inner.open(path, mode)?;
+        Ok(Arc::new(SlowFile { inner, path: path.to_owned(), gate: Arc::clone(&self.gate) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.gate.wait(Act::Name, from);
+        self.inner.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.gate.wait(Act::Name, from);
+        self.inner.link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.gate.wait(Act::Name, path);
+        self.inner.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.gate.wait(Act::Sync, dir);
+        self.inner.sync_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.create_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, LockError> {
+        self.inner.lock(path)
+    }
+}
+
+struct SlowFile {
+    inner: Arc<dyn DiskFile>,
+    path: PathBuf,
+    gate: Arc<Gate>,
+}
+
+impl DiskFile for SlowFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.gate.wait(Act::Read, &self.path);
+        self.inner.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.gate.wait(Act::Write, &self.path);
+        self.inner.write_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.gate.wait(Act::Sync, &self.path);
+        self.inner.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.gate.wait(Act::Write, &self.path);
+        self.inner.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+}
