@@ -1,12 +1,14 @@
 //! The power goes off at every single operation of a workload that meets everything a store does to its disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{SeriesKey, Timestamp, Value};
+use parking_lot::Mutex;
 use store::conformance::batch_of;
 use store::{Durability, Store};
-use store_local::Options;
-use testkit::{FaultyDisk, Survivors};
+use store_local::{Disk, Options};
+use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
 
 use crate::support::{DIR, keep, numbers, open, put, reached, tiny_manual};
 
@@ -18,6 +20,8 @@ struct Ledger {
     sent: BTreeMap<(&'static str, i64), Vec<i64>>,
     acked: BTreeMap<(&'static str, i64), usize>,
     next: i64,
+    /// Rows of a table that nobody looks at, dropped for their age.
+    dropped: u64,
 }
 
 const DEVICES: [&str; 3] = ["a", "b", "c"];
@@ -89,7 +93,7 @@ impl Ledger {
 }
 
 /// Runs until the power is off; what happened stands in the ledger.
-fn workload(disk: &FaultyDisk, options: &Options, ledger: &mut Ledger) -> Option<()> {
+fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) -> Option<()> {
     for round in 0..3_i64 {
         let (store, _) = open(disk, options.clone()).ok()?;
         ledger.ack_found(&store)?;
@@ -129,7 +133,7 @@ fn workload(disk: &FaultyDisk, options: &Options, ledger: &mut Ledger) -> Option
                 store.flush().ok()?;
                 ledger.ack_all();
                 store.set_ttl("short", Some(std::time::Duration::from_secs(86_400))).ok()?;
-                store.drop_expired(Timestamp::from_micros(3 * 86_400_000_000)).ok()?;
+                ledger.dropped += store.drop_expired(Timestamp::from_micros(3 * 86_400_000_000)).ok()?;
             }
         }
         // Written but not synced when the process ends: the next one must sync what it serves.
@@ -142,6 +146,47 @@ fn workload(disk: &FaultyDisk, options: &Options, ledger: &mut Ledger) -> Option
         }
     }
     Some(())
+}
+
+/// A cut at every operation shows nothing about what the workload does not do.
+#[test]
+fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
+    for narrow in [false, true] {
+        let disk = SlowDisk::new(FaultyDisk::new());
+        let met = Arc::new(Mutex::new(BTreeSet::new()));
+        let seen = met.clone();
+        let _watched = disk.hold(move |operation| {
+            let name = operation.path.file_name().unwrap_or_default().to_string_lossy();
+            let kind = name.split_once('.').filter(|(number, _)| number.len() == 16);
+            let kind = kind.map_or(&*name, |(_, kind)| kind).to_owned();
+            let by = operation.thread.strip_prefix("store-").unwrap_or("caller").to_owned();
+            seen.lock().insert((by, operation.act as u8, kind));
+            false
+        });
+        let options = Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() };
+        let mut ledger = Ledger::of(narrow);
+        workload(&disk, &options, &mut ledger).unwrap();
+        assert!(ledger.dropped > 0);
+        let met = met.lock();
+        let has = |by: &str, act: Act, kind: &str| met.contains(&(by.to_owned(), act as u8, kind.to_owned()));
+        // Whatever ends with `tmp` is renamed when it is whole.
+        for (by, act, kind) in [
+            ("log", Act::Sync, "log"),
+            ("log", Act::Name, "spare"),
+            ("flush", Act::Name, "parquet.tmp"),
+            ("flush", Act::Name, "manifest.tmp"),
+            ("flush", Act::Sync, "series"),
+            ("flush", Act::Sync, "manifest"),
+            ("flush", Act::Name, "log"),
+            ("compact", Act::Read, "parquet"),
+            ("compact", Act::Name, "parquet.tmp"),
+            ("compact", Act::Sync, "parts"),
+            ("compact", Act::Sync, "manifest"),
+            ("compact", Act::Name, "parquet"),
+        ] {
+            assert!(has(by, act, kind), "nobody met {by} {act:?} {kind} of {met:?}");
+        }
+    }
 }
 
 fn cut_everywhere(options: &Options, narrow: bool) {

@@ -15,4 +15,5 @@ mod parts;
 mod pressure;
 mod reopen;
 mod retention;
+mod slow;
 mod support;
