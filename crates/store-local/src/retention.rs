@@ -1,8 +1,9 @@
 //! Retention: parts that hold nothing but rows older than their table keeps are dropped by one edit of the manifest.
 //!
 //! Nothing is read for it: a part goes when the end of its partition has passed. So rows that share a part of several
-//! days wait for the last of these days, and rows in memory until they are flushed and their part goes. By which time is
-//! in time.rs: not simply the wall clock's.
+//! days wait for the last of these days. Rows in memory are flushed when their day has passed, and go with their part at
+//! the next look: taken out of memory they would come back from the log. By which time is in time.rs: not simply the wall
+//! clock's.
 
 mod time;
 
@@ -15,9 +16,10 @@ use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
 use crate::change::Change;
-use crate::core::{Core, State, is_full};
+use crate::core::{Core, State, TableMemory, is_full};
 use crate::entry::Entry;
 use crate::part::Part;
+use crate::part::rows::PARTITION_US;
 use crate::series_state::Origin;
 pub(crate) use time::RetentionTime;
 use time::{ahead, newest};
@@ -121,10 +123,14 @@ impl Core {
     fn drop_older(&self, now: Timestamp, definitions: Vec<u8>) -> Result<u64, StoreError> {
         loop {
             let (version, oldest) = {
-                let state = self.state.lock();
+                let mut state = self.state.lock();
                 let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
                 let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
-                (state.version.clone(), tables.collect::<Vec<_>>())
+                let tables: Vec<Option<i64>> = tables.collect();
+                if state.flusher.asked == state.flusher.done && have_passed(&state.tables, &tables) {
+                    self.ask_flush(&mut state);
+                }
+                (state.version.clone(), tables)
             };
             // A narrow part goes when the last of its tables has no use for it.
             let has_passed = |part: &&Arc<Part>| {
@@ -170,4 +176,14 @@ impl Core {
             next += LATEST_STEP;
         }
     }
+}
+
+/// Whether a table has rows in memory of a day that is over, given the oldest time that each table keeps.
+fn have_passed(tables: &[TableMemory], oldest: &[Option<i64>]) -> bool {
+    let day_end = |ts: i64| ts.div_euclid(PARTITION_US).saturating_add(1).saturating_mul(PARTITION_US);
+    tables.iter().zip(oldest).any(|(memory, oldest)| {
+        let Some(oldest) = oldest else { return false };
+        let mut chunks = memory.frozen.iter().map(AsRef::as_ref).chain([&memory.open]);
+        chunks.any(|chunk| chunk.extent().is_some_and(|extent| day_end(extent.ts.0) <= *oldest))
+    })
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Timestamp, Value};
-use store::{Store, StoreError};
+use store::conformance::{batch_of, collect, scan_all};
+use store::{Durability, MemoryStore, Store, StoreError};
 use store_local::{Clock, LocalStore, Observer, Options};
 use testkit::{FaultyDisk, Survivors};
 
@@ -79,17 +80,58 @@ fn a_latest_value_goes_with_its_row() {
 }
 
 #[test]
-fn rows_in_memory_go_once_they_are_flushed() {
+fn rows_in_memory_go_like_others_and_stay_gone_after_a_power_cut() {
+    for rows in [1, 20] {
+        // In the open chunk only, or in frozen ones too.
+        let disk = FaultyDisk::new();
+        let (store, _) = open(&disk, tiny_leaping()).unwrap();
+        let reference = MemoryStore::new();
+        for store in [&store as &dyn Store, &reference] {
+            store.set_ttl("t", Some(DAY)).unwrap();
+            for (table, day) in [("t", 0), ("t", 9), ("kept", 0)] {
+                let series = store.series(&SeriesKey::device(table, "d").unwrap()).unwrap();
+                for n in 0..rows {
+                    let row = (day * DAY_US + n, &[("n", Value::I64(day))][..]);
+                    store.append(&batch_of(series, &[row]), Durability::Fsync).unwrap();
+                }
+            }
+        }
+        let check = |store: &LocalStore| {
+            for table in ["t", "kept"] {
+                let key = SeriesKey::device(table, "d").unwrap();
+                let find = |store: &dyn Store| {
+                    collect(store, &scan_all(store.find_series(&key).unwrap(), &["n"])).unwrap()
+                };
+                assert_eq!(find(store), find(&reference), "{table}");
+            }
+        };
+        check(&store);
+        reference.drop_expired(Timestamp::from_micros(10 * DAY_US)).unwrap();
+        let mut dropped = 0;
+        eventually(|| {
+            dropped += drop_at(&store, 10);
+            (dropped > 0).then_some(())
+        });
+        assert_eq!(dropped as i64, rows);
+        check(&store);
+        assert_eq!((store.status().memtable_bytes, drop_at(&store, 10)), (0, 0), "and no flush for nothing");
+        drop(store);
+        check(&open(&disk.reboot(Survivors::Synced), tiny_leaping()).unwrap().0);
+    }
+}
+
+#[test]
+fn rows_in_memory_that_are_kept_are_not_flushed_by_a_look() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_leaping()).unwrap();
-    let series = device(&store, "t");
     store.set_ttl("t", Some(DAY)).unwrap();
-    keep(&store, series, 0, 0).unwrap();
+    keep(&store, device(&store, "t"), 9 * DAY_US, 9).unwrap();
+    keep(&store, device(&store, "for good"), 0, 0).unwrap();
     assert_eq!(drop_at(&store, 10), 0);
-    assert_eq!(days(&store, "t"), [0]);
+    // Nothing was asked for, so this flush is the first.
     store.flush().unwrap();
-    assert_eq!(drop_at(&store, 10), 1);
-    assert_eq!(days(&store, "t"), Vec::<i64>::new());
+    assert_eq!(files(&disk, ".parquet").len(), 2, "one of each table");
+    assert_eq!((days(&store, "t"), days(&store, "for good")), (vec![9], vec![0]));
 }
 
 #[test]

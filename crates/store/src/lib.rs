@@ -131,8 +131,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Rows go by the day (UTC): a day goes when all of it is older than [`table::oldest_kept`], so a younger row is
     /// never dropped, and an older one may be read for up to a day longer, or for as long as it shares a file with
-    /// younger ones or stands in memory, or while `now` is further ahead than time can have passed: a wall clock may be
-    /// wrong, and what is dropped is gone. Costs nothing for rows that stay.
+    /// younger ones, or until a call after one that found it in memory, or while `now` is further ahead than time can
+    /// have passed: a wall clock may be wrong, and what is dropped is gone. Costs nothing for rows that stay.
     ///
     /// # Errors
     /// That the store is closed or sealed. [`StoreError::Io`] for a disk too full for a few bytes: later it will do.
