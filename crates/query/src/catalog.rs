@@ -1,4 +1,4 @@
-//! Names: `tacho.public."table"` and the information schema.
+//! Names: `tacho.public."table"`, and the schemas that describe the tables.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{TableSource, TableType};
 use futures_util::FutureExt;
 
-use crate::QueryError;
 use crate::provider::StoreTable;
 use crate::tables::OpenTables;
+use crate::{QueryError, postgres};
 
 /// The only catalog: what PostgreSQL calls the database.
 pub(crate) const CATALOG: &str = "tacho";
@@ -32,15 +32,26 @@ impl Names {
             return Err(unknown().into());
         }
         let provider = match &*resolved.schema {
-            SCHEMA => self.open(&resolved.table)?,
-            INFORMATION_SCHEMA if &*resolved.table != "df_settings" => {
+            // As in PostgreSQL, `pg_catalog` need not be said and comes first.
+            SCHEMA => match self.unqualified(&name)? {
+                Some(system) => system,
+                None => self.open(&resolved.table)?,
+            },
+            INFORMATION_SCHEMA if matches!(&*resolved.table, "routines" | "parameters") => {
                 let schema = InformationSchemaProvider::new(Arc::new(self.clone()));
                 // It has nothing to wait for.
                 schema.table(&resolved.table).now_or_never().transpose()?.flatten().ok_or_else(unknown)?
             }
-            _ => return Err(unknown().into()),
+            schema => postgres::table(self, schema, &resolved.table)?.ok_or_else(unknown)?,
         };
         Ok(provider_as_source(provider))
+    }
+
+    fn unqualified(&self, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+        match name {
+            TableReference::Bare { table } => postgres::table(self, postgres::PG_CATALOG_NAME, table),
+            _ => Ok(None),
+        }
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn TableProvider>> {

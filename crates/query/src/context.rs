@@ -16,6 +16,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use crate::catalog::Names;
 use crate::planner::Planner;
 use crate::planning_session::PlanningSession;
+use crate::postgres;
 
 /// Names of one query, functions of all.
 pub(crate) struct Lookup<'a> {
@@ -59,7 +60,7 @@ impl ContextProvider for Lookup<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.planner.functions.scalar.get(name).cloned()
+        postgres::function(name, &self.names).or_else(|| self.planner.functions.scalar.get(name).cloned())
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

@@ -60,7 +60,7 @@ pub struct EngineStatus {
 /// What is asked.
 enum Question {
     Text(String),
-    Prepared(KnownPlan, Vec<ScalarValue>),
+    Prepared(Arc<Resolved>, Vec<ScalarValue>),
 }
 
 /// A query that has its turn.
@@ -145,11 +145,11 @@ impl Engine {
 
     pub(crate) async fn run_prepared(
         &self,
-        plan: KnownPlan,
+        resolved: Arc<Resolved>,
         parameters: Vec<ScalarValue>,
         session: &Session,
     ) -> Result<Answer, QueryError> {
-        self.start(Question::Prepared(plan, parameters), session).await
+        self.start(Question::Prepared(resolved, parameters), session).await
     }
 
     async fn start(&self, question: Question, session: &Session) -> Result<Answer, QueryError> {
@@ -203,8 +203,9 @@ impl Inner {
         let query = self.query(session);
         let (plan, reads_names) = match question {
             Question::Text(sql) => self.plan(&sql, &query)?,
-            Question::Prepared(known, parameters) => {
-                (Arc::new(self.fill(&known, parameters, &query)?), known.reads_names)
+            Question::Prepared(resolved, parameters) => {
+                let reads_names = resolved.known.reads_names;
+                (Arc::new(self.fill(&resolved, parameters, &query)?), reads_names)
             }
         };
         let explain = |error| query.explain(error);
@@ -254,27 +255,45 @@ impl Inner {
 
     fn resolve_prepared(
         &self,
-        sql: &str,
+        sql: &Arc<str>,
         types: &[Option<DataType>],
         query: &Query,
     ) -> Result<Resolved, QueryError> {
-        let plan = self.planner.resolve(statement::parse(sql)?, types, &query.session)?;
-        let parameter_types = parameter_types(&plan, types)?;
+        let statement = statement::parse(sql)?;
+        let named = statement::parameters(&statement);
+        let plan = self.planner.resolve(statement, types, &query.session)?;
+        let parameter_types = parameter_types(&plan, types, &named)?;
         let schema = Arc::clone(plan.schema().inner());
-        Ok(Resolved { known: Needs::of(&plan)?.known(Arc::new(plan), false), parameter_types, schema })
+        let mut known = Needs::of(&plan)?.known(Arc::new(plan), false);
+        if known.reads_names {
+            // It holds what was listed at this moment; each run lists anew.
+            known.plan = Arc::default();
+        }
+        Ok(Resolved { sql: Arc::clone(sql), given_types: types.to_vec(), known, parameter_types, schema })
     }
 
     fn fill(
         &self,
-        known: &KnownPlan,
+        resolved: &Resolved,
         parameters: Vec<ScalarValue>,
         query: &Query,
     ) -> Result<LogicalPlan, QueryError> {
-        if !known.reads_names && !known.fits(&query.parts.tables)? {
-            let message = "a table has changed since the statement was prepared; prepare it again".into();
-            return Err(QueryError::Invalid { message });
-        }
-        let plan = LogicalPlan::clone(&known.plan).with_param_values(parameters)?;
+        let changed = || QueryError::Invalid {
+            message: "a table has changed since the statement was prepared; prepare it again".into(),
+        };
+        let plan = if resolved.known.reads_names {
+            let statement = statement::parse(&resolved.sql)?;
+            let plan = self.planner.resolve(statement, &resolved.given_types, &query.session)?;
+            if plan.schema().inner() != &resolved.schema {
+                return Err(changed());
+            }
+            plan
+        } else if resolved.known.fits(&query.parts.tables)? {
+            LogicalPlan::clone(&resolved.known.plan)
+        } else {
+            return Err(changed());
+        };
+        let plan = plan.with_param_values(parameters)?;
         self.planner.optimize(plan, query.parts.started_at)
     }
 }

@@ -17,6 +17,7 @@ mod memory;
 mod plan_cache;
 mod planner;
 mod planning_session;
+mod postgres;
 mod prepared;
 mod provider;
 mod pushdown;

@@ -14,9 +14,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use model::limits;
 use parking_lot::Mutex;
 
-use crate::QueryError;
 use crate::provider::StoreTable;
 use crate::tables::OpenTables;
+use crate::{QueryError, postgres};
 
 /// A plan and what it relies on.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct KnownPlan {
     pub(crate) plan: Arc<LogicalPlan>,
     /// Whether the plan went through the optimiser; one that asks for the time has to, each time.
     pub(crate) optimized: bool,
-    /// Whether tables other than the store's are read, such as the list of functions.
+    /// Whether tables other than the store's are read, or who asks: such a plan is good for one query.
     pub(crate) reads_names: bool,
     tables: Arc<[(Arc<str>, SchemaRef)]>,
 }
@@ -52,6 +52,8 @@ impl Needs {
             }
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
+                    needs.reads_names |=
+                        matches!(expr, Expr::ScalarFunction(call) if postgres::is_of_catalog(&call.func));
                     needs.asks_time |= matches!(expr, Expr::ScalarFunction(call)
                         if call.func.signature().volatility == Volatility::Stable);
                     Ok(TreeNodeRecursion::Continue)

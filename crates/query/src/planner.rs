@@ -22,12 +22,12 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
 use model::limits::QueryLimits;
 
-use crate::QueryError;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::context::Lookup;
 use crate::functions::Functions;
 use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
+use crate::{QueryError, postgres};
 
 /// What all queries plan with.
 #[derive(Debug)]
@@ -55,10 +55,11 @@ impl Planner {
     /// Resolves names and types. Parameters without a type get the one their place suggests.
     pub(crate) fn resolve(
         &self,
-        statement: Statement,
+        mut statement: Statement,
         parameters: &[Option<DataType>],
         session: &PlanningSession,
     ) -> Result<LogicalPlan, QueryError> {
+        postgres::rewrite(&mut statement, &self.functions);
         let lookup = Lookup::new(self, session);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
         let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();

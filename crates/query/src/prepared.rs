@@ -1,6 +1,6 @@
 //! Statements with parameters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
 
 use crate::plan_cache::KnownPlan;
-use crate::{Answer, Engine, QueryError, Session};
+use crate::{Answer, Engine, QueryError, Session, postgres};
 
 /// A checked statement that can be run many times. It holds no snapshot: each run sees the tables as they are then.
 #[derive(Clone)]
@@ -22,6 +22,9 @@ pub struct Prepared {
 
 /// A statement whose names and types are known.
 pub(crate) struct Resolved {
+    /// What the client has sent, for plans that are good for one query.
+    pub(crate) sql: Arc<str>,
+    pub(crate) given_types: Vec<Option<DataType>>,
     pub(crate) known: KnownPlan,
     pub(crate) parameter_types: Vec<DataType>,
     pub(crate) schema: SchemaRef,
@@ -55,7 +58,7 @@ impl Prepared {
         }
         let converted = parameters.iter().zip(types).map(|(value, data_type)| value.cast_to(data_type));
         let parameters = converted.collect::<Result<_, _>>()?;
-        self.engine.run_prepared(self.resolved.known.clone(), parameters, session).await
+        self.engine.run_prepared(Arc::clone(&self.resolved), parameters, session).await
     }
 }
 
@@ -69,14 +72,15 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// The types of all parameters from `$1` to the highest number, given or found.
+/// The types of all parameters from `$1` to the highest number, given or found. `named` are those of the statement.
 pub(crate) fn parameter_types(
     plan: &LogicalPlan,
     given: &[Option<DataType>],
+    named: &BTreeSet<String>,
 ) -> Result<Vec<DataType>, QueryError> {
     let found: HashMap<String, Option<DataType>> = plan.get_parameter_types()?;
     let mut highest = 0;
-    for name in found.keys() {
+    for name in named {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
         let Some(number) = number.filter(|number| (1..=limits::SQL_PARAMETERS_MAX).contains(number)) else {
             let message = format!("{name} is no parameter; write $1, $2...");
@@ -87,7 +91,10 @@ pub(crate) fn parameter_types(
     let placed = types_of_places(plan)?;
     let type_of = |number: usize| {
         let name = format!("${number}");
+        // Questions to empty tables of the catalog have left the plan, and their parameters with them.
+        let is_unused = named.contains(&name) && !found.contains_key(&name);
         let found = found.get(&name).cloned().flatten().or_else(|| placed.get(&name).cloned());
+        let found = found.or(if is_unused { Some(DataType::Utf8) } else { None });
         found.or_else(|| given.get(number - 1).cloned().flatten()).ok_or_else(|| QueryError::Invalid {
             message: format!("the type of ${number} is not known; write ${number}::type"),
         })
@@ -111,6 +118,16 @@ fn types_of_places(plan: &LogicalPlan) -> Result<HashMap<String, DataType>, Quer
         }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && postgres::is_of_catalog(&call.func)
+                {
+                    // They take names; a number comes with its type.
+                    for argument in &call.args {
+                        if let Expr::Placeholder(Placeholder { id, .. }) = argument {
+                            types.entry(id.clone()).or_insert(DataType::Utf8);
+                        }
+                    }
+                }
                 if let Expr::Cast(Cast { expr, field }) = expr
                     && let Expr::Placeholder(Placeholder { id, .. }) = &**expr
                 {

@@ -1,8 +1,11 @@
 //! From text to a statement that only reads.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{self, SetExpr};
+use datafusion::sql::sqlparser::ast::{self, SetExpr, Value, ValueWithSpan, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use model::limits;
@@ -37,6 +40,32 @@ pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
     }
     check(&statement)?;
     Ok(statement)
+}
+
+/// The names of its parameters, such as `$1`.
+pub(crate) fn parameters(statement: &Statement) -> BTreeSet<String> {
+    #[derive(Default)]
+    struct Names(BTreeSet<String>);
+    impl Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            if let Value::Placeholder(name) = &value.value {
+                self.0.insert(name.clone());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    match statement {
+        Statement::Statement(statement) => {
+            let mut names = Names::default();
+            // It never stops early.
+            let _ = Visit::visit(&**statement, &mut names);
+            names.0
+        }
+        Statement::Explain(explain) => parameters(&explain.statement),
+        _ => BTreeSet::new(),
+    }
 }
 
 fn too_deep(error: DataFusionError) -> QueryError {

@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 use parking_lot::Mutex;
 use store::{Store, TableColumns, TableSnapshot, TagMatcher};
 
+use crate::postgres::{Object, number};
 use crate::{Access, QueryError, Session};
 
 /// Schemas kept between queries. Beyond it all are forgotten, which costs one conversion per table.
@@ -82,6 +83,17 @@ impl OpenTables {
         let names = self.names()?;
         let nearest = QueryError::nearest(name, names.iter().map(String::as_str));
         Err(QueryError::UnknownTable { table: name.to_owned(), nearest })
+    }
+
+    /// Who asks.
+    pub(crate) fn user(&self) -> &str {
+        self.session.user()
+    }
+
+    /// The tables that the user may see, with their numbers in PostgreSQL's catalog, sorted by name.
+    pub(crate) fn objects(&self) -> Result<Vec<Object>, QueryError> {
+        let tables = self.store.tables()?;
+        Ok(number(tables, |name| !matches!(self.session.access(name), Access::Nothing)))
     }
 
     /// Names of the tables that the user may see, sorted.

@@ -64,6 +64,16 @@ fn names_are_listed() {
 }
 
 #[test]
+fn tables_are_joined_and_windows_move() {
+    run("joins.slt");
+}
+
+#[test]
+fn the_catalog_is_that_of_postgresql() {
+    run("catalog.slt");
+}
+
+#[test]
 fn what_cannot_be_answered_is_refused() {
     run("refused.slt");
 }

@@ -1,6 +1,7 @@
-//! Test-only tools: disks that fail and disks that are slow on command.
+//! Test-only tools: disks that fail and disks that are slow on command, a store with known content.
 
 pub mod faulty_disk;
+pub mod fleet;
 pub mod slow_disk;
 
 pub use faulty_disk::{FaultyDisk, Survivors};

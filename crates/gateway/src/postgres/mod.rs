@@ -3,7 +3,7 @@
 //! Protocol 3.0 without TLS, simple and extended, text and binary values, cursors, cancelling. Statements only read. A
 //! slow client makes its own query stand still: one batch of rows and one buffer of bytes are all that waits for it.
 //!
-//! What it does not do: `pg_catalog`, COPY, replication, notifications, function calls, SCRAM.
+//! What it does not do: COPY, replication, notifications, function calls, SCRAM.
 
 mod cancel;
 mod error;

@@ -1,5 +1,7 @@
 //! The PostgreSQL door, byte by byte. Real clients have their turn in `tests/e2e`.
 
+mod scripts;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,14 +39,13 @@ impl Server {
     }
 
     async fn start_with(change: impl FnOnce(&mut PostgresOptions)) -> Self {
+        Self::start_over(Arc::new(MemoryStore::new()), change).await
+    }
+
+    async fn start_over(store: Arc<MemoryStore>, change: impl FnOnce(&mut PostgresOptions)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (registry, admin) = Registry::open(&directory.path().join("registry.db")).unwrap();
-        let hub = Hub::start(
-            Arc::new(MemoryStore::new()),
-            registry,
-            IngestLimits::default(),
-            Arc::new(Metrics::new()),
-        );
+        let hub = Hub::start(store, registry, IngestLimits::default(), Arc::new(Metrics::new()));
         hub.open_sql(QueryLimits::default()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,0 +1,217 @@
+//! Questions to tables in which nothing can be: indexes, constraints, triggers, descriptions.
+//!
+//! Drivers ask for them with subqueries and functions that the planner does not know. What reads such a table has no
+//! rows whatever the rest of it says, so the rest is left out: `SELECT a, f(b) AS c FROM pg_index, ... WHERE ...` becomes
+//! `SELECT NULL::text AS a, NULL::text AS c WHERE false`. The columns keep their names, not their types.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
+    SetOperator, TableFactor, TableWithJoins, Value, Visit, Visitor,
+};
+
+use super::columns;
+use super::rewrite::{last, literal, parsed};
+use crate::functions::Functions;
+
+/// Makes a SELECT that cannot have rows one that is easily planned.
+pub(super) fn clear_select(select: &mut Select, functions: &Functions) {
+    let is_wild =
+        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    let has_no_rows =
+        select.from.iter().any(is_empty_from) || select.selection.as_ref().is_some_and(wants_list);
+    if !has_no_rows
+        || select.projection.iter().any(is_wild)
+        || (!has_groups(select) && (select.having.is_some() || aggregates(select, functions)))
+    {
+        return;
+    }
+    let mut taken = HashSet::new();
+    let items = select.projection.iter().map(|item| {
+        let mut name = match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
+            SelectItem::UnnamedExpr(expr) => column_name(expr),
+            _ => Ident::new("?column?"),
+        };
+        while !taken.insert(name.value.clone()) {
+            name.value.push('_');
+        }
+        SelectItem::ExprWithAlias { expr: null(), alias: Ident::with_quote('"', name.value) }
+    });
+    select.projection = items.collect();
+    select.from.clear();
+    select.selection = Some(Expr::Value(Value::Boolean(false).into()));
+    select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
+    (select.distinct, select.having) = (None, None);
+    select.named_window.clear();
+}
+
+/// An order of no rows may name what is not there any more.
+pub(super) fn clear_query(query: &mut Query) {
+    if is_clear_body(&query.body) {
+        query.order_by = None;
+    }
+}
+
+/// What stands for a subquery without rows.
+pub(super) fn clear_expr(expr: &mut Expr) {
+    let replacement = match expr {
+        Expr::Subquery(query) if is_clear(query) => null(),
+        Expr::Exists { subquery, negated } if is_clear(subquery) => literal(Value::Boolean(*negated)),
+        Expr::InSubquery { subquery, negated, .. } if is_clear(subquery) => literal(Value::Boolean(*negated)),
+        _ => return,
+    };
+    *expr = replacement;
+}
+
+/// Whether a query has been found to have no rows.
+pub(super) fn is_clear(query: &Query) -> bool {
+    is_clear_body(&query.body)
+}
+
+fn is_clear_body(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => {
+            let is_false =
+                matches!(&select.selection, Some(Expr::Value(value)) if value.value == Value::Boolean(false));
+            is_false && select.from.is_empty() && select.projection.iter().all(is_null_text)
+        }
+        SetExpr::Query(query) => is_clear(query),
+        SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } => {
+            is_clear_body(left) && is_clear_body(right)
+        }
+        SetExpr::SetOperation { op: SetOperator::Intersect, left, right, .. } => {
+            is_clear_body(left) || is_clear_body(right)
+        }
+        SetExpr::SetOperation { left, .. } => is_clear_body(left),
+        _ => false,
+    }
+}
+
+/// What [`clear_select`] puts into the list; an aggregate there would give a row.
+fn is_null_text(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::ExprWithAlias { expr: Expr::Cast { expr, .. }, .. } => {
+            matches!(&**expr, Expr::Value(value) if value.value == Value::Null)
+        }
+        _ => false,
+    }
+}
+
+fn is_empty_from(from: &TableWithJoins) -> bool {
+    let mut is_empty = is_empty_factor(&from.relation);
+    for join in &from.joins {
+        let joined = is_empty_factor(&join.relation);
+        is_empty = match &join.join_operator {
+            JoinOperator::Join(_)
+            | JoinOperator::Inner(_)
+            | JoinOperator::CrossJoin(_)
+            | JoinOperator::Semi(_)
+            | JoinOperator::LeftSemi(_) => is_empty || joined,
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => is_empty,
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => joined,
+            JoinOperator::FullOuter(_) => is_empty && joined,
+            _ => false,
+        };
+    }
+    is_empty
+}
+
+fn is_empty_factor(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Table { name, args: None, .. } => is_empty_table(name),
+        TableFactor::Derived { subquery, .. } => is_clear(subquery),
+        TableFactor::UNNEST { array_exprs, .. } => array_exprs.iter().all(is_null_list),
+        TableFactor::NestedJoin { table_with_joins, .. } => is_empty_from(table_with_joins),
+        _ => false,
+    }
+}
+
+fn is_empty_table(name: &ObjectName) -> bool {
+    let parts: Vec<&str> =
+        name.0.iter().filter_map(|part| part.as_ident()).map(|part| part.value.as_str()).collect();
+    let system = match parts.as_slice() {
+        [.., columns::INFORMATION_SCHEMA_NAME, table] => columns::in_information_schema(table),
+        [.., columns::PG_CATALOG_NAME, table] | [table] => columns::in_pg_catalog(table),
+        _ => None,
+    };
+    system.is_some_and(|table| table.is_empty)
+}
+
+/// Whether a condition demands a list that is always NULL.
+fn wants_list(condition: &Expr) -> bool {
+    match condition {
+        Expr::IsNotNull(list) => is_null_list(list),
+        Expr::BinaryOp { op: BinaryOperator::And, left, right } => wants_list(left) || wants_list(right),
+        _ => false,
+    }
+}
+
+/// Columns of lists in the catalog; in the rows that there are, they are NULL.
+pub(super) fn is_null_list(expr: &Expr) -> bool {
+    const LISTS: [&str; 7] =
+        ["reloptions", "relacl", "attacl", "attoptions", "attfdwoptions", "datacl", "nspacl"];
+    let name = match expr {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(parts) => parts.last(),
+        _ => None,
+    };
+    name.is_some_and(|name| LISTS.contains(&name.value.as_str()))
+}
+
+pub(super) fn has_groups(select: &Select) -> bool {
+    !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
+}
+
+/// Whether an aggregate function stands in the list, outside of subqueries: then there is a row without any.
+pub(super) fn aggregates(select: &Select, functions: &Functions) -> bool {
+    struct Search<'a> {
+        functions: &'a Functions,
+        depth: usize,
+    }
+    impl Visitor for Search<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Function(call)
+                    if self.depth == 0
+                        && call.over.is_none()
+                        && self.functions.aggregate.contains_key(&last(&call.name)) =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    select.projection.visit(&mut Search { functions, depth: 0 }).is_break()
+}
+
+/// What PostgreSQL calls a column that has no alias.
+fn column_name(expr: &Expr) -> Ident {
+    match expr {
+        Expr::Identifier(name) => name.clone(),
+        Expr::CompoundIdentifier(parts) => parts.last().cloned().unwrap_or_else(|| Ident::new("?column?")),
+        Expr::Function(call) => Ident::new(last(&call.name)),
+        Expr::Cast { expr, .. } | Expr::Nested(expr) | Expr::Collate { expr, .. } => column_name(expr),
+        Expr::Case { .. } => Ident::new("case"),
+        _ => Ident::new("?column?"),
+    }
+}
+
+fn null() -> Expr {
+    parsed("CAST(NULL AS TEXT)")
+}

@@ -1,0 +1,373 @@
+//! Functions of the catalog.
+//!
+//! They compute value by value: catalogs are small, and what is simple stays so.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::cast;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use super::listing::{Cell, Kind};
+use super::lookup::{
+    class_name, class_number, known_class, known_type, role_name, role_number, schema_name, schema_number,
+    type_name,
+};
+use super::names::{like_pattern, parse_ident, pretty, quote_ident, quote_literal};
+use super::{SETTINGS, VERSION, relations, types};
+use crate::QueryError;
+use crate::catalog::{CATALOG, Names, SCHEMA};
+
+type Compute = fn(&[Cell], &Names) -> Result<Cell>;
+
+/// What a call gives.
+#[derive(Debug, Clone, Copy)]
+enum Gives {
+    Always(Kind),
+    /// The name of a number, the number of a name.
+    NameOrNumber,
+}
+
+/// A function: its name, what it gives, how.
+struct Known(&'static str, Gives, Compute);
+
+const fn text(name: &'static str, compute: Compute) -> Known {
+    Known(name, Gives::Always(Kind::Text), compute)
+}
+
+const fn truth(name: &'static str, compute: Compute) -> Known {
+    Known(name, Gives::Always(Kind::Bool), compute)
+}
+
+const fn number(name: &'static str, compute: Compute) -> Known {
+    Known(name, Gives::Always(Kind::Oid), compute)
+}
+
+const fn texts(name: &'static str, compute: Compute) -> Known {
+    Known(name, Gives::Always(Kind::Texts), compute)
+}
+
+/// Of things that are not there.
+const NOTHING: Compute = |_, _| Ok(Cell::Null);
+const YES: Compute = |_, _| Ok(Cell::Bool(true));
+const NO: Compute = |_, _| Ok(Cell::Bool(false));
+const USER: Compute = |_, names| Ok(names.0.user().into());
+const DATABASE: Compute = |_, _| Ok(CATALOG.into());
+
+const FUNCTIONS: [Known; 80] = [
+    text("version", |_, _| Ok(VERSION.into())),
+    text("current_user", USER),
+    text("session_user", USER),
+    text("current_role", USER),
+    text("user", USER),
+    text("current_database", DATABASE),
+    text("current_catalog", DATABASE),
+    text("current_schema", |_, _| Ok(SCHEMA.into())),
+    texts("current_schemas", current_schemas),
+    text("current_setting", current_setting),
+    text("set_config", |args, _| Ok(args.get(1).cloned().unwrap_or(Cell::Null))),
+    text("format_type", |args, _| Ok(number_of(args, 0).map(type_name).into())),
+    text("quote_ident", |args, _| Ok(text_of(args, 0).map(quote_ident).into())),
+    text("quote_literal", |args, _| Ok(text_of(args, 0).map(quote_literal).into())),
+    text("like_pattern", |args, _| {
+        Ok(text_of(args, 0)
+            .zip(text_of(args, 1))
+            .map(|(pattern, escape)| like_pattern(pattern, escape))
+            .into())
+    }),
+    texts("parse_ident", |args, _| {
+        Ok(text_of(args, 0).map(parse_ident).transpose()?.map_or(Cell::Null, Cell::Texts))
+    }),
+    number("array_lower", |args, _| Ok(list_length(args).map(|_| 1).into())),
+    number("array_upper", |args, _| Ok(list_length(args).into())),
+    number("to_regclass", |args, names| {
+        Ok(text_of(args, 0).map(|name| class_number(name, names)).transpose()?.flatten().into())
+    }),
+    number("to_regtype", |args, _| Ok(text_of(args, 0).and_then(types::number).into())),
+    number("to_regnamespace", |args, _| Ok(text_of(args, 0).and_then(schema_number).into())),
+    Known("pg_regclass", Gives::NameOrNumber, |args, names| match args.first() {
+        Some(Cell::Int(oid)) => class_name(*oid, names).map(Cell::from),
+        Some(Cell::Text(name)) => Ok(known_class(name, names)?.into()),
+        _ => Ok(Cell::Null),
+    }),
+    Known("pg_regtype", Gives::NameOrNumber, |args, _| {
+        Ok(match args.first() {
+            Some(Cell::Int(oid)) => type_name(*oid).into(),
+            Some(Cell::Text(name)) => known_type(name)?.into(),
+            _ => Cell::Null,
+        })
+    }),
+    Known("pg_regnamespace", Gives::NameOrNumber, |args, _| {
+        Ok(match args.first() {
+            Some(Cell::Int(oid)) => schema_name(*oid).into(),
+            Some(Cell::Text(name)) => schema_number(name).into(),
+            _ => Cell::Null,
+        })
+    }),
+    Known("pg_regrole", Gives::NameOrNumber, |args, names| {
+        Ok(match args.first() {
+            Some(Cell::Int(oid)) => role_name(*oid, names).into(),
+            Some(Cell::Text(name)) => role_number(name, names).into(),
+            _ => Cell::Null,
+        })
+    }),
+    text("pg_get_userbyid", |args, names| Ok(number_of(args, 0).map(|oid| role_name(oid, names)).into())),
+    text("pg_encoding_to_char", |args, _| {
+        Ok(number_of(args, 0).map(|oid| if oid == relations::UTF8 { "UTF8" } else { "" }).into())
+    }),
+    truth("pg_table_is_visible", |args, _| {
+        Ok(number_of(args, 0).map(|oid| !relations::INFORMATION_SCHEMA_OIDS.contains(&oid)).into())
+    }),
+    truth("pg_type_is_visible", YES),
+    truth("pg_function_is_visible", YES),
+    truth("pg_opclass_is_visible", YES),
+    truth("pg_operator_is_visible", YES),
+    truth("pg_collation_is_visible", YES),
+    truth("pg_statistics_obj_is_visible", YES),
+    truth("pg_relation_is_publishable", NO),
+    truth("pg_is_in_recovery", NO),
+    truth("pg_is_other_temp_schema", NO),
+    number("pg_my_temp_schema", |_, _| Ok(0.into())),
+    text("pg_get_expr", NOTHING),
+    text("pg_get_constraintdef", NOTHING),
+    text("pg_get_indexdef", NOTHING),
+    text("pg_get_viewdef", NOTHING),
+    text("pg_get_triggerdef", NOTHING),
+    text("pg_get_ruledef", NOTHING),
+    text("pg_get_functiondef", NOTHING),
+    text("pg_get_function_result", NOTHING),
+    text("pg_get_function_arguments", NOTHING),
+    text("pg_get_function_identity_arguments", NOTHING),
+    text("pg_get_partkeydef", NOTHING),
+    text("pg_get_statisticsobjdef_columns", NOTHING),
+    text("pg_get_serial_sequence", NOTHING),
+    text("pg_tablespace_location", NOTHING),
+    text("obj_description", NOTHING),
+    text("col_description", NOTHING),
+    text("shobj_description", NOTHING),
+    text("inet_server_addr", NOTHING),
+    number("inet_server_port", NOTHING),
+    texts("pg_options_to_table", NOTHING),
+    number("generate_subscripts", NOTHING),
+    number("pg_relation_size", size),
+    number("pg_table_size", size),
+    number("pg_total_relation_size", size),
+    number("pg_indexes_size", |_, _| Ok(0.into())),
+    number("pg_database_size", |_, names| {
+        Ok(names.0.objects()?.iter().fold(0_i64, |sum, object| sum.saturating_add(object.bytes)).into())
+    }),
+    text("pg_size_pretty", |args, _| Ok(number_of(args, 0).map(pretty).into())),
+    truth("has_table_privilege", may_read),
+    truth("has_any_column_privilege", may_read),
+    truth("has_column_privilege", may_read),
+    truth("has_schema_privilege", may_use),
+    truth("has_database_privilege", may_use),
+    truth("has_function_privilege", may_use),
+    truth("has_sequence_privilege", may_use),
+    truth("has_language_privilege", may_use),
+    truth("has_tablespace_privilege", may_use),
+    truth("has_type_privilege", may_use),
+    truth("has_foreign_data_wrapper_privilege", may_use),
+    truth("has_server_privilege", may_use),
+    truth("pg_has_role", YES),
+    truth("row_security_active", NO),
+    number("pg_relation_filenode", NOTHING),
+];
+
+/// Whether this is the name of a function of the catalog.
+pub(super) fn is_known(name: &str) -> bool {
+    FUNCTIONS.iter().any(|Known(known, _, _)| *known == name)
+}
+
+/// The function with this name, for one query: many depend on who asks.
+pub(crate) fn find(name: &str, names: &Names) -> Option<Arc<ScalarUDF>> {
+    let place = FUNCTIONS.iter().position(|Known(known, _, _)| *known == name)?;
+    let signature =
+        Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Immutable);
+    Some(Arc::new(ScalarUDF::from(CatalogFunction { place, names: names.clone(), signature })))
+}
+
+/// Whether this function is one of ours: its result depends on the query it was found for.
+pub(crate) fn is_of_catalog(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<CatalogFunction>().is_some()
+}
+
+#[derive(Debug)]
+struct CatalogFunction {
+    /// In [`FUNCTIONS`].
+    place: usize,
+    names: Names,
+    signature: Signature,
+}
+
+impl PartialEq for CatalogFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place && Arc::ptr_eq(&self.names.0, &other.names.0)
+    }
+}
+
+impl Eq for CatalogFunction {}
+
+impl Hash for CatalogFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.place.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for CatalogFunction {
+    fn name(&self) -> &str {
+        FUNCTIONS[self.place].0
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(kind(FUNCTIONS[self.place].1, types.first()).data_type())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Known(_, gives, compute) = FUNCTIONS[self.place];
+        let kind = kind(gives, args.arg_fields.first().map(|field| field.data_type()));
+        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if is_constant { 1 } else { args.number_rows };
+        let columns: Vec<Vec<Cell>> =
+            args.args.iter().map(|arg| cells(&arg.to_array(rows)?)).collect::<Result<_>>()?;
+        let call = |row: usize| {
+            let values: Vec<Cell> = columns.iter().map(|column| column[row].clone()).collect();
+            compute(&values, &self.names)
+        };
+        let found: Vec<Cell> = (0..rows).map(call).collect::<Result<_>>()?;
+        let array = kind.array(&found.iter().collect::<Vec<_>>());
+        if is_constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
+        }
+        Ok(ColumnarValue::Array(array))
+    }
+}
+
+fn kind(gives: Gives, argument: Option<&DataType>) -> Kind {
+    match gives {
+        Gives::Always(kind) => kind,
+        Gives::NameOrNumber if argument.is_some_and(DataType::is_numeric) => Kind::Text,
+        Gives::NameOrNumber => Kind::Oid,
+    }
+}
+
+fn cells(array: &ArrayRef) -> Result<Vec<Cell>> {
+    let of = |data_type: &DataType| cast(array, data_type);
+    Ok(match array.data_type() {
+        DataType::Boolean => array.as_boolean().iter().map(Cell::from).collect(),
+        data_type if data_type.is_numeric() => {
+            of(&DataType::Int64)?.as_primitive::<Int64Type>().iter().map(Cell::from).collect()
+        }
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let list = |row: usize| -> Result<Cell> {
+                if lists.is_null(row) {
+                    return Ok(Cell::Null);
+                }
+                let texts = cast(&lists.value(row), &DataType::Utf8)?;
+                Ok(Cell::Texts(
+                    texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().to_owned()).collect(),
+                ))
+            };
+            (0..lists.len()).map(list).collect::<Result<_>>()?
+        }
+        DataType::Null => vec![Cell::Null; array.len()],
+        _ => of(&DataType::Utf8)?.as_string::<i32>().iter().map(Cell::from).collect(),
+    })
+}
+
+fn number_of(args: &[Cell], index: usize) -> Option<i64> {
+    match args.get(index) {
+        Some(Cell::Int(value)) => Some(*value),
+        Some(Cell::Text(text)) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn text_of(args: &[Cell], index: usize) -> Option<&str> {
+    match args.get(index) {
+        Some(Cell::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn list_length(args: &[Cell]) -> Option<i64> {
+    match args.first() {
+        Some(Cell::Texts(texts)) if !texts.is_empty() => Some(texts.len() as i64),
+        _ => None,
+    }
+}
+
+fn current_schemas(args: &[Cell], _: &Names) -> Result<Cell> {
+    let with_system = matches!(args.first(), Some(Cell::Bool(true)));
+    let schemas: &[&str] = if with_system { &["pg_catalog", SCHEMA] } else { &[SCHEMA] };
+    Ok(Cell::Texts(schemas.iter().map(|name| (*name).to_owned()).collect()))
+}
+
+/// Values that a session has set are not seen here.
+fn current_setting(args: &[Cell], _: &Names) -> Result<Cell> {
+    let Some(name) = text_of(args, 0) else { return Ok(Cell::Null) };
+    let known = SETTINGS.iter().find(|(setting, _)| setting.eq_ignore_ascii_case(name));
+    match known {
+        Some((_, value)) => Ok((*value).into()),
+        None if matches!(args.get(1), Some(Cell::Bool(true))) => Ok(Cell::Null),
+        None => {
+            Err(QueryError::Invalid { message: format!("unrecognized configuration parameter {name:?}") }
+                .into())
+        }
+    }
+}
+
+fn size(args: &[Cell], names: &Names) -> Result<Cell> {
+    let oid = match args.first() {
+        Some(Cell::Int(oid)) => *oid,
+        Some(Cell::Text(name)) => known_class(name, names)?,
+        _ => return Ok(Cell::Null),
+    };
+    let found = relations::relations(names)?.into_iter().find(|relation| relation.object.oid == oid);
+    Ok(found.map(|relation| relation.object.bytes).into())
+}
+
+/// The last argument is the privilege, the one before it the table, perhaps with a column between them.
+fn may_read(args: &[Cell], names: &Names) -> Result<Cell> {
+    let is_select = matches!(args.last(), Some(Cell::Text(privilege)) if privilege.to_ascii_lowercase().contains("select"));
+    let mut tables = args.iter().rev().skip(1).map(|arg| match arg {
+        Cell::Int(oid) => Ok(relations::relations(names)?.iter().any(|relation| relation.object.oid == *oid)),
+        Cell::Text(name) => Ok(class_number(name, names)?.is_some()),
+        _ => Ok(false),
+    });
+    let is_there = tables.try_fold(false, |found, one: Result<bool>| {
+        Ok::<_, datafusion::common::DataFusionError>(found || one?)
+    })?;
+    Ok((is_select && is_there).into())
+}
+
+fn may_use(args: &[Cell], _: &Names) -> Result<Cell> {
+    let privilege = args
+        .last()
+        .and_then(|arg| if let Cell::Text(text) = arg { Some(text.to_ascii_lowercase()) } else { None });
+    let usual = ["usage", "connect", "execute", "select"];
+    Ok(privilege.is_some_and(|text| usual.iter().any(|usual| text.contains(usual))).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_there_twice() {
+        let names: std::collections::HashSet<_> = FUNCTIONS.iter().map(|Known(name, _, _)| name).collect();
+        assert_eq!(names.len(), FUNCTIONS.len());
+    }
+}

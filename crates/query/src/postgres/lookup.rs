@@ -1,0 +1,74 @@
+//! From the number of an object to its name and back.
+
+use datafusion::common::Result;
+
+use super::names::{parse_ident, quote_ident};
+use super::{OWNER, OWNER_OID, SCHEMAS, relations, schema_oid, types, user_oid};
+use crate::QueryError;
+use crate::catalog::Names;
+
+pub(super) fn type_name(oid: i64) -> String {
+    types::sql_name(oid).unwrap_or_else(|| if oid == 0 { "-".into() } else { "???".into() })
+}
+
+pub(super) fn known_type(name: &str) -> Result<i64> {
+    let unknown = || QueryError::Invalid { message: format!("type {name:?} does not exist") };
+    Ok(types::number(name).ok_or_else(unknown)?)
+}
+
+/// The parts of a name, without quotes, without the schemas that need not be said.
+pub(super) fn class_number(name: &str, names: &Names) -> Result<Option<i64>> {
+    if let Ok(oid) = name.trim().parse() {
+        return Ok(Some(oid));
+    }
+    let parts = parse_ident(name)?;
+    let (schema, name) = match parts.as_slice() {
+        [name] => (None, name),
+        [schema, name] => (Some(schema.as_str()), name),
+        _ => return Ok(None),
+    };
+    let found = relations::relations(names)?.into_iter().find(|relation| {
+        relation.object.name == *name && schema.is_none_or(|schema| schema == relation.schema)
+    });
+    Ok(found.map(|relation| relation.object.oid))
+}
+
+pub(super) fn known_class(name: &str, names: &Names) -> Result<i64> {
+    let unknown = || QueryError::UnknownTable { table: name.to_owned(), nearest: None };
+    Ok(class_number(name, names)?.ok_or_else(unknown)?)
+}
+
+pub(super) fn class_name(oid: i64, names: &Names) -> Result<String> {
+    let found = relations::relations(names)?.into_iter().find(|relation| relation.object.oid == oid);
+    Ok(match found {
+        Some(relation) if relation.is_ours() => quote_ident(&relation.object.name),
+        Some(relation) => format!("{}.{}", relation.schema, relation.object.name),
+        None if oid == 0 => "-".into(),
+        None => oid.to_string(),
+    })
+}
+
+pub(super) fn schema_number(name: &str) -> Option<i64> {
+    SCHEMAS.iter().find(|(schema, _)| *schema == name).map(|(_, oid)| *oid)
+}
+
+pub(super) fn schema_name(oid: i64) -> String {
+    let known = SCHEMAS.iter().find(|(name, _)| schema_oid(name) == oid);
+    known.map_or_else(|| oid.to_string(), |(name, _)| (*name).to_owned())
+}
+
+pub(super) fn role_name(oid: i64, names: &Names) -> String {
+    let user = names.0.user();
+    match oid {
+        OWNER_OID => OWNER.into(),
+        oid if oid == user_oid(user) => user.into(),
+        oid => format!("unknown (OID={oid})"),
+    }
+}
+
+pub(super) fn role_number(name: &str, names: &Names) -> Option<i64> {
+    [(OWNER, OWNER_OID), (names.0.user(), user_oid(names.0.user()))]
+        .into_iter()
+        .find(|(role, _)| *role == name)
+        .map(|(_, oid)| oid)
+}
