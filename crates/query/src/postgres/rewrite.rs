@@ -28,13 +28,11 @@ pub(crate) fn rewrite(statement: &mut Statement, functions: &Functions) {
         Statement::Statement(inner)
             if matches!(**inner, ast::Statement::ShowTables { .. }) && inner.to_string() == "SHOW TABLES" =>
         {
-            *inner = Box::new(ast::Statement::Query(Box::new(parsed_query(SHOW_TABLES))));
+            **inner = ast::Statement::Query(Box::new(parsed_query(SHOW_TABLES)));
         }
-        Statement::Statement(statement) => {
-            if Visit::visit(&**statement, &mut Search).is_break() {
-                // It never stops early.
-                let _ = VisitMut::visit(&mut **statement, &mut Rewrite { functions });
-            }
+        Statement::Statement(statement) if Visit::visit(&**statement, &mut Search).is_break() => {
+            // It never stops early.
+            let _ = VisitMut::visit(&mut **statement, &mut Rewrite { functions });
         }
         Statement::Explain(explain) => rewrite(&mut explain.statement, functions),
         _ => {}
@@ -135,7 +133,7 @@ impl VisitorMut for Rewrite<'_> {
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, args: Some(_), .. } = factor {
             unqualify(name);
-            if let Some(derived) = self.from_function(factor) {
+            if let Some(derived) = self.table_of_function(factor) {
                 *factor = derived;
             }
         }
@@ -156,7 +154,7 @@ impl VisitorMut for Rewrite<'_> {
 
 impl Rewrite<'_> {
     /// A function in FROM. One that gives rows has a column with the name of its alias; another one gives one row.
-    fn from_function(&self, factor: &mut TableFactor) -> Option<TableFactor> {
+    fn table_of_function(&self, factor: &mut TableFactor) -> Option<TableFactor> {
         let TableFactor::Table { name, args: Some(args), alias, .. } = factor else { return None };
         let function = last(name);
         if self.functions.table.contains_key(&function) {
