@@ -7,8 +7,8 @@ use model::{Timestamp, ValueRef};
 
 use super::json::WireValue;
 
-/// Text for each key: `{"ts":<ms>,"value":<value>},...`. What is needed most often is written by hand, because a
-/// history can have a million values.
+/// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. What is needed most often is written by hand,
+/// because a history can have a million values.
 #[derive(Debug)]
 pub(crate) struct HistoryText {
     strict: bool,
@@ -39,7 +39,8 @@ impl HistoryText {
             }
             json(key, out);
             out.extend_from_slice(b":[");
-            out.extend_from_slice(text);
+            // Without the comma in front of the first value.
+            out.extend_from_slice(&text[1..]);
             out.push(b']');
         }
         out.push(b'}');
@@ -50,8 +51,9 @@ impl Sink for HistoryText {
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()> {
         let out = &mut self.of_key[key];
         let start = out.len();
-        out.extend_from_slice(if start == 0 { b"{\"ts\":" } else { b",{\"ts\":" });
-        json(&ts.millis(), out);
+        // Pieces of a constant length are copied without a call.
+        out.extend_from_slice(b",{\"ts\":");
+        millis(ts.millis(), out);
         out.extend_from_slice(b",\"value\":");
         match (value, self.strict) {
             (ValueRef::F64(number), true) => json(&number, out),
@@ -66,6 +68,20 @@ impl Sink for HistoryText {
         self.bytes += out.len() - start;
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+/// Writes milliseconds; those of the years 2001 to 2286 have thirteen digits.
+fn millis(millis: i64, out: &mut Vec<u8>) {
+    if !(1_000_000_000_000..10_000_000_000_000).contains(&millis) {
+        return json(&millis, out);
+    }
+    let mut digits = [b'0'; 13];
+    let mut left = millis;
+    for digit in digits.iter_mut().rev() {
+        *digit += (left % 10) as u8;
+        left /= 10;
+    }
+    out.extend_from_slice(&digits);
 }
 
 fn json(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
@@ -113,9 +129,25 @@ mod tests {
     }
 
     #[test]
+    fn times_of_any_length_are_whole() {
+        for ms in [
+            0,
+            -1,
+            999_999_999_999,
+            1_000_000_000_000,
+            1_763_749_200_123,
+            9_999_999_999_999,
+            10_000_000_000_000,
+        ] {
+            let text = written(&text(true, 1000, &[(0, ms, ValueRef::Bool(true))]));
+            assert_eq!(text, format!(r#"before{{"a":[{{"ts":{ms},"value":true}}]}}"#));
+        }
+    }
+
+    #[test]
     fn a_text_that_is_too_long_takes_no_more() {
         let values = [(0, 1, ValueRef::I64(1)), (0, 2, ValueRef::I64(2)), (0, 3, ValueRef::I64(3))];
-        let over = text(true, 20, &values);
+        let over = text(true, 21, &values);
         assert!(over.is_over());
         assert_eq!(written(&over).matches("ts").count(), 2);
         assert!(!text(true, 1000, &values).is_over());
