@@ -126,7 +126,7 @@ fn read_plain(
     }
     let mut left = vec![request.limit; request.keys.len()];
     let mut total = 0_u64;
-    store.scan_blocks(&scan_of(series, request), &mut |block| {
+    store.scan_blocks(&scan_of(series, request, request.limit), &mut |block| {
         for (key, (columns, left)) in block.columns.iter().zip(&mut left).enumerate() {
             let values =
                 block.times.iter().enumerate().filter_map(|(row, ts)| Some((ts, value_of(columns, row)?)));
@@ -150,15 +150,9 @@ fn value_of(columns: &[ValueColumn], row: usize) -> Option<ValueRef<'_>> {
     columns.iter().find_map(|column| column.get(row))
 }
 
-fn scan_of(series: SeriesId, request: &HistoryRequest) -> Scan {
-    Scan {
-        series,
-        keys: request.keys.clone(),
-        range: request.range,
-        order: request.order,
-        // Each key has its own limit, so only the visitor knows when to stop.
-        limit: usize::MAX,
-    }
+/// Each key has its own limit, so only the visitor knows when to stop; `limit` is how many rows that may take.
+fn scan_of(series: SeriesId, request: &HistoryRequest, limit: usize) -> Scan {
+    Scan { series, keys: request.keys.clone(), range: request.range, order: request.order, limit }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::table::plan::{Output, Plan, Slot, sources};
 use crate::table::reader::Reader;
 use values::Columns;
 
-/// Rows of the first batch of a scan; each further batch has more.
+/// Fewest rows of the first batch of a scan; each further batch has more.
 const FIRST_BATCH_ROWS: usize = 256;
 
 /// What a read of one series looks at.
@@ -44,7 +44,15 @@ struct SeriesReader {
 }
 
 impl SeriesReader {
-    fn new(core: &Arc<Core>, snapshot: &Snapshot, slots: &[Slot], range: TimeRange, order: Order) -> Self {
+    /// `rows` is how many are likely to be wanted.
+    fn new(
+        core: &Arc<Core>,
+        snapshot: &Snapshot,
+        slots: &[Slot],
+        range: TimeRange,
+        order: Order,
+        rows: usize,
+    ) -> Self {
         let outputs = std::iter::once(Output::Ts).chain((0..slots.len()).map(Output::Field));
         let plan = Plan {
             core: core.clone(),
@@ -59,7 +67,7 @@ impl SeriesReader {
             .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
         let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
-        Self { reader, types, batch_rows: FIRST_BATCH_ROWS }
+        Self { reader, types, batch_rows: rows.clamp(FIRST_BATCH_ROWS, PART_PAGE_ROWS) }
     }
 
     /// The next rows, with a column for each slot; `None` after the last.
@@ -88,7 +96,7 @@ impl Core {
             let slots = slots(definitions, keys.iter().flatten().copied().collect());
             (keys, slots, snapshot(&mut state, scan.series.0 as u32))
         };
-        let mut reader = SeriesReader::new(self, &snapshot, &slots, scan.range, scan.order);
+        let mut reader = SeriesReader::new(self, &snapshot, &slots, scan.range, scan.order, scan.limit);
         while let Some(rows) = reader.next()? {
             let columns: Vec<Vec<ValueColumn>> =
                 keys.iter().map(|key| rows.of_key(&slots, *key).cloned().collect()).collect();

@@ -66,7 +66,7 @@ pub trait Store: Send + Sync + 'static {
     /// Visits the rows of one series in the order asked for, at most one per ts, in blocks until a `Break`.
     ///
     /// All rows that have a value of an asked key are in the blocks, others may be. The limit only says how many rows
-    /// are wanted: blocks may hold more. Memory use does not grow with the number of rows.
+    /// are likely to be wanted: blocks go on behind it. Memory use does not grow with the number of rows.
     fn scan_blocks(
         &self,
         scan: &Scan,

@@ -5,9 +5,9 @@ use std::ops::{ControlFlow, Range};
 
 use arrow_array::Array;
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
-use store::{Store, ValueColumn};
+use store::{Order, Scan, Store, ValueColumn};
 
-use super::{Aggregation, HistoryError, HistoryRequest, Sink, check, scan_of, value_of};
+use super::{Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, scan_of, value_of};
 
 pub(super) fn read(
     store: &dyn Store,
@@ -19,14 +19,16 @@ pub(super) fn read(
     let count = intervals.count().saturating_mul(request.keys.len().max(1) as u64);
     check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
     let mut open: Vec<Option<(i64, Accumulator)>> = vec![None; request.keys.len()];
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); request.keys.len()];
     let mut runs = Vec::new();
-    let mut close = |key: usize, (index, accumulator): (i64, Accumulator)| match accumulator.result() {
-        Some(value) => sink.value(key, intervals.middle(index), value.as_ref()),
-        None => ControlFlow::Continue(()),
+    let close = |samples: &mut Vec<Sample>, (index, accumulator): (i64, Accumulator)| {
+        samples.extend(accumulator.result().map(|value| (intervals.middle(index), value)));
     };
-    store.scan_blocks(&scan_of(series, request), &mut |block| {
+    // Rows are cheapest in ascending order; the few values that come of them are turned round.
+    let scan = Scan { order: Order::Ascending, ..scan_of(series, request, usize::MAX) };
+    store.scan_blocks(&scan, &mut |block| {
         intervals.cut(block.times, &mut runs);
-        for (key, (open, columns)) in open.iter_mut().zip(block.columns).enumerate() {
+        for ((open, samples), columns) in open.iter_mut().zip(&mut samples).zip(block.columns) {
             for (index, rows) in &runs {
                 let mut of_run = match open.take_if(|(open_index, _)| open_index == index) {
                     Some((_, accumulator)) => accumulator,
@@ -37,14 +39,18 @@ pub(super) fn read(
                     continue;
                 }
                 if let Some(done) = open.replace((*index, of_run)) {
-                    close(key, done)?;
+                    close(samples, done);
                 }
             }
         }
         ControlFlow::Continue(())
     })?;
-    for (key, open) in open.into_iter().enumerate() {
-        if open.is_some_and(|last| close(key, last).is_break()) {
+    for (key, (open, mut samples)) in open.into_iter().zip(samples).enumerate() {
+        open.into_iter().for_each(|last| close(&mut samples, last));
+        if request.order == Order::Descending {
+            samples.reverse();
+        }
+        if samples.iter().any(|(ts, value)| sink.value(key, *ts, value.as_ref()).is_break()) {
             break;
         }
     }

@@ -105,7 +105,7 @@ impl Core {
         let mut missing: Vec<KeyId> = wanted.iter().map(|slot| slot.key).collect();
         missing.dedup();
         let only = Snapshot { chunks: Vec::new(), parts: vec![part.clone()], ..*snapshot };
-        let mut reader = SeriesReader::new(self, &only, &wanted, TimeRange::ALL, Order::Descending);
+        let mut reader = SeriesReader::new(self, &only, &wanted, TimeRange::ALL, Order::Descending, 1);
         while !missing.is_empty()
             && let Some(columns) = reader.next()?
         {
