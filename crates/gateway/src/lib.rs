@@ -4,4 +4,5 @@ pub mod answer;
 pub mod http;
 pub mod mqtt;
 pub mod postgres;
+mod seats;
 pub mod statements;

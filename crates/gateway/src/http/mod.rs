@@ -38,9 +38,9 @@ use axum::routing::{get, post};
 use hub::Hub;
 use tokio::sync::{Semaphore, watch};
 
+use crate::seats::Stop;
 use error::{ApiError, ErrorCode, RefusalLabel};
 use lane::Lane;
-use server::Stop;
 pub use server::serve;
 
 /// What an operator may set.

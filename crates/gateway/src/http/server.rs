@@ -11,31 +11,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tower::Service;
 
 use super::error::{ApiError, ErrorCode};
 use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, RETRY_BUSY_S};
 use super::{Door, HttpOptions, router};
-
-/// How far the door has come with stopping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stop {
-    /// Serving.
-    Not,
-    /// Requests in flight end, WebSockets are closed.
-    Drain,
-    /// Whatever is left is dropped.
-    Now,
-}
-
-impl Stop {
-    /// Waits until the door has come this far.
-    pub(crate) async fn reached(self, signal: &mut watch::Receiver<Self>) {
-        // The sender lives until all connections are gone; an error would mean that the door is gone.
-        let _ = signal.wait_for(|stop| *stop >= self).await;
-    }
-}
+use crate::seats::{Seats, Stop};
 
 /// One connection in the count of connections, as long as anything of it is left.
 #[derive(Debug, Clone)]
@@ -72,39 +54,21 @@ pub async fn serve(
     options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let seats_max = u32::try_from(options.connections_max.max(1)).unwrap_or(u32::MAX >> 4);
-    let seats = Arc::new(Semaphore::new(seats_max as usize));
     let (stop, stopping) = watch::channel(Stop::Not);
+    let seats = Seats {
+        door: "http",
+        listener,
+        connections_max: options.connections_max,
+        accept_pause: ACCEPT_PAUSE,
+        drain_timeout: DRAIN_TIMEOUT,
+    };
     let door = Arc::new(Door::new(hub, options, stopping));
     let router = router(Arc::clone(&door));
-    tokio::pin!(shutdown);
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut shutdown => break,
-        };
-        match (accepted, Arc::clone(&seats).try_acquire_owned()) {
-            (Ok((stream, _)), Ok(seat)) => {
-                let connection = Connection::open(Arc::clone(&door.hub), seat);
-                tokio::spawn(serve_connection(stream, router.clone(), connection, door.stop.clone()));
-            }
-            (Ok((stream, _)), Err(_)) => turn_away(&door, stream),
-            (Err(error), _) => {
-                tracing::warn!(%error, "http: cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
-    stop.send_replace(Stop::Drain);
-    let all_gone = || tokio::time::timeout(DRAIN_TIMEOUT, seats.acquire_many(seats_max));
-    if all_gone().await.is_err() {
-        let left = seats_max as usize - seats.available_permits();
-        tracing::warn!(left, "http: connections are cut off because they did not end in time");
-        stop.send_replace(Stop::Now);
-        let _ = all_gone().await;
-    }
-    Ok(())
+    let serve = |stream, seat| {
+        let connection = Connection::open(Arc::clone(&door.hub), seat);
+        tokio::spawn(serve_connection(stream, router.clone(), connection, door.stop.clone()));
+    };
+    seats.fill(stop, shutdown, serve, |stream| turn_away(&door, stream)).await
 }
 
 async fn serve_connection(

@@ -21,10 +21,11 @@ use super::cancel::CancelHandle;
 use super::error::PgError;
 use super::frontend::Message;
 use super::portal::{Parsed, Portal};
-use super::server::Stop;
+use super::server::StopSignal;
 use super::settings::Settings;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
+use crate::seats::Stop;
 
 /// A logged-in client.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Session {
     }
 
     /// Serves until the client leaves or the door stops.
-    pub(super) async fn run(&mut self, stop: &mut Stop) -> Result<(), Ended> {
+    pub(super) async fn run(&mut self, stop: &mut StopSignal) -> Result<(), Ended> {
         self.ready()?;
         loop {
             let message = match self.next(stop).await {
@@ -124,7 +125,7 @@ impl Session {
     }
 
     /// The next message. Nothing stays unsaid while it is waited for.
-    async fn next(&mut self, stop: &mut Stop) -> Result<Message, Ended> {
+    async fn next(&mut self, stop: &mut StopSignal) -> Result<Message, Ended> {
         if self.wire.is_full() {
             self.wire.flush().await?;
         }
@@ -140,7 +141,7 @@ impl Session {
             // A message that is there is answered before the end.
             biased;
             message = reading => message,
-            () = stop.drain() => Err(Ended::Refused(PgError::fatal("57P01", "the server is stopping"))),
+            () = Stop::Drain.reached(stop) => Err(Ended::Refused(PgError::fatal("57P01", "the server is stopping"))),
         }
     }
 

@@ -27,7 +27,8 @@ use super::auth::Session as Access;
 use super::error::ApiError;
 use super::limits::{SOCKET_MESSAGE_BYTES_MAX, SOCKET_MESSAGES_WAITING_MAX};
 use super::request::Params;
-use super::server::{Connection, Stop};
+use super::server::Connection;
+use crate::seats::Stop;
 use outbound::Outbound;
 use session::Session;
 

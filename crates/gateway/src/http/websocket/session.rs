@@ -20,8 +20,8 @@ use crate::http::Door;
 use crate::http::error::ApiError;
 use crate::http::limits::{SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX};
 use crate::http::request::parse_id;
-use crate::http::server::Stop;
 use crate::http::telemetry::check_kind;
+use crate::seats::Stop;
 
 /// Latest values that are read in one go; a thousand subscriptions are a few trips to a blocking thread.
 const READS_PER_TRIP: usize = 256;

@@ -1,0 +1,83 @@
+//! What listening doors have in common: accepting, a bounded number of connections, and ending in steps.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+/// How far a door has come with stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    /// Serving.
+    Not,
+    /// What runs ends; who only listens or is idle is closed.
+    Drain,
+    /// Whatever is left is dropped.
+    Now,
+}
+
+impl Stop {
+    /// Waits until the door has come this far.
+    pub(crate) async fn reached(self, signal: &mut watch::Receiver<Self>) {
+        // The sender lives until all connections are gone; an error would mean that the door is gone.
+        let _ = signal.wait_for(|stop| *stop >= self).await;
+    }
+}
+
+/// A door's listener and bounds.
+pub(crate) struct Seats {
+    /// The door's name in the log.
+    pub(crate) door: &'static str,
+    pub(crate) listener: TcpListener,
+    /// Connections at once.
+    pub(crate) connections_max: usize,
+    /// Pause after the system refused to accept a connection.
+    pub(crate) accept_pause: Duration,
+    /// How long a stopping door waits for what runs.
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Seats {
+    /// Gives each connection with its seat to `serve`, and those too many to `turn_away`, until `shutdown` ends. Then
+    /// accepts nothing more and tells `stop`; returns when all seats are free, after at most the time for draining
+    /// (and a moment to drop what is left).
+    pub(crate) async fn fill(
+        self,
+        stop: watch::Sender<Stop>,
+        shutdown: impl Future<Output = ()> + Send,
+        serve: impl Fn(TcpStream, OwnedSemaphorePermit),
+        turn_away: impl Fn(TcpStream),
+    ) -> io::Result<()> {
+        let Self { door, listener, connections_max, accept_pause, drain_timeout } = self;
+        let seats_max = u32::try_from(connections_max.max(1)).unwrap_or(u32::MAX >> 4);
+        let seats = Arc::new(Semaphore::new(seats_max as usize));
+        tokio::pin!(shutdown);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut shutdown => break,
+            };
+            match (accepted, Arc::clone(&seats).try_acquire_owned()) {
+                (Ok((stream, _)), Ok(seat)) => serve(stream, seat),
+                (Ok((stream, _)), Err(_)) => turn_away(stream),
+                (Err(error), _) => {
+                    tracing::warn!(%error, "{door}: cannot accept a connection");
+                    tokio::time::sleep(accept_pause).await;
+                }
+            }
+        }
+        drop(listener);
+        stop.send_replace(Stop::Drain);
+        let all_gone = || timeout(drain_timeout, seats.acquire_many(seats_max));
+        if all_gone().await.is_err() {
+            let left = seats_max as usize - seats.available_permits();
+            tracing::warn!(left, "{door}: connections are cut off because they did not end in time");
+            stop.send_replace(Stop::Now);
+            let _ = all_gone().await;
+        }
+        Ok(())
+    }
+}
