@@ -40,6 +40,9 @@ pub enum Error {
         /// What happened to the others and what to do.
         reasons: String,
     },
+    /// Somebody asked for the end before there was anything to report.
+    #[error("stopped before the load began")]
+    Stopped,
     /// The server could not be started or ended by itself.
     #[error("the server {what}{}", last_output(.output))]
     Server {

@@ -38,3 +38,8 @@ pub(crate) const READ_BACK_ROWS: usize = 100_000;
 pub(crate) const VERIFY_THREADS: usize = 4;
 /// Longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and room.
 pub(crate) const HTTP_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Different error texts a run keeps; a server that puts something new into each would fill the memory.
+pub(crate) const ERROR_TEXTS_MAX: usize = 100;
+/// Longest silence of a server with operations outstanding before a run gives it up: longer than any pause of a store that
+/// goes on living, such as a full garbage collection or a failover.
+pub(crate) const SILENCE_TIMEOUT_S: u64 = 30;

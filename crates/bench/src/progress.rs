@@ -42,14 +42,15 @@ impl Progress {
     /// A second of the load.
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
+        let total = second.total();
         self.show(format!(
             "{:>4}/{:.0} s  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
             second.index + 1,
             load.as_secs_f64(),
-            second.acked,
-            second.sent,
-            ms(second.latency.quantile_us(0.99)),
-            ms(second.lag.quantile_us(0.99)),
+            total.completed,
+            total.sent,
+            ms(total.clocks.response.quantile_us(0.99)),
+            ms(total.clocks.lag.quantile_us(0.99)),
             second.errors
         ));
     }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::limits::LATENCY_US_MAX;
+use crate::limits::{ERROR_TEXTS_MAX, LATENCY_US_MAX};
 
 const DIGITS: u8 = 3;
 /// Samples a quantile q needs to be quotable: 100 / (1 - q).
 const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
+const OTHER_ERRORS: &str = "other errors";
 
 /// A latency histogram in microseconds.
 #[derive(Debug, Clone)]
@@ -127,32 +128,49 @@ impl Quantiles {
     }
 }
 
-/// Message counters. `measured_*` exclude the warm-up; the others do not.
+/// Counters of operations. `measured_*` exclude the warm-up; the others do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
-    /// Messages whose intended time came.
+    /// Operations whose intended time came. Known in total only: an operation has a class when it is sent.
     pub planned: u64,
-    /// Messages handed to the kernel.
+    /// Operations handed to the kernel.
     pub sent: u64,
-    /// Messages acknowledged with success.
-    pub acked: u64,
-    /// Messages the schedule put into the measured window.
+    /// Operations answered as they should be.
+    pub completed: u64,
+    /// Operations the schedule put into the measured window; in total only.
     pub measured_planned: u64,
-    /// Messages of the measured window that were sent.
+    /// Operations of the measured window that were sent.
     pub measured_sent: u64,
-    /// Messages of the measured window that were acknowledged.
-    pub measured_acked: u64,
-    /// Messages acknowledged while the measured window lasted, whenever they were due: the throughput.
-    pub acked_within_window: u64,
-    /// Failures by what happened.
+    /// Operations of the measured window that were completed.
+    pub measured_completed: u64,
+    /// Operations completed while the measured window lasted, whenever they were due: the throughput.
+    pub completed_within_window: u64,
+    /// Operations that the server refused or answered wrongly.
+    pub failed: u64,
+    /// Things asked for that were there.
+    pub hits: u64,
+    /// Things asked for that were not there.
+    pub misses: u64,
+    /// Bytes of requests.
+    pub bytes_out: u64,
+    /// Bytes of answers.
+    pub bytes_in: u64,
+    /// Failures by what happened, `failed` among them; in total only.
     pub errors: BTreeMap<String, u64>,
 }
 
 impl Counts {
     /// Counts a failure.
     pub fn error(&mut self, what: &str, count: u64) {
-        if count > 0 {
-            *self.errors.entry(what.to_owned()).or_default() += count;
+        if count == 0 {
+            return;
+        }
+        match self.errors.get_mut(what) {
+            Some(known) => *known += count,
+            None => {
+                let known = self.errors.len() < ERROR_TEXTS_MAX;
+                *self.errors.entry(if known { what } else { OTHER_ERRORS }.to_owned()).or_default() += count;
+            }
         }
     }
 
@@ -161,62 +179,149 @@ impl Counts {
         self.errors.values().sum()
     }
 
-    /// Adds the counters of another worker.
+    /// The share of what was asked for that was there; `None` when nothing was asked for.
+    pub fn hit_rate(&self) -> Option<f64> {
+        let asked = self.hits + self.misses;
+        (asked > 0).then(|| self.hits as f64 / asked as f64)
+    }
+
+    /// Adds the counters of another worker or class.
     pub fn merge(&mut self, other: &Self) {
         self.planned += other.planned;
         self.sent += other.sent;
-        self.acked += other.acked;
+        self.completed += other.completed;
         self.measured_planned += other.measured_planned;
         self.measured_sent += other.measured_sent;
-        self.measured_acked += other.measured_acked;
-        self.acked_within_window += other.acked_within_window;
+        self.measured_completed += other.measured_completed;
+        self.completed_within_window += other.completed_within_window;
+        self.failed += other.failed;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.bytes_out += other.bytes_out;
+        self.bytes_in += other.bytes_in;
         for (what, count) in &other.errors {
             self.error(what, *count);
         }
     }
 }
 
-/// One second of one worker, for the progress line and the time series.
+/// The three clocks of an operation.
+#[derive(Debug, Clone, Default)]
+pub struct Clocks {
+    /// Completed minus intended time.
+    pub response: Latency,
+    /// Completed minus actual send time.
+    pub service: Latency,
+    /// Actual minus intended send time: the generator's own lateness.
+    pub lag: Latency,
+}
+
+impl Clocks {
+    /// Adds all samples of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.response, &other.response),
+            (&mut self.service, &other.service),
+            (&mut self.lag, &other.lag),
+        ] {
+            if !theirs.is_empty() {
+                mine.merge(theirs);
+            }
+        }
+    }
+}
+
+/// One second of one class.
+#[derive(Debug, Clone, Default)]
+pub struct ClassSecond {
+    /// Operations sent in it.
+    pub sent: u64,
+    /// Operations completed in it.
+    pub completed: u64,
+    /// Operations that failed in it.
+    pub failed: u64,
+    /// Things asked for that were there.
+    pub hits: u64,
+    /// Things asked for that were not there.
+    pub misses: u64,
+    /// Response and service times of what was completed in it, lag of what was sent in it.
+    pub clocks: Clocks,
+}
+
+impl ClassSecond {
+    fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.clocks.merge(&other.clocks);
+    }
+}
+
+/// One second of one worker, for the progress line and the time series. The warm-up is in it.
 #[derive(Debug, Clone, Default)]
 pub struct Second {
     /// Seconds since the start of the load, from zero.
     pub index: u64,
-    /// Messages sent in it.
-    pub sent: u64,
-    /// Messages acknowledged in it.
-    pub acked: u64,
     /// Failures in it.
     pub errors: u64,
-    /// Latencies of what was acknowledged in it.
-    pub latency: Latency,
-    /// Generator lag of what was sent in it.
-    pub lag: Latency,
+    /// By class number.
+    pub classes: Vec<ClassSecond>,
 }
 
 impl Second {
+    /// An empty second of so many classes.
+    pub fn new(index: u64, classes: usize) -> Self {
+        Self { index, errors: 0, classes: vec![ClassSecond::default(); classes] }
+    }
+
     /// Adds the same second of another worker.
     pub fn merge(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.acked += other.acked;
         self.errors += other.errors;
-        self.latency.merge(&other.latency);
-        self.lag.merge(&other.lag);
+        self.classes.iter_mut().zip(&other.classes).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+
+    /// All classes together.
+    pub fn total(&self) -> ClassSecond {
+        let mut total = ClassSecond::default();
+        self.classes.iter().for_each(|class| total.merge(class));
+        total
     }
 }
 
-/// Everything one worker measured.
+/// One operation on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// Its class.
+    pub class: u16,
+    /// When it was to be sent, nanoseconds after the start of the load.
+    pub intended_ns: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
+}
+
+/// What one class measured.
+#[derive(Debug, Clone, Default)]
+pub struct Class {
+    /// Counters.
+    pub counts: Counts,
+    /// Histograms of the measured window.
+    pub clocks: Clocks,
+}
+
+/// Everything one worker measured, by class of operation. A sample is recorded once, into the current second; seconds
+/// are added up.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     window: Window,
-    /// Counters.
-    pub counts: Counts,
-    /// Acknowledged minus intended send time, measured window only.
-    pub latency: Latency,
-    /// Acknowledged minus actual send time, measured window only.
-    pub service: Latency,
-    /// Actual minus intended send time, measured window only.
-    pub lag: Latency,
-    second: Second,
+    total: Counts,
+    classes: Vec<Class>,
+    /// The current second: what was intended in the measured window.
+    second: Vec<ClassSecond>,
+    /// The current second: clocks of what was intended before or after it.
+    unmeasured: Vec<Clocks>,
+    has_unmeasured: bool,
     errors_before: u64,
 }
 
@@ -237,64 +342,130 @@ impl Window {
 }
 
 impl Recorder {
-    /// An empty recorder that measures the given window.
-    pub fn new(window: Window) -> Self {
-        Self { window, ..Self::default() }
+    /// An empty recorder of so many classes that measures the given window.
+    pub fn new(window: Window, classes: usize) -> Self {
+        Self {
+            window,
+            classes: vec![Class::default(); classes],
+            second: vec![ClassSecond::default(); classes],
+            unmeasured: vec![Clocks::default(); classes],
+            ..Self::default()
+        }
     }
 
-    /// A message came due.
+    /// An operation came due.
     pub fn planned(&mut self, intended_ns: u64) {
-        self.counts.planned += 1;
-        self.counts.measured_planned += u64::from(self.window.contains(intended_ns));
+        self.total.planned += 1;
+        self.total.measured_planned += u64::from(self.window.contains(intended_ns));
     }
 
-    /// A message was handed to the kernel.
-    pub fn sent(&mut self, intended_ns: u64, sent_ns: u64) {
-        let lag_ns = sent_ns.saturating_sub(intended_ns);
-        self.counts.sent += 1;
-        self.second.sent += 1;
-        self.second.lag.record_ns(lag_ns);
-        if self.window.contains(intended_ns) {
-            self.counts.measured_sent += 1;
-            self.lag.record_ns(lag_ns);
+    /// An operation that came due is no part of the plan after all.
+    pub fn withdrawn(&mut self, intended_ns: u64) {
+        self.total.planned -= 1;
+        self.total.measured_planned -= u64::from(self.window.contains(intended_ns));
+    }
+
+    /// An operation was handed to the kernel.
+    #[inline]
+    pub fn sent(&mut self, operation: &Operation, bytes: u64) {
+        let class = usize::from(operation.class);
+        let lag_ns = operation.sent_ns.saturating_sub(operation.intended_ns);
+        let counts = &mut self.classes[class].counts;
+        counts.sent += 1;
+        counts.bytes_out += bytes;
+        self.second[class].sent += 1;
+        if self.window.contains(operation.intended_ns) {
+            counts.measured_sent += 1;
+            self.second[class].clocks.lag.record_ns(lag_ns);
+        } else {
+            self.has_unmeasured = true;
+            self.unmeasured[class].lag.record_ns(lag_ns);
         }
     }
 
-    /// A message was acknowledged with success.
-    pub fn acked(&mut self, intended_ns: u64, sent_ns: u64, now_ns: u64) {
-        let latency_ns = now_ns.saturating_sub(intended_ns);
-        self.counts.acked += 1;
-        self.counts.acked_within_window += u64::from(self.window.contains(now_ns));
-        self.second.acked += 1;
-        self.second.latency.record_ns(latency_ns);
-        if self.window.contains(intended_ns) {
-            self.counts.measured_acked += 1;
-            self.latency.record_ns(latency_ns);
-            self.service.record_ns(now_ns.saturating_sub(sent_ns));
-        }
+    /// An operation was answered as it should be.
+    #[inline]
+    pub fn completed(&mut self, operation: &Operation, now_ns: u64, bytes: u64) {
+        let class = usize::from(operation.class);
+        let response_ns = now_ns.saturating_sub(operation.intended_ns);
+        let service_ns = now_ns.saturating_sub(operation.sent_ns);
+        let counts = &mut self.classes[class].counts;
+        counts.completed += 1;
+        counts.bytes_in += bytes;
+        counts.completed_within_window += u64::from(self.window.contains(now_ns));
+        self.second[class].completed += 1;
+        let clocks = if self.window.contains(operation.intended_ns) {
+            counts.measured_completed += 1;
+            &mut self.second[class].clocks
+        } else {
+            self.has_unmeasured = true;
+            &mut self.unmeasured[class]
+        };
+        clocks.response.record_ns(response_ns);
+        clocks.service.record_ns(service_ns);
     }
 
-    /// `count` messages or connections failed.
+    /// How much of what an operation asked for was there.
+    #[inline]
+    pub fn found(&mut self, class: u16, hits: u32, misses: u32) {
+        let class = usize::from(class);
+        self.classes[class].counts.hits += u64::from(hits);
+        self.classes[class].counts.misses += u64::from(misses);
+        self.second[class].hits += u64::from(hits);
+        self.second[class].misses += u64::from(misses);
+    }
+
+    /// An operation was refused or answered wrongly.
+    pub fn failed(&mut self, class: u16, what: &str) {
+        self.classes[usize::from(class)].counts.failed += 1;
+        self.second[usize::from(class)].failed += 1;
+        self.error(what, 1);
+    }
+
+    /// `count` operations or connections failed.
     pub fn error(&mut self, what: &str, count: u64) {
-        self.counts.error(what, count);
+        self.total.error(what, count);
     }
 
     /// Ends the current second and hands it out.
     pub fn take_second(&mut self, index: u64) -> Second {
-        let errors = self.counts.errors_total();
-        let mut second = std::mem::take(&mut self.second);
-        second.index = index;
-        second.errors = errors - self.errors_before;
+        let errors = self.total.errors_total();
+        let classes = self.classes.len();
+        let mut second = std::mem::replace(&mut self.second, vec![ClassSecond::default(); classes]);
+        for (class, second) in self.classes.iter_mut().zip(&second) {
+            class.clocks.merge(&second.clocks);
+        }
+        if std::mem::take(&mut self.has_unmeasured) {
+            let unmeasured = std::mem::replace(&mut self.unmeasured, vec![Clocks::default(); classes]);
+            second.iter_mut().zip(&unmeasured).for_each(|(mine, theirs)| mine.clocks.merge(theirs));
+        }
+        let second = Second { index, errors: errors - self.errors_before, classes: second };
         self.errors_before = errors;
         second
     }
 
-    /// Adds what another worker measured in the same window.
+    /// Adds what another worker measured in the same window. Of both, the current second must have been taken.
     pub fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
-        self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.lag.merge(&other.lag);
+        self.total.merge(&other.total);
+        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            mine.counts.merge(&theirs.counts);
+            mine.clocks.merge(&theirs.clocks);
+        }
+    }
+
+    /// What each class measured; the current second is not in it.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// All classes together; the current second is not in it.
+    pub fn total(&self) -> Class {
+        let mut total = Class { counts: self.total.clone(), clocks: Clocks::default() };
+        for class in &self.classes {
+            total.counts.merge(&class.counts);
+            total.clocks.merge(&class.clocks);
+        }
+        total
     }
 }
 
@@ -339,34 +510,84 @@ mod tests {
         assert!(latency.summary().max_us >= LATENCY_US_MAX);
     }
 
-    #[test]
-    fn warm_up_is_counted_but_not_measured() {
-        let mut recorder = Recorder::new(Window { from_ns: 100 * MS, until_ns: 200 * MS });
-        for at in [50 * MS, 99 * MS, 100 * MS, 150 * MS] {
-            recorder.planned(at);
-            recorder.sent(at, at + MS);
-            recorder.acked(at, at + MS, at + 3 * MS);
-        }
-        assert_eq!((recorder.counts.acked, recorder.counts.measured_acked), (4, 2));
-        assert_eq!(
-            recorder.counts.acked_within_window, 3,
-            "one message of the warm-up ends inside the window"
-        );
-        assert_eq!(recorder.latency.len(), 2);
-        let near = |us: u64, expected: u64| us.abs_diff(expected) <= 2;
-        assert!(near(recorder.latency.quantile_us(1.0), 3_000), "latency counts from the intended time");
-        assert!(near(recorder.service.quantile_us(1.0), 2_000), "service time counts from the actual one");
-        assert!(near(recorder.lag.quantile_us(1.0), 1_000));
+    fn operation(class: u16, intended_ns: u64, sent_ns: u64) -> Operation {
+        Operation { class, intended_ns, sent_ns }
     }
 
     #[test]
-    fn seconds_carry_only_what_happened_in_them() {
-        let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: MS });
-        recorder.sent(0, 0);
+    fn warm_up_is_counted_but_not_measured() {
+        let mut recorder = Recorder::new(Window { from_ns: 100 * MS, until_ns: 200 * MS }, 2);
+        for (class, at) in [(0, 50 * MS), (1, 99 * MS), (1, 100 * MS), (0, 150 * MS)] {
+            let operation = operation(class, at, at + MS);
+            recorder.planned(at);
+            recorder.sent(&operation, 10);
+            recorder.completed(&operation, at + 3 * MS, 5);
+        }
+        let second = recorder.take_second(0).total();
+        assert_eq!(second.clocks.response.len(), 4, "the series shows the warm-up");
+        let total = recorder.total();
+        assert_eq!((total.counts.completed, total.counts.measured_completed), (4, 2));
+        assert_eq!((total.counts.planned, total.counts.measured_planned), (4, 2));
+        assert_eq!((total.counts.bytes_out, total.counts.bytes_in), (40, 20));
+        assert_eq!(
+            total.counts.completed_within_window, 3,
+            "one message of the warm-up ends inside the window"
+        );
+        let clocks = &total.clocks;
+        assert_eq!(clocks.response.len(), 2);
+        let near = |us: u64, expected: u64| us.abs_diff(expected) <= 2;
+        assert!(near(clocks.response.quantile_us(1.0), 3_000), "response counts from the intended time");
+        assert!(near(clocks.service.quantile_us(1.0), 2_000), "service time counts from the actual one");
+        assert!(near(clocks.lag.quantile_us(1.0), 1_000));
+        let of_class: Vec<u64> = recorder.classes().iter().map(|c| c.counts.completed).collect();
+        assert_eq!(of_class, [2, 2]);
+    }
+
+    #[test]
+    fn seconds_carry_only_what_happened_in_them_and_add_up() {
+        let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: MS }, 1);
+        recorder.sent(&operation(0, 0, 0), 0);
         recorder.error("timeout", 3);
         let first = recorder.take_second(0);
+        recorder.completed(&operation(0, 0, 0), 2 * MS, 0);
         let second = recorder.take_second(1);
-        assert_eq!((first.sent, first.errors, second.sent, second.errors), (1, 3, 0, 0));
+        assert_eq!((first.total().sent, first.errors), (1, 3));
+        assert_eq!((second.total().sent, second.errors, second.total().completed), (0, 0, 1));
+        let total = recorder.total();
+        assert_eq!((total.clocks.lag.len(), total.clocks.response.len()), (1, 1));
+    }
+
+    #[test]
+    fn merged_recorders_equal_one_that_saw_everything() {
+        let window = Window { from_ns: 0, until_ns: u64::MAX };
+        let (mut left, mut right, mut all) =
+            (Recorder::new(window, 2), Recorder::new(window, 2), Recorder::new(window, 2));
+        for i in 0..1_000 {
+            let operation = operation((i % 2) as u16, i * MS, i * MS + i);
+            for recorder in [if i % 3 == 0 { &mut left } else { &mut right }, &mut all] {
+                recorder.sent(&operation, i);
+                recorder.completed(&operation, operation.sent_ns + i * 7_000, 1);
+                recorder.found(operation.class, 1, 2);
+            }
+        }
+        for recorder in [&mut left, &mut right, &mut all] {
+            recorder.take_second(0);
+        }
+        left.merge(&right);
+        assert_eq!(left.total().counts, all.total().counts);
+        for (mine, theirs) in left.classes().iter().zip(all.classes()) {
+            assert_eq!(mine.clocks.response.summary(), theirs.clocks.response.summary());
+            assert_eq!(mine.counts, theirs.counts);
+        }
+        assert_eq!(all.total().counts.hit_rate(), Some(1.0 / 3.0));
+    }
+
+    #[test]
+    fn kinds_of_errors_are_bounded_and_none_is_forgotten() {
+        let mut counts = Counts::default();
+        (0..10_000).for_each(|n| counts.error(&format!("key {n}"), 1));
+        assert!(counts.errors.len() <= ERROR_TEXTS_MAX + 1);
+        assert_eq!(counts.errors_total(), 10_000);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::generator::{Event, Plan, Shared};
+use crate::engine::Event;
+use crate::generator::{Plan, Shared};
 use crate::process::{Sampled, own_cpu};
 use crate::recorder::Second;
 use crate::report::{Cost, SeriesLine};
@@ -52,7 +53,7 @@ impl<'a> Sampler<'a> {
     /// To be called with every event.
     pub(crate) fn on_event(&mut self, event: &Event) {
         match event {
-            Event::Started { at } => {
+            Event::Started { at, .. } => {
                 self.started = Some(*at);
                 self.rss_connected = self.rss();
             }
@@ -71,15 +72,17 @@ impl<'a> Sampler<'a> {
     fn second(&mut self, second: &Second) {
         let rss = self.rss();
         self.rss_max = self.rss_max.max(rss);
+        let total = second.total();
+        let response = &total.clocks.response;
         self.series.push(SeriesLine {
             second: second.index,
-            sent: second.sent,
-            acked: second.acked,
+            sent: total.sent,
+            acked: total.completed,
             errors: second.errors,
-            p50_us: second.latency.quantile_us(0.5),
-            p99_us: second.latency.quantile_us(0.99),
-            max_us: second.latency.summary().max_us,
-            lag_p99_us: second.lag.quantile_us(0.99),
+            p50_us: response.quantile_us(0.5),
+            p99_us: response.quantile_us(0.99),
+            max_us: response.summary().max_us,
+            lag_p99_us: total.clocks.lag.quantile_us(0.99),
             server_rss_bytes: rss.unwrap_or(0),
         });
     }
@@ -91,7 +94,7 @@ impl<'a> Sampler<'a> {
     fn sample(&self) -> Sample {
         Sample {
             at: Instant::now(),
-            acked: self.shared.acked(),
+            acked: self.shared.completed(),
             generator_cpu: own_cpu(),
             server_cpu: self.server.and_then(|server| server.cpu()),
         }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
-use crate::generator::now_ms;
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;

@@ -215,7 +215,7 @@ pub fn judge(facts: &Facts<'_>) -> Verdict {
             ));
         }
     }
-    if counts.measured_acked == 0 && !facts.idle {
+    if counts.measured_completed == 0 && !facts.idle {
         reasons.push("no message of the measured part was acknowledged".to_owned());
     }
     for (what, count) in &counts.errors {
@@ -263,11 +263,11 @@ mod tests {
         Counts {
             planned,
             sent,
-            acked: sent,
+            completed: sent,
             measured_planned: planned,
             measured_sent: sent,
-            measured_acked: sent,
-            acked_within_window: sent,
+            measured_completed: sent,
+            completed_within_window: sent,
             ..Counts::default()
         }
     }

@@ -18,7 +18,7 @@ impl fmt::Display for Report {
             "messages    {} planned, {} sent, {} acked, {} errors; measured {:.0} s: {:.0} acked/s",
             self.counts.planned,
             self.counts.sent,
-            self.counts.acked,
+            self.counts.completed,
             self.counts.errors_total(),
             self.measured_s,
             self.acked_per_s

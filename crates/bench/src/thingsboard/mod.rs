@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::engine::Event;
 use crate::error::{Error, Result};
-use crate::generator::{self, Event, Load, Outcome, Plan, Shared};
+use crate::generator::{self, Load, Outcome, Plan, Shared};
 use crate::http::Client;
 use crate::limits::DRAIN_TIMEOUT_S;
 use crate::machine::{Machine, utc_now};
@@ -244,7 +245,7 @@ fn report(options: &Options, context: &Context, target: TargetFacts, measured: M
     let Measured { started, outcome, cost, series, verification, verification_error } = measured;
     let recorder = outcome.recorder;
     let open_loop = matches!(options.load(), Load::Open { .. });
-    let lag = recorder.lag.summary();
+    let lag = recorder.clocks.lag.summary();
     let verdict = judge(&Facts {
         open_loop,
         idle: options.idle,
@@ -270,9 +271,9 @@ fn report(options: &Options, context: &Context, target: TargetFacts, measured: M
         payload_bytes: options.payload_bytes,
         connect_per_s: f64::from(options.connections()) / outcome.connect_time.as_secs_f64(),
         measured_s,
-        acked_per_s: recorder.counts.acked_within_window as f64 / measured_s,
-        latency: recorder.latency.summary(),
-        service: recorder.service.summary(),
+        acked_per_s: recorder.counts.completed_within_window as f64 / measured_s,
+        latency: recorder.clocks.response.summary(),
+        service: recorder.clocks.service.summary(),
         lag,
         open_loop,
         tick_us: if open_loop { options.tick_us() } else { 0 },
@@ -280,8 +281,8 @@ fn report(options: &Options, context: &Context, target: TargetFacts, measured: M
         verification,
         series,
         counts: recorder.counts,
-        latency_histogram: recorder.latency,
-        service_histogram: recorder.service,
-        lag_histogram: recorder.lag,
+        latency_histogram: recorder.clocks.response,
+        service_histogram: recorder.clocks.service,
+        lag_histogram: recorder.clocks.lag,
     }
 }

@@ -164,7 +164,9 @@ impl Options {
             Load::Closed { window } => {
                 format!("{connections} devices, closed loop with window {window}, {messages}, {duration} s")
             }
-            Load::Idle => format!("{connections} idle connections, MQTT {}, {duration} s", self.protocol),
+            Load::Idle | Load::Reopen { .. } => {
+                format!("{connections} idle connections, MQTT {}, {duration} s", self.protocol)
+            }
         }
     }
 }

@@ -102,8 +102,8 @@ fn an_open_run_is_verified_and_leaves_a_bundle() {
     let (report, files) = run_thingsboard("", "--devices 120 --rate 1000 --fixed");
     let verification = report.verification.as_ref().unwrap();
     assert_eq!(verification.first_difference, None);
-    assert_eq!((report.counts.planned, report.counts.acked, verification.stored), (2_500, 2_500, 2_500));
-    assert_eq!((report.counts.measured_acked, report.latency.samples), (2_000, 2_000));
+    assert_eq!((report.counts.planned, report.counts.completed, verification.stored), (2_500, 2_500, 2_500));
+    assert_eq!((report.counts.measured_completed, report.latency.samples), (2_000, 2_000));
     assert_eq!((verification.sampled_devices, verification.wrong_rows), (2, 0));
     assert!(verification.sampled_rows > 10);
     assert_eq!(report.target.durability, "os");
@@ -119,7 +119,7 @@ fn a_closed_run_is_verified_too_and_a_liar_is_invalid() {
     let (report, _) = run_thingsboard("", "--devices 4 --closed --window 8");
     let verification = report.verification.as_ref().unwrap();
     assert!(report.verdict.valid, "{report}");
-    assert_eq!(verification.stored, report.counts.acked);
+    assert_eq!(verification.stored, report.counts.completed);
 
     let (report, _) = run_thingsboard("lose", "--devices 4 --closed --window 8");
     assert!(!report.verdict.valid && report.verification.as_ref().unwrap().missing > 0, "{report}");

@@ -11,7 +11,7 @@ use crate::limits::PACKET_BYTES_MAX;
 use crate::payload::Template;
 
 /// The topic devices publish to.
-pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+pub const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
 /// Protocol version the devices speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -91,30 +91,31 @@ fn append(out: &mut Vec<u8>, protocol: Protocol, packet: &Packet<'_>) {
     encode(packet, protocol.version(), out).expect("BUG: tokens and client ids are checked to be short");
 }
 
-/// A complete PUBLISH packet, QoS 1, with the places that change.
+/// Appends PUBREL, the second half of a QoS 2 message.
+pub(crate) fn release(out: &mut Vec<u8>, packet_id: u16) {
+    out.extend_from_slice(&[0x62, 2]);
+    out.extend_from_slice(&packet_id.to_be_bytes());
+}
+
+/// A complete PUBLISH packet with the places that change.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishTemplate {
     packet: Vec<u8>,
-    packet_id: usize,
+    /// `None` at QoS 0.
+    packet_id: Option<usize>,
     payload_at: usize,
     payload: Template,
 }
 
 impl PublishTemplate {
-    pub(crate) fn new(protocol: Protocol, payload: Template) -> Self {
+    pub(crate) fn new(protocol: Protocol, qos: QoS, payload: Template) -> Self {
         let mut packet = Vec::new();
-        encode_publish(
-            TELEMETRY_TOPIC,
-            QoS::AtLeastOnce,
-            1,
-            payload.bytes(),
-            protocol.version(),
-            &mut packet,
-        )
-        .expect("BUG: topic and payload are within MQTT's limits");
+        encode_publish(TELEMETRY_TOPIC, qos, 1, payload.bytes(), protocol.version(), &mut packet)
+            .expect("BUG: topic and payload are within MQTT's limits");
         let payload_at = packet.len() - payload.size_bytes();
         let properties = usize::from(protocol == Protocol::V5);
-        Self { packet_id: payload_at - properties - 2, payload_at, packet, payload }
+        let packet_id = (qos != QoS::AtMostOnce).then(|| payload_at - properties - 2);
+        Self { packet_id, payload_at, packet, payload }
     }
 
     /// Appends one message.
@@ -122,7 +123,9 @@ impl PublishTemplate {
         let start = out.len();
         out.extend_from_slice(&self.packet);
         let packet = &mut out[start..];
-        packet[self.packet_id..self.packet_id + 2].copy_from_slice(&packet_id.to_be_bytes());
+        if let Some(at) = self.packet_id {
+            packet[at..at + 2].copy_from_slice(&packet_id.to_be_bytes());
+        }
         self.payload.patch(&mut packet[self.payload_at..], ts_ms, device, sequence);
     }
 }
@@ -145,16 +148,29 @@ mod tests {
 
     #[test]
     fn what_the_template_renders_is_the_message_it_should_be() {
-        for protocol in [Protocol::V311, Protocol::V5] {
-            let template = PublishTemplate::new(protocol, Template::new(300));
+        let versions = [Protocol::V311, Protocol::V5];
+        let qos = [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce];
+        for (protocol, qos) in versions.into_iter().flat_map(|version| qos.map(|qos| (version, qos))) {
+            let template = PublishTemplate::new(protocol, qos, Template::new(300));
             let mut out = Vec::new();
             template.render(&mut out, 0x1234, 1_790_000_000_000, 5, 6);
             let decoded = decode(&out, Some(protocol.version()), usize::MAX).unwrap().unwrap();
             let Packet::Publish(publish) = decoded.packet else { panic!("{decoded:?}") };
-            assert_eq!((publish.topic, publish.qos), (TELEMETRY_TOPIC, QoS::AtLeastOnce));
-            assert_eq!((publish.packet_id, decoded.consumed), (Some(0x1234), out.len()));
+            assert_eq!((publish.topic, publish.qos), (TELEMETRY_TOPIC, qos));
+            let packet_id = (qos != QoS::AtMostOnce).then_some(0x1234);
+            assert_eq!((publish.packet_id, decoded.consumed), (packet_id, out.len()));
             let json: serde_json::Value = serde_json::from_slice(publish.payload).unwrap();
             assert_eq!(json["ts"], 1_790_000_000_000_u64);
+        }
+    }
+
+    #[test]
+    fn release_is_what_the_codec_reads() {
+        let mut out = Vec::new();
+        release(&mut out, 0x0102);
+        for protocol in [Protocol::V311, Protocol::V5] {
+            let decoded = decode(&out, Some(protocol.version()), usize::MAX).unwrap().unwrap();
+            assert_eq!(decoded.packet, Packet::PubRel(Ack::success(0x0102)));
         }
     }
 

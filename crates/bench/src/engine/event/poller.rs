@@ -56,12 +56,6 @@ impl Poller {
             .map_err(|e| Error::io("epoll_ctl")(e.into()))
     }
 
-    /// Stops watching; a socket that hung up would be reported for ever.
-    pub(crate) fn remove(&self, source: impl AsFd) {
-        // It fails only for a source that is not watched, which is what we want.
-        let _ = epoll::delete(&self.epoll, source);
-    }
-
     /// Waits at most `timeout` and returns the number of events.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Result<usize> {
         self.events.clear();

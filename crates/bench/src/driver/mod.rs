@@ -1,0 +1,119 @@
+//! Drivers: how the operations of one protocol become bytes, and how its answers are judged. A driver has no socket and
+//! no clock.
+
+pub mod mqtt;
+
+/// When an operation is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// After the start of the segment, nanoseconds.
+    pub intended_ns: u64,
+    /// The same moment by the wall clock at the start of the run, milliseconds since the epoch. It never goes back.
+    pub wall_ms: u64,
+}
+
+/// How an answer finds its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Answers come in the order of requests.
+    InOrder,
+    /// The answer carries this key.
+    Key(u32),
+    /// There is none; the operation is complete when the kernel has it.
+    None,
+}
+
+/// An operation whose request was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// Its class, an index into [`crate::engine::Plan::classes`].
+    pub class: u16,
+    /// How its answer finds it.
+    pub answer: Answer,
+}
+
+/// What a driver thinks of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged<'a> {
+    /// As it should be.
+    Good,
+    /// As it should be, and so much of what was asked for was there.
+    Found {
+        /// Things that were there.
+        hits: u32,
+        /// Things that were not.
+        misses: u32,
+    },
+    /// The server refused or answered something else.
+    Failed(&'a str),
+}
+
+/// The end of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion<'a> {
+    /// Which operation.
+    pub answer: Answer,
+    /// How it went.
+    pub judged: Judged<'a>,
+    /// Size of the answer, bytes.
+    pub bytes: u32,
+}
+
+/// Whether a connection can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// As soon as TCP is connected.
+    Ready,
+    /// Once the server has answered; [`Protocol::receive`] will say so.
+    Wait,
+}
+
+/// What [`Protocol::receive`] did with its bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of complete answers; the rest is shown again when more has come.
+    pub used: usize,
+    /// The handshake is over.
+    pub ready: bool,
+}
+
+/// A protocol without sockets. All calls of one session come from one thread.
+pub trait Protocol: Sync {
+    /// What is remembered per connection. It is the run's result as well: what was sent, what was acknowledged.
+    type Session: Send;
+
+    /// The session of connection `number`, made before it is opened for the first time.
+    fn session(&self, number: u32) -> Self::Session;
+
+    /// Appends the first bytes after TCP connect. Called again when the connection is opened again.
+    fn open(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
+
+    /// Operations that may be in flight, asked when the connection is ready.
+    fn window(&self, _session: &Self::Session) -> usize {
+        usize::MAX
+    }
+
+    /// Appends the next operation's request; `None` when this session has no more to do.
+    fn start(&self, session: &mut Self::Session, due: Moment, out: &mut Vec<u8>) -> Option<Started>;
+
+    /// Takes the bytes that came, reports every completed operation to `done`, may append follow-up bytes to `out`.
+    /// An error ends the connection; its text says why.
+    fn receive(
+        &self,
+        session: &mut Self::Session,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<Received, String>;
+
+    /// After so many nanoseconds without sending, [`Self::keep_alive`] is called; 0 for never.
+    fn quiet_ns(&self) -> u64 {
+        0
+    }
+
+    /// Appends what keeps a quiet connection alive.
+    fn keep_alive(&self, _session: &mut Self::Session, _out: &mut Vec<u8>) {}
+
+    /// Appends what ends a connection in order.
+    fn close(&self, _session: &mut Self::Session, _out: &mut Vec<u8>) {}
+}

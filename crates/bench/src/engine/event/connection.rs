@@ -1,0 +1,351 @@
+//! One connection: what waits, what is in flight, what the kernel did not take. It does the socket calls of its connection
+//! and nothing else; when to send is the worker's business.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use crate::driver::{Answer, Completion, Judged, Moment, Protocol};
+use crate::limits::IN_FLIGHT_MAX;
+use crate::recorder::{Operation, Recorder};
+
+/// Bytes rendered before they are handed to the kernel.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// TCP connect under way; `waits` for the server to answer after it.
+    Connecting { waits: bool },
+    /// The first bytes are sent, the server has not answered yet.
+    Handshake,
+    /// Ready for operations.
+    Open,
+    /// Never opened, lost, refused or ended.
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    operation: Operation,
+    key: u32,
+}
+
+/// What sending needs of the worker.
+pub(super) struct Turn<'t, P> {
+    pub(super) protocol: &'t P,
+    pub(super) recorder: &'t mut Recorder,
+    /// Reused by all connections.
+    pub(super) scratch: &'t mut Vec<u8>,
+    /// Start of the segment.
+    pub(super) epoch: Instant,
+    /// The same by the wall clock, milliseconds since 1970.
+    pub(super) wall_ms: u64,
+}
+
+impl<P> Turn<'_, P> {
+    fn now_ns(&self) -> u64 {
+        // Wraps after 584 years.
+        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+    }
+}
+
+/// What sending brought.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pumped {
+    /// Operations of a closed loop that were begun.
+    pub(super) begun: usize,
+    /// Operations complete without an answer.
+    pub(super) at_once: usize,
+    /// Operations that were due, but the session has no more.
+    pub(super) withdrawn: usize,
+}
+
+/// What reading brought.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answers {
+    /// Operations answered, well or badly: room in the window.
+    pub(super) answered: usize,
+    /// Among them, as they should be.
+    pub(super) completed: u64,
+    /// The handshake is over.
+    pub(super) ready: bool,
+    /// When the server was heard; 0 when it was not.
+    pub(super) heard_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection<S> {
+    /// Number over all workers.
+    pub(super) number: u32,
+    pub(super) session: S,
+    pub(super) stream: Option<TcpStream>,
+    pub(super) phase: Phase,
+    /// Already in the worker's list of connections to send on.
+    pub(super) dirty: bool,
+    /// Registered for writability.
+    pub(super) wants_write: bool,
+    /// The session has no more operations.
+    pub(super) exhausted: bool,
+    pub(super) last_sent_ns: u64,
+    /// Start of the handshake.
+    pub(super) began_ns: u64,
+    /// The operation that opens this connection again.
+    pub(super) reopening: Option<Operation>,
+    /// Closed loop: operations that may be begun now.
+    pub(super) credits: usize,
+    window: usize,
+    in_flight: VecDeque<InFlight>,
+    /// Open loop: intended times of operations that are due but not sent yet.
+    waiting: VecDeque<u64>,
+    /// The unparsed beginning of an answer.
+    inbound: Vec<u8>,
+    /// What the kernel did not take.
+    pub(super) outbound: Vec<u8>,
+}
+
+impl<S> Connection<S> {
+    pub(super) fn new(number: u32, session: S) -> Self {
+        Self {
+            number,
+            session,
+            stream: None,
+            phase: Phase::Closed,
+            dirty: false,
+            wants_write: false,
+            exhausted: false,
+            last_sent_ns: 0,
+            began_ns: 0,
+            reopening: None,
+            credits: 0,
+            window: IN_FLIGHT_MAX,
+            in_flight: VecDeque::new(),
+            waiting: VecDeque::new(),
+            inbound: Vec::new(),
+            outbound: Vec::new(),
+        }
+    }
+
+    /// A new stream, not connected yet, and the bytes to send first.
+    pub(super) fn begin(&mut self, stream: TcpStream, waits: bool, first: Vec<u8>, now_ns: u64) {
+        self.stream = Some(stream);
+        self.phase = Phase::Connecting { waits };
+        self.outbound = first;
+        self.inbound.clear();
+        self.wants_write = true;
+        self.began_ns = now_ns;
+    }
+
+    /// Ready for operations, of which at most `window` may be in flight.
+    pub(super) fn open(&mut self, window: usize) {
+        self.phase = Phase::Open;
+        self.window = IN_FLIGHT_MAX.min(window);
+    }
+
+    /// Gives up the stream and returns the operations that are lost with it.
+    pub(super) fn close(&mut self) -> usize {
+        let outstanding = self.outstanding();
+        self.phase = Phase::Closed;
+        self.stream = None;
+        self.in_flight.clear();
+        self.waiting.clear();
+        self.inbound.clear();
+        self.outbound.clear();
+        self.credits = 0;
+        outstanding
+    }
+
+    /// An operation is due since `intended_ns`.
+    pub(super) fn enqueue(&mut self, intended_ns: u64) {
+        self.waiting.push_back(intended_ns);
+    }
+
+    /// Operations due or sent and not answered.
+    pub(super) fn outstanding(&self) -> usize {
+        self.waiting.len() + self.in_flight.len()
+    }
+
+    /// Operations sent and not answered.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Whether an operation could be begun if the window had room.
+    pub(super) fn has_to_send(&self) -> bool {
+        !self.waiting.is_empty() || self.credits > 0
+    }
+
+    /// Whether bytes wait for the socket to become writable.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.outbound.is_empty()
+    }
+
+    /// Sends as much as is due, as the window allows and as the kernel takes.
+    pub(super) fn pump<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>) -> io::Result<Pumped> {
+        self.flush()?;
+        let mut pumped = Pumped::default();
+        while !self.is_blocked() && self.has_to_send() && self.in_flight.len() < self.window {
+            turn.scratch.clear();
+            self.render_due(turn, &mut pumped);
+            if turn.scratch.is_empty() {
+                break;
+            }
+            self.send(turn.scratch)?;
+        }
+        Ok(pumped)
+    }
+
+    fn render_due<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, pumped: &mut Pumped) {
+        let now_ns = turn.now_ns();
+        self.last_sent_ns = now_ns;
+        while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
+            let (intended_ns, is_credit) = match self.waiting.pop_front() {
+                Some(intended_ns) => (intended_ns, false),
+                None if self.credits > 0 => (now_ns, true),
+                None => return,
+            };
+            let before = turn.scratch.len();
+            let due = Moment { intended_ns, wall_ms: turn.wall_ms + intended_ns / 1_000_000 };
+            let Some(started) = turn.protocol.start(&mut self.session, due, turn.scratch) else {
+                self.exhaust(turn.recorder, pumped, (!is_credit).then_some(intended_ns));
+                return;
+            };
+            if is_credit {
+                self.credits -= 1;
+                pumped.begun += 1;
+                turn.recorder.planned(intended_ns);
+            }
+            let operation = Operation { class: started.class, intended_ns, sent_ns: now_ns };
+            turn.recorder.sent(&operation, (turn.scratch.len() - before) as u64);
+            let key = match started.answer {
+                Answer::InOrder => 0,
+                Answer::Key(key) => key,
+                Answer::None => {
+                    turn.recorder.completed(&operation, now_ns, 0);
+                    pumped.at_once += 1;
+                    continue;
+                }
+            };
+            self.in_flight.push_back(InFlight { operation, key });
+        }
+    }
+
+    /// The session has no more operations: what was due is taken out of the plan again.
+    fn exhaust(&mut self, recorder: &mut Recorder, pumped: &mut Pumped, taken_ns: Option<u64>) {
+        self.exhausted = true;
+        self.credits = 0;
+        for intended_ns in taken_ns.into_iter().chain(self.waiting.drain(..)) {
+            recorder.withdrawn(intended_ns);
+            pumped.withdrawn += 1;
+        }
+    }
+
+    /// Sends bytes, keeping what the kernel does not take.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let taken = if self.is_blocked() { 0 } else { write_some(stream, bytes)? };
+        self.outbound.extend_from_slice(&bytes[taken..]);
+        Ok(())
+    }
+
+    /// Sends what was kept.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.is_blocked()
+            && let Some(stream) = &self.stream
+        {
+            let taken = write_some(stream, &self.outbound)?;
+            self.outbound.drain(..taken);
+            if self.outbound.is_empty() {
+                // Thousands of idle connections are not to keep the size of their handshake.
+                self.outbound = Vec::new();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once and books every complete answer. The second value is false when the server closed the connection.
+    pub(super) fn read<P: Protocol<Session = S>>(
+        &mut self,
+        buffer: &mut [u8],
+        turn: &mut Turn<'_, P>,
+    ) -> io::Result<(Answers, bool)> {
+        let Some(mut stream) = self.stream.as_ref() else { return Ok((Answers::default(), true)) };
+        let count = match stream.read(buffer) {
+            Ok(0) => return Ok((Answers::default(), false)),
+            Ok(count) => count,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok((Answers::default(), true));
+            }
+            Err(e) => return Err(e),
+        };
+        let now_ns = turn.now_ns();
+        if self.inbound.is_empty() {
+            let (answers, used) = self.receive(&buffer[..count], now_ns, turn)?;
+            self.inbound.extend_from_slice(&buffer[used..count]);
+            return Ok((answers, true));
+        }
+        let mut joined = std::mem::take(&mut self.inbound);
+        joined.extend_from_slice(&buffer[..count]);
+        let (answers, used) = self.receive(&joined, now_ns, turn)?;
+        joined.drain(..used);
+        if !joined.is_empty() {
+            self.inbound = joined;
+        }
+        Ok((answers, true))
+    }
+
+    fn receive<P: Protocol<Session = S>>(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        turn: &mut Turn<'_, P>,
+    ) -> io::Result<(Answers, usize)> {
+        let mut answers = Answers { heard_ns: now_ns, ..Answers::default() };
+        turn.scratch.clear();
+        let Self { session, in_flight, .. } = self;
+        let recorder = &mut *turn.recorder;
+        let mut done = |completion: Completion<'_>| {
+            let Some(operation) = take(in_flight, completion.answer) else {
+                recorder.error("an answer to nothing that was asked", 1);
+                return;
+            };
+            answers.answered += 1;
+            match completion.judged {
+                Judged::Failed(what) => return recorder.failed(operation.class, what),
+                Judged::Found { hits, misses } => recorder.found(operation.class, hits, misses),
+                Judged::Good => {}
+            }
+            answers.completed += 1;
+            recorder.completed(&operation, now_ns, completion.bytes.into());
+        };
+        let received = turn
+            .protocol
+            .receive(session, bytes, turn.scratch, &mut done)
+            .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
+        answers.ready = received.ready;
+        if !turn.scratch.is_empty() {
+            self.send(turn.scratch)?;
+            self.last_sent_ns = now_ns;
+        }
+        Ok((answers, received.used))
+    }
+}
+
+/// Servers answer in order; the search is for those that do not.
+fn take(in_flight: &mut VecDeque<InFlight>, answer: Answer) -> Option<Operation> {
+    let Answer::Key(key) = answer else { return in_flight.pop_front().map(|o| o.operation) };
+    if in_flight.front().is_some_and(|o| o.key == key) {
+        return in_flight.pop_front().map(|o| o.operation);
+    }
+    let index = in_flight.iter().position(|o| o.key == key)?;
+    in_flight.remove(index).map(|o| o.operation)
+}
+
+fn write_some(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    match stream.write(bytes) {
+        Ok(count) => Ok(count),
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,118 @@
+//! Where the operations of one group come from in one segment.
+
+use std::collections::VecDeque;
+use std::iter::Peekable;
+use std::ops::Range;
+
+use crate::engine::{Close, Load};
+use crate::schedule::{Planned, Schedule};
+
+/// What is due next, for one group of one worker.
+#[derive(Debug)]
+pub(super) enum Feed {
+    /// Answers make room; nothing is due by itself.
+    Closed { window: usize },
+    /// Nothing at all.
+    Idle,
+    /// Operations on a schedule; its devices count from `first`.
+    Open { schedule: Box<Peekable<Schedule>>, first: u32 },
+    /// Connections to open again.
+    Reopen(Reopen),
+}
+
+/// Reopenings on a schedule, each of the connection that has been open for longest.
+#[derive(Debug)]
+pub(super) struct Reopen {
+    /// `None`: all at once, which is what `burst` still has.
+    schedule: Option<Box<Peekable<Schedule>>>,
+    burst: u32,
+    pub(super) close: Close,
+    pub(super) class: u16,
+    /// Connections that can be reopened, longest open first.
+    pub(super) rested: VecDeque<u32>,
+    /// Intended times of reopenings for which no connection was there.
+    pub(super) waiting: VecDeque<u64>,
+}
+
+/// What of a group is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// An operation on a local connection.
+    Operation(Planned),
+    /// Some connection is to be opened again.
+    Reopening { at_ns: u64 },
+}
+
+impl Due {
+    pub(super) fn at_ns(&self) -> u64 {
+        match self {
+            Self::Operation(planned) => planned.at_ns,
+            Self::Reopening { at_ns } => *at_ns,
+        }
+    }
+}
+
+impl Feed {
+    /// `local` are the worker's own indices of the group's connections, of `of` in the whole group.
+    pub(super) fn new(load: Load, local: &Range<u32>, of: u32, worker: usize) -> Self {
+        let count = local.len() as u32;
+        if count == 0 {
+            return Self::Idle;
+        }
+        let schedule = |rate: f64, arrivals, seed: u64| {
+            let share = rate * f64::from(count) / f64::from(of);
+            let seed = seed.wrapping_add(worker as u64);
+            Box::new(Schedule::new(arrivals, count, share, seed).peekable())
+        };
+        match load {
+            Load::Open { rate, arrivals, seed } => {
+                Self::Open { schedule: schedule(rate, arrivals, seed), first: local.start }
+            }
+            Load::Closed { window } => Self::Closed { window },
+            Load::Idle => Self::Idle,
+            Load::Reopen { rate, arrivals, seed, close, class } => Self::Reopen(Reopen {
+                schedule: rate.map(|rate| schedule(rate, arrivals, seed)),
+                burst: if rate.is_none() { count } else { 0 },
+                close,
+                class,
+                rested: local.clone().collect(),
+                waiting: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// Whether operations come on a schedule.
+    pub(super) fn is_scheduled(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::Reopen(_))
+    }
+
+    /// When the next one is due; `u64::MAX` for never.
+    pub(super) fn next_ns(&mut self) -> u64 {
+        let schedule = match self {
+            Self::Open { schedule, .. } => schedule,
+            Self::Reopen(Reopen { schedule: Some(schedule), .. }) => schedule,
+            Self::Reopen(reopen) => return if reopen.burst > 0 { 0 } else { u64::MAX },
+            Self::Closed { .. } | Self::Idle => return u64::MAX,
+        };
+        schedule.peek().map_or(u64::MAX, |planned| planned.at_ns)
+    }
+
+    /// Takes what is due up to and including `last_ns`.
+    pub(super) fn next_due(&mut self, last_ns: u64) -> Option<Due> {
+        let until = |planned: &Planned| planned.at_ns <= last_ns;
+        match self {
+            Self::Open { schedule, first } => {
+                let planned = schedule.next_if(until)?;
+                Some(Due::Operation(Planned { device: planned.device + *first, ..planned }))
+            }
+            Self::Reopen(Reopen { schedule: Some(schedule), .. }) => {
+                Some(Due::Reopening { at_ns: schedule.next_if(until)?.at_ns })
+            }
+            Self::Reopen(reopen) => {
+                reopen.burst = reopen.burst.checked_sub(1)?;
+                Some(Due::Reopening { at_ns: 0 })
+            }
+            Self::Closed { .. } | Self::Idle => None,
+        }
+    }
+}

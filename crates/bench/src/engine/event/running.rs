@@ -1,0 +1,248 @@
+//! The load of one worker: sends what is due, reads what comes, keeps time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::FromWorker;
+use super::connection::Phase;
+use super::feed::{Due, Feed};
+use super::worker::{Worker, natural_end};
+use crate::driver::Protocol;
+use crate::engine::{Ended, Segment};
+use crate::error::Result;
+use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_TURN};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const NOT_SENT: &str = "due, but not sent before the drain time was over";
+const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
+/// Sleep while the last answers come in.
+const DRAIN_SLEEP_NS: u64 = 10_000_000;
+
+/// Where a segment is in time.
+struct Pace {
+    until_ns: u64,
+    second: u64,
+    tick_ns: u64,
+    next_tick_ns: u64,
+    /// Groups whose operations come on a schedule.
+    scheduled: bool,
+}
+
+impl<P: Protocol> Worker<'_, P> {
+    /// Runs one segment to its last answer. Returns how it ended and when its measured part did.
+    pub(super) fn load(&mut self, segment: &Segment) -> Result<(Ended, u64)> {
+        let window = segment.window();
+        self.begin_feeds(segment);
+        let scheduled = self.feeds.iter().any(Feed::is_scheduled);
+        let tick_ns = u64::from(self.plan.tick_us) * 1_000;
+        let mut pace = Pace { until_ns: window.until_ns, second: 0, tick_ns, next_tick_ns: 0, scheduled };
+        self.refill = true;
+        let given_up = self.load_until(&mut pace)?;
+        self.refill = false;
+        let now_ns = self.now_ns();
+        let ended = given_up.unwrap_or_else(|| natural_end(now_ns, window));
+        pace.until_ns = now_ns.min(window.until_ns);
+        self.drain(&mut pace, ended, segment.drain)?;
+        Ok((ended, pace.until_ns))
+    }
+
+    fn begin_feeds(&mut self, segment: &Segment) {
+        let groups = segment.loads.iter().zip(&self.groups).zip(&self.plan.groups);
+        self.feeds = groups.map(|((load, local), of)| Feed::new(*load, local, *of, self.index)).collect();
+        self.active = 0;
+        self.outstanding = 0;
+        let now_ns = self.now_ns();
+        for group in 0..self.feeds.len() {
+            let window = match self.feeds[group] {
+                Feed::Closed { window } => window,
+                Feed::Open { .. } | Feed::Reopen(_) => 0,
+                Feed::Idle => continue,
+            };
+            for index in self.groups[group].clone() {
+                let connection = &mut self.connections[index as usize];
+                if connection.phase != Phase::Open || connection.exhausted {
+                    continue;
+                }
+                self.active += 1;
+                if window > 0 {
+                    connection.credits = window;
+                    connection.last_sent_ns = now_ns;
+                    self.mark_dirty(index);
+                }
+            }
+        }
+    }
+
+    /// The load itself. Returns why it was given up, if it was.
+    fn load_until(&mut self, pace: &mut Pace) -> Result<Option<Ended>> {
+        let had_active = self.active > 0;
+        let reopens = self.feeds.iter().any(|feed| matches!(feed, Feed::Reopen(_)));
+        loop {
+            let now_ns = self.now_ns();
+            if now_ns >= pace.until_ns {
+                // What came due while the last turn ran belongs to the plan as well.
+                self.enqueue_due(pace.until_ns - 1)?;
+                self.send_dirty()?;
+                return Ok(None);
+            }
+            self.end_seconds(pace, now_ns);
+            if self.shared.is_stopped() {
+                return Ok(Some(Ended::Stopped));
+            }
+            if self.is_silent(now_ns) {
+                self.recorder.error("the server said nothing for too long; the load was given up", 1);
+                return Ok(Some(Ended::Silent));
+            }
+            let any_exhausted = || self.connections.iter().any(|c| c.exhausted);
+            if had_active && self.active == 0 && self.outstanding == 0 && !reopens {
+                return Ok((!any_exhausted()).then_some(Ended::AllLost));
+            }
+            self.enqueue_due(now_ns)?;
+            self.send_dirty()?;
+            let timeout_ns = self.until_next_ns(pace, self.now_ns());
+            let timeout_ns = self.sleep_tick(pace, timeout_ns);
+            self.turn(timeout_ns)?;
+            self.reopen_waiting()?;
+        }
+    }
+
+    fn is_silent(&mut self, now_ns: u64) -> bool {
+        if self.outstanding == 0 {
+            self.last_heard_ns = now_ns;
+        }
+        now_ns.saturating_sub(self.last_heard_ns)
+            > u64::try_from(self.plan.silence.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Waits for outstanding answers, then books what is missing.
+    fn drain(&mut self, pace: &mut Pace, ended: Ended, limit: Duration) -> Result<()> {
+        let last_ns = pace.until_ns.saturating_sub(1);
+        for connection in &mut self.connections {
+            connection.credits = 0;
+        }
+        let deadline = Instant::now() + if ended == Ended::Silent { Duration::ZERO } else { limit };
+        while (self.outstanding > 0 || self.is_behind(last_ns)) && Instant::now() < deadline {
+            let now_ns = self.now_ns();
+            self.end_seconds(pace, now_ns);
+            self.enqueue_due(last_ns)?;
+            self.send_dirty()?;
+            let sleep_ns = if self.is_behind(last_ns) { 0 } else { DRAIN_SLEEP_NS };
+            self.turn(sleep_ns)?;
+            self.reopen_waiting()?;
+        }
+        self.book_missing(last_ns);
+        self.close_second(pace);
+        Ok(())
+    }
+
+    fn book_missing(&mut self, last_ns: u64) {
+        let (mut in_flight, mut waiting) = (0, 0);
+        for connection in self.connections.iter_mut().filter(|c| c.phase == Phase::Open) {
+            let sent = connection.in_flight();
+            in_flight += sent as u64;
+            waiting += (connection.outstanding() - sent) as u64;
+            if sent > 0 {
+                // A late answer would be taken for that of a later operation.
+                connection.close();
+            }
+        }
+        self.recorder.error(NOT_ANSWERED, in_flight);
+        self.recorder.error(NOT_SENT, waiting);
+        let handshakes = self.connections.iter().filter(|c| c.reopening.is_some()).count() as u64;
+        self.recorder.error("not opened again before the drain time was over", handshakes);
+        for group in 0..self.feeds.len() {
+            while let Some(due) = self.feeds[group].next_due(last_ns) {
+                self.recorder.planned(due.at_ns());
+                self.recorder.error(NOT_SENT, 1);
+            }
+        }
+    }
+
+    /// Whether operations are due that have not even been looked at.
+    fn is_behind(&mut self, last_ns: u64) -> bool {
+        self.feeds.iter_mut().any(|feed| feed.next_ns() <= last_ns)
+    }
+
+    /// Puts operations whose time has come into their connections' queues.
+    fn enqueue_due(&mut self, now_ns: u64) -> Result<()> {
+        for group in 0..self.feeds.len() {
+            for _ in 0..SENDS_PER_TURN {
+                match self.feeds[group].next_due(now_ns) {
+                    None => break,
+                    Some(Due::Operation(planned)) => self.enqueue(planned.device, planned.at_ns),
+                    Some(Due::Reopening { at_ns }) => self.reopening_due(group, at_ns)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, index: u32, intended_ns: u64) {
+        let connection = &mut self.connections[index as usize];
+        if connection.exhausted {
+            return;
+        }
+        self.recorder.planned(intended_ns);
+        if connection.phase != Phase::Open {
+            self.recorder.error("due on a lost connection", 1);
+            return;
+        }
+        connection.enqueue(intended_ns);
+        self.outstanding += 1;
+        self.mark_dirty(index);
+    }
+
+    fn until_next_ns(&mut self, pace: &Pace, now_ns: u64) -> u64 {
+        let due_ns = self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX);
+        let second_ns = (pace.second + 1) * SECOND_NS;
+        due_ns.min(second_ns).min(pace.until_ns).saturating_sub(now_ns).min(LOOP_SLEEP_MAX_MS * 1_000_000)
+    }
+
+    /// Sleeps through a tick without looking at answers, so that one turn serves many messages. Returns how long
+    /// the next wait may take after it.
+    fn sleep_tick(&self, pace: &mut Pace, timeout_ns: u64) -> u64 {
+        if pace.tick_ns == 0 || !pace.scheduled {
+            return timeout_ns;
+        }
+        let now_ns = self.now_ns();
+        if pace.next_tick_ns > now_ns {
+            thread::sleep(Duration::from_nanos(pace.next_tick_ns - now_ns));
+        }
+        pace.next_tick_ns = self.now_ns() + pace.tick_ns;
+        0
+    }
+
+    fn end_seconds(&mut self, pace: &mut Pace, now_ns: u64) {
+        while now_ns >= (pace.second + 1) * SECOND_NS {
+            self.close_second(pace);
+            self.keep_alive_quiet(now_ns);
+            self.end_late_handshakes();
+        }
+    }
+
+    fn close_second(&mut self, pace: &mut Pace) {
+        let second = self.recorder.take_second(pace.second);
+        pace.second += 1;
+        self.tell(FromWorker::Second { worker: self.index, second });
+    }
+
+    /// Keeps connections alive that have sent nothing for a while.
+    fn keep_alive_quiet(&mut self, now_ns: u64) {
+        let quiet_ns = self.protocol.quiet_ns();
+        if quiet_ns == 0 {
+            return;
+        }
+        let mut bytes = Vec::new();
+        for index in 0..self.connections.len() as u32 {
+            let connection = &mut self.connections[index as usize];
+            if connection.phase == Phase::Open && now_ns.saturating_sub(connection.last_sent_ns) >= quiet_ns {
+                connection.last_sent_ns = now_ns;
+                bytes.clear();
+                self.protocol.keep_alive(&mut connection.session, &mut bytes);
+                if let Err(error) = connection.send(&bytes) {
+                    self.lost(index, &error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! One worker thread: its connections, its share of the schedule, its recorder, one epoll loop.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::thread::set_current_timer_slack;
+
+use super::connection::{Connection, Phase, Turn};
+use super::feed::Feed;
+use super::poller::{Interest, Poller, Ready};
+use super::{Done, FromWorker, Plan, Share, Shared};
+use crate::driver::Protocol;
+use crate::engine::Ended;
+use crate::error::Result;
+use crate::limits::READ_BYTES;
+use crate::recorder::{Latency, Recorder, Window};
+
+/// How much later than asked the kernel may wake us.
+const TIMER_SLACK_NS: u64 = 1_000;
+
+/// Told to start the load of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) segment: usize,
+    pub(super) at: Instant,
+    /// The same moment by the wall clock, milliseconds since the epoch.
+    pub(super) wall_ms: u64,
+}
+
+pub(super) struct Worker<'a, P: Protocol> {
+    pub(super) protocol: &'a P,
+    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a Shared,
+    pub(super) index: usize,
+    to_main: mpsc::Sender<FromWorker>,
+    pub(super) poller: Poller,
+    pub(super) connections: Vec<Connection<P::Session>>,
+    /// Own indices of the connections of each group.
+    pub(super) groups: Vec<Range<u32>>,
+    read_buffer: Vec<u8>,
+    scratch: Vec<u8>,
+    /// Connections with something to send in this turn.
+    dirty: Vec<u32>,
+    pub(super) recorder: Recorder,
+    /// Start of the segment, or of the opening before it.
+    pub(super) epoch: Instant,
+    wall_ms: u64,
+    pub(super) handshakes: Latency,
+    /// Failed openings before the first segment.
+    pub(super) failures: BTreeMap<String, u64>,
+    /// Handshakes under way.
+    pub(super) pending: usize,
+    /// Per group, where operations come from in this segment.
+    pub(super) feeds: Vec<Feed>,
+    /// Whether an answer makes room for another operation.
+    pub(super) refill: bool,
+    /// Operations due or sent and not answered.
+    pub(super) outstanding: usize,
+    /// Connections that have operations to come.
+    pub(super) active: usize,
+    pub(super) last_heard_ns: u64,
+    pub(super) first_loss_ns: Option<u64>,
+}
+
+impl<'a, P: Protocol> Worker<'a, P> {
+    pub(super) fn new(
+        protocol: &'a P,
+        plan: &'a Plan,
+        shared: &'a Shared,
+        index: usize,
+        share: &Share,
+        to_main: mpsc::Sender<FromWorker>,
+    ) -> Result<Self> {
+        let mut connections = Vec::with_capacity(share.iter().map(ExactSizeIterator::len).sum());
+        let mut groups = Vec::with_capacity(share.len());
+        for numbers in share {
+            let first = connections.len() as u32;
+            connections
+                .extend(numbers.clone().map(|number| Connection::new(number, protocol.session(number))));
+            groups.push(first..connections.len() as u32);
+        }
+        Ok(Self {
+            protocol,
+            plan,
+            shared,
+            index,
+            to_main,
+            poller: Poller::new()?,
+            connections,
+            groups,
+            read_buffer: vec![0; READ_BYTES],
+            scratch: Vec::new(),
+            dirty: Vec::new(),
+            recorder: Recorder::new(Window::default(), plan.classes.len()),
+            epoch: Instant::now(),
+            wall_ms: 0,
+            handshakes: Latency::new(),
+            failures: BTreeMap::new(),
+            pending: 0,
+            feeds: Vec::new(),
+            refill: false,
+            outstanding: 0,
+            active: 0,
+            last_heard_ns: 0,
+            first_loss_ns: None,
+        })
+    }
+
+    /// Opens, runs one segment per start until the channel closes, closes the connections.
+    pub(super) fn run(mut self, on_start: &mpsc::Receiver<Start>) -> Result<Vec<(u32, P::Session)>> {
+        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+        let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
+        let opened = self.open_all();
+        // The main thread waits for every worker, also for one that fails.
+        let mut failures = std::mem::take(&mut self.failures);
+        if let Err(error) = &opened {
+            failures.insert(error.to_string(), 1);
+        }
+        let handshakes = std::mem::take(&mut self.handshakes);
+        self.tell(FromWorker::Opened { failures, handshakes });
+        opened?;
+        while let Ok(start) = on_start.recv() {
+            let done = self.run_segment(start)?;
+            self.tell(FromWorker::Segment { worker: self.index, done: Box::new(done) });
+        }
+        self.say_goodbye();
+        Ok(self.connections.into_iter().map(|c| (c.number, c.session)).collect())
+    }
+
+    fn run_segment(&mut self, start: Start) -> Result<Done> {
+        let segment = &self.plan.segments[start.segment];
+        self.epoch = start.at;
+        self.wall_ms = start.wall_ms;
+        self.recorder = Recorder::new(segment.window(), self.plan.classes.len());
+        self.first_loss_ns = None;
+        self.last_heard_ns = 0;
+        for connection in &mut self.connections {
+            connection.last_sent_ns = 0;
+        }
+        let (ended, measured_until_ns) = self.load(segment)?;
+        let window = segment.window();
+        Ok(Done {
+            measured: Duration::from_nanos(
+                measured_until_ns.min(window.until_ns).saturating_sub(window.from_ns),
+            ),
+            recorder: std::mem::take(&mut self.recorder),
+            ended,
+            first_loss_ns: self.first_loss_ns,
+        })
+    }
+
+    pub(super) fn tell(&self, what: FromWorker) {
+        // Nobody listens any more when the run ends with an error.
+        let _ = self.to_main.send(what);
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        // Wraps after 584 years.
+        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+    }
+
+    /// The group a connection belongs to.
+    pub(super) fn group_of(&self, index: u32) -> usize {
+        self.groups.iter().position(|group| group.contains(&index)).unwrap_or(0)
+    }
+
+    pub(super) fn mark_dirty(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// Sends on every connection that has something to send.
+    pub(super) fn send_dirty(&mut self) -> Result<()> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.connections[index as usize].dirty = false;
+            self.pump(index)?;
+        }
+        // Connections marked meanwhile come in the next turn.
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+        Ok(())
+    }
+
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn pump(&mut self, index: u32) -> Result<()> {
+        let connection = &mut self.connections[index as usize];
+        if connection.phase != Phase::Open {
+            return Ok(());
+        }
+        let was_exhausted = connection.exhausted;
+        let mut turn = Turn {
+            protocol: self.protocol,
+            recorder: &mut self.recorder,
+            scratch: &mut self.scratch,
+            epoch: self.epoch,
+            wall_ms: self.wall_ms,
+        };
+        let pumped = match connection.pump(&mut turn) {
+            Ok(pumped) => pumped,
+            Err(error) => {
+                self.lost(index, &error);
+                return Ok(());
+            }
+        };
+        self.outstanding = self.outstanding + pumped.begun - pumped.at_once - pumped.withdrawn;
+        if connection.exhausted && !was_exhausted {
+            self.active -= 1;
+        }
+        self.watch_writability(index)?;
+        if pumped.at_once > 0 {
+            self.shared.add_completed(pumped.at_once as u64);
+            self.make_room(index, pumped.at_once);
+        }
+        Ok(())
+    }
+
+    /// Wants to be woken for writability exactly as long as bytes wait for it.
+    fn watch_writability(&mut self, index: u32) -> Result<()> {
+        let connection = &mut self.connections[index as usize];
+        let blocked = connection.is_blocked();
+        if blocked != connection.wants_write
+            && let Some(stream) = &connection.stream
+        {
+            connection.wants_write = blocked;
+            let interest = if blocked { Interest::ReadWrite } else { Interest::Read };
+            self.poller.modify(stream, index, interest)?;
+        }
+        Ok(())
+    }
+
+    /// Operations were answered: in a closed loop each makes room for another.
+    fn make_room(&mut self, index: u32, answered: usize) {
+        let refill = self.refill && self.is_closed_loop(index);
+        let connection = &mut self.connections[index as usize];
+        if refill && !connection.exhausted {
+            connection.credits += answered;
+        }
+        // Room in the window may let a waiting operation go.
+        if connection.has_to_send() {
+            self.mark_dirty(index);
+        }
+    }
+
+    fn is_closed_loop(&self, index: u32) -> bool {
+        matches!(self.feeds.get(self.group_of(index)), Some(Feed::Closed { .. }))
+    }
+
+    /// Waits for readiness, reads what came, sends what that allows.
+    pub(super) fn turn(&mut self, timeout_ns: u64) -> Result<()> {
+        let timeout_ns = if self.has_dirty() { 0 } else { timeout_ns };
+        let ready = self.poller.wait(Duration::from_nanos(timeout_ns))?;
+        for index in 0..ready {
+            let event = self.poller.event(index);
+            self.handle(event)?;
+        }
+        self.send_dirty()
+    }
+
+    fn handle(&mut self, event: Ready) -> Result<()> {
+        let index = event.token;
+        match self.connections[index as usize].phase {
+            Phase::Closed => return Ok(()),
+            Phase::Connecting { waits } => return self.connected(index, event, waits),
+            Phase::Handshake | Phase::Open => {}
+        }
+        if event.readable
+            && let Err(error) = self.read(index)
+        {
+            self.lost(index, &error);
+            return Ok(());
+        }
+        if event.writable {
+            match self.connections[index as usize].flush() {
+                Ok(()) => self.mark_dirty(index),
+                Err(error) => self.lost(index, &error),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: u32) -> io::Result<()> {
+        let connection = &mut self.connections[index as usize];
+        let mut turn = Turn {
+            protocol: self.protocol,
+            recorder: &mut self.recorder,
+            scratch: &mut self.scratch,
+            epoch: self.epoch,
+            wall_ms: self.wall_ms,
+        };
+        let (answers, alive) = connection.read(&mut self.read_buffer, &mut turn)?;
+        let blocked = connection.is_blocked() && !connection.wants_write;
+        self.last_heard_ns = self.last_heard_ns.max(answers.heard_ns);
+        if blocked {
+            self.watch_writability(index).map_err(io::Error::other)?;
+        }
+        if answers.ready {
+            self.ready(index);
+        }
+        self.shared.add_completed(answers.completed);
+        self.outstanding -= answers.answered;
+        if answers.answered > 0 {
+            self.make_room(index, answers.answered);
+        }
+        if alive { Ok(()) } else { Err(io::Error::other("closed by the server")) }
+    }
+
+    /// The connection is gone.
+    pub(super) fn lost(&mut self, index: u32, error: &io::Error) {
+        let connection = &mut self.connections[index as usize];
+        match connection.phase {
+            Phase::Closed => return,
+            Phase::Connecting { .. } | Phase::Handshake => return self.opening_failed(index, error),
+            Phase::Open => {}
+        }
+        let outstanding = connection.close();
+        let exhausted = connection.exhausted;
+        self.outstanding -= outstanding;
+        self.active -= usize::from(!exhausted && self.active > 0);
+        let now_ns = self.now_ns();
+        self.first_loss_ns.get_or_insert(now_ns);
+        self.recorder.error(&format!("connection lost: {error}"), 1);
+        self.recorder.error("outstanding on a lost connection", outstanding as u64);
+    }
+
+    fn say_goodbye(&mut self) {
+        let mut last = Vec::new();
+        for connection in self.connections.iter_mut().filter(|c| c.phase == Phase::Open) {
+            last.clear();
+            self.protocol.close(&mut connection.session, &mut last);
+            // The run is over; a server that is gone by now has nothing to lose.
+            let _ = connection.send(&last);
+        }
+    }
+}
+
+/// How a segment ended that was not given up.
+pub(super) fn natural_end(now_ns: u64, window: Window) -> Ended {
+    if now_ns >= window.until_ns { Ended::Planned } else { Ended::Finished }
+}

@@ -1,0 +1,11 @@
+//! Engines carry out a plan: they own sockets or threads, the clock, the queue of what is due and the recorder; a driver
+//! (`crate::driver`) only turns operations into bytes or calls and judges answers.
+//!
+//! [`event`] runs sans-I/O protocols on a few threads with epoll, for thousands of connections.
+
+pub mod event;
+mod plan;
+mod run;
+
+pub use plan::{Close, Load, Plan, Segment};
+pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};

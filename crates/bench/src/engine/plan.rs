@@ -1,0 +1,106 @@
+//! What an engine is asked to do, whatever the protocol.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::recorder::Window;
+use crate::schedule::Arrivals;
+
+/// What the connections of one group do during a segment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Load {
+    /// Operations on a schedule, whatever the server does.
+    Open {
+        /// Operations per second over all connections of the group.
+        rate: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+        /// Seed of the schedule.
+        seed: u64,
+    },
+    /// Keeps `window` operations in flight on every connection.
+    Closed {
+        /// Operations in flight per connection.
+        window: usize,
+    },
+    /// Stays connected and says nothing but what keeps the connection alive.
+    Idle,
+    /// Every operation closes a connection and opens it again: from the intended moment to the end of the handshake.
+    Reopen {
+        /// Reopenings per second over all connections of the group; `None` reopens every connection once, all at the
+        /// same moment.
+        rate: Option<f64>,
+        /// How they are spread.
+        arrivals: Arrivals,
+        /// Seed of the schedule.
+        seed: u64,
+        /// How the old connection ends.
+        close: Close,
+        /// The operation's class in the recorder.
+        class: u16,
+    },
+}
+
+/// How a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// In order: FIN.
+    Fin,
+    /// At once: RST.
+    Reset,
+}
+
+/// A part of a run with its own result; the connections are those of the segment before.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// Its name in results.
+    pub name: String,
+    /// What each group does, in the order of [`Plan::groups`].
+    pub loads: Vec<Load>,
+    /// Beginning of the load that is not measured.
+    pub warmup: Duration,
+    /// Measured part. It ends earlier when no session has another operation.
+    pub duration: Duration,
+    /// Longest wait for outstanding answers after the end of the load.
+    pub drain: Duration,
+}
+
+impl Segment {
+    /// The measured part, after the start of the load.
+    pub fn window(&self) -> Window {
+        let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.warmup.saturating_add(self.duration);
+        Window { from_ns: nanos(self.warmup), until_ns: nanos(until) }
+    }
+}
+
+/// A run as an engine sees it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where to connect.
+    pub target: SocketAddr,
+    /// Local addresses to connect from, in turn; empty for the kernel's choice.
+    pub sources: Vec<IpAddr>,
+    /// Connections of each group. Connection numbers go through all groups: group 0 has 0..groups[0], and so on.
+    pub groups: Vec<u32>,
+    /// Names of the operation classes, by class number.
+    pub classes: Vec<String>,
+    /// Threads.
+    pub threads: u32,
+    /// Connections opened per second; `None` for as fast as handshakes end.
+    pub open_rate: Option<f64>,
+    /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
+    /// adds to a latency is counted in it.
+    pub tick_us: u32,
+    /// The load is given up when a server says nothing at all for so long although operations are outstanding.
+    pub silence: Duration,
+    /// What happens once all connections are open.
+    pub segments: Vec<Segment>,
+}
+
+impl Plan {
+    /// Connections of all groups.
+    pub fn connections(&self) -> u32 {
+        self.groups.iter().sum()
+    }
+}

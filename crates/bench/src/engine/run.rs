@@ -1,0 +1,105 @@
+//! What an engine tells while it runs, and what a run brought.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::recorder::{Latency, Recorder, Second};
+
+/// What a run tells while it goes on, to a progress display and to whoever samples the server.
+#[derive(Debug)]
+pub enum Event {
+    /// So many connections are open.
+    Connecting(u64),
+    /// All are open; the load of this segment starts now.
+    Started {
+        /// Index of the segment.
+        segment: usize,
+        /// Start of its load.
+        at: Instant,
+    },
+    /// A second of all workers together.
+    Second(Box<Second>),
+    /// Nothing happened for a moment; lets the receiver keep time.
+    Tick,
+}
+
+/// Counters all threads see, and the wish to end.
+#[derive(Debug, Default)]
+pub struct Shared {
+    opened: AtomicU64,
+    completed: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    /// Operations completed so far.
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
+
+    /// Connections opened so far.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// Asks the run to end now; what was measured so far is its result.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run was asked to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_completed(&self, count: u64) {
+        self.completed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_opened(&self) {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How a segment came to its end. What is worse is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// No session has another operation.
+    Finished,
+    /// Its time was over.
+    Planned,
+    /// [`Shared::stop`] was called.
+    Stopped,
+    /// The server said nothing for [`super::Plan::silence`].
+    Silent,
+    /// No connection is left.
+    AllLost,
+}
+
+/// What one segment brought.
+#[derive(Debug)]
+pub struct SegmentOutcome {
+    /// Histograms and counters.
+    pub recorder: Recorder,
+    /// Start of its load, milliseconds since the epoch.
+    pub started_ms: u64,
+    /// Length of the measured part as it was.
+    pub measured: Duration,
+    /// How it ended.
+    pub ended: Ended,
+    /// When the first connection was lost, seconds after the start of its load.
+    pub first_loss_s: Option<f64>,
+}
+
+/// What a run brought.
+#[derive(Debug)]
+pub struct Outcome<S> {
+    /// Segments that were begun.
+    pub segments: Vec<SegmentOutcome>,
+    /// What the driver remembers of each connection, by number.
+    pub sessions: Vec<S>,
+    /// Time to open all connections.
+    pub connect_time: Duration,
+    /// Durations of the handshakes, TCP connect to readiness.
+    pub handshakes: Latency,
+}
