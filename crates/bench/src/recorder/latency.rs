@@ -1,0 +1,174 @@
+//! Latency histograms and their quantiles.
+
+use hdrhistogram::Histogram;
+
+use crate::limits::LATENCY_US_MAX;
+
+const DIGITS: u8 = 3;
+/// Samples a quantile q needs to be quotable: 100 / (1 - q).
+const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
+
+/// A latency histogram in microseconds.
+#[derive(Debug, Clone)]
+pub struct Latency(Histogram<u64>);
+
+impl Latency {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self(Histogram::new_with_bounds(1, LATENCY_US_MAX, DIGITS).expect("BUG: constant bounds are valid"))
+    }
+
+    /// Adds one sample; below 1 us counts as 1 us, above 1 h as 1 h.
+    pub fn record_ns(&mut self, nanos: u64) {
+        self.0.saturating_record((nanos / 1_000).clamp(1, LATENCY_US_MAX));
+    }
+
+    /// Adds all samples of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.add(&other.0).expect("BUG: all latency histograms have the same bounds");
+    }
+
+    /// Forgets all samples.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// Samples.
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Samples above a threshold in microseconds.
+    pub fn count_above_us(&self, threshold_us: u64) -> u64 {
+        self.0.count_between(threshold_us + 1, LATENCY_US_MAX)
+    }
+
+    /// The value at a quantile (0 to 1) in microseconds; 0 when empty.
+    pub fn quantile_us(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile)
+    }
+
+    /// The usual quantiles.
+    pub fn summary(&self) -> Quantiles {
+        Quantiles {
+            samples: self.len(),
+            mean_us: self.0.mean(),
+            p50_us: self.quantile_us(0.5),
+            p90_us: self.quantile_us(0.9),
+            p99_us: self.quantile_us(0.99),
+            p99_9_us: self.quantile_us(0.999),
+            p99_99_us: self.quantile_us(0.9999),
+            max_us: if self.is_empty() { 0 } else { self.0.max() },
+        }
+    }
+
+    /// The percentile distribution as HdrHistogram's text format (`.hgrm`): value, percentile, count, 1/(1-percentile).
+    pub fn to_hgrm(&self) -> String {
+        use std::fmt::Write as _;
+        let mut text = String::from("       Value_us     Percentile TotalCount 1/(1-Percentile)\n\n");
+        for step in self.0.iter_quantiles(5) {
+            let quantile = step.quantile_iterated_to();
+            let inverse =
+                if quantile < 1.0 { format!("{:.2}", 1.0 / (1.0 - quantile)) } else { "inf".to_owned() };
+            let total = self.0.count_between(0, step.value_iterated_to());
+            let _ = writeln!(
+                text,
+                "{:>15} {quantile:>14.12} {total:>10} {inverse:>14}",
+                step.value_iterated_to()
+            );
+        }
+        let _ =
+            writeln!(text, "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]", self.0.mean(), self.0.stdev());
+        let max = if self.is_empty() { 0 } else { self.0.max() };
+        let _ = writeln!(text, "#[Max     = {max:>12}, Total count    = {:>12}]", self.len());
+        text
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Quantiles of one histogram, microseconds.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Quantiles {
+    /// Samples behind all the others.
+    pub samples: u64,
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: u64,
+    /// 90 %.
+    pub p90_us: u64,
+    /// 99 %.
+    pub p99_us: u64,
+    /// 99.9 %.
+    pub p99_9_us: u64,
+    /// 99.99 %.
+    pub p99_99_us: u64,
+    /// The largest sample.
+    pub max_us: u64,
+}
+
+impl Quantiles {
+    /// Whether enough samples stand behind a quantile to quote it; otherwise it is hardly more than the maximum.
+    pub fn is_quotable(&self, quantile: f64) -> bool {
+        self.samples as f64 >= SAMPLES_BEHIND_QUANTILE / (1.0 - quantile) * (1.0 - f64::EPSILON)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_quantiles_equal_those_of_all_samples_together() {
+        let (mut left, mut right, mut all) = (Latency::new(), Latency::new(), Latency::new());
+        for i in 1..=100_000_u64 {
+            let nanos = i * i % 7_919 * 10_000;
+            if i % 3 == 0 { &mut left } else { &mut right }.record_ns(nanos);
+            all.record_ns(nanos);
+        }
+        left.merge(&right);
+        assert_eq!(left.summary(), all.summary());
+        assert_eq!(left.len(), 100_000);
+    }
+
+    #[test]
+    fn quantiles_are_exact_to_three_digits() {
+        let mut latency = Latency::new();
+        (1..=10_000_u64).for_each(|us| latency.record_ns(us * 1_000));
+        let q = latency.summary();
+        for (got, expected) in [(q.p50_us, 5_000), (q.p90_us, 9_000), (q.p99_us, 9_900), (q.p99_9_us, 9_990)]
+        {
+            assert!(got.abs_diff(expected) <= expected / 1_000 + 1, "{got} for {expected}");
+        }
+        assert!(q.is_quotable(0.99) && !q.is_quotable(0.999));
+    }
+
+    #[test]
+    fn values_out_of_range_are_counted_at_the_ends() {
+        let mut latency = Latency::new();
+        latency.record_ns(0);
+        latency.record_ns(u64::MAX);
+        assert_eq!(latency.len(), 2);
+        assert_eq!(latency.quantile_us(0.0), 1);
+        assert!(latency.summary().max_us >= LATENCY_US_MAX);
+    }
+
+    #[test]
+    fn hgrm_ends_with_all_samples() {
+        let mut latency = Latency::new();
+        (1..=1_000_u64).for_each(|us| latency.record_ns(us * 1_000));
+        let text = latency.to_hgrm();
+        let last = text.lines().rfind(|line| line.trim_end().ends_with("inf")).unwrap();
+        assert_eq!(last.split_whitespace().nth(2), Some("1000"), "{text}");
+    }
+}
