@@ -8,6 +8,7 @@ mod reduce;
 
 use std::ops::ControlFlow;
 
+use arrow_array::Array;
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef, limits};
 use store::{Order, Scan, Store, StoreError, ValueColumn};
 
@@ -56,6 +57,13 @@ pub type History = Vec<(String, Vec<Sample>)>;
 pub trait Sink {
     /// Takes a value of the key with this number in [`HistoryRequest::keys`]; no more are wanted after a `Break`.
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()>;
+
+    /// Takes some numbers of a key, as [`value`](Self::value) takes one; times are microseconds.
+    fn numbers(&mut self, key: usize, times: &[i64], numbers: &[f64]) -> ControlFlow<()> {
+        let mut values = times.iter().zip(numbers);
+        values
+            .try_for_each(|(ts, number)| self.value(key, Timestamp::from_micros(*ts), ValueRef::F64(*number)))
+    }
 }
 
 /// Why a request cannot be answered.
@@ -128,13 +136,9 @@ fn read_plain(
     let mut total = 0_u64;
     store.scan_blocks(&scan_of(series, request, request.limit), &mut |block| {
         for (key, (columns, left)) in block.columns.iter().zip(&mut left).enumerate() {
-            let values =
-                block.times.iter().enumerate().filter_map(|(row, ts)| Some((ts, value_of(columns, row)?)));
-            for (ts, value) in values.take(*left) {
-                sink.value(key, Timestamp::from_micros(*ts), value)?;
-                *left -= 1;
-                total += 1;
-            }
+            let taken = give(sink, key, block.times, columns, *left)?;
+            *left -= taken;
+            total += taken as u64;
             // One block more than may be held is enough to know.
             if total > limits::READ_ROWS_MAX as u64 {
                 return ControlFlow::Break(());
@@ -143,6 +147,38 @@ fn read_plain(
         if left.iter().all(|left| *left == 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     check("the number of values over all keys", total, "ask for fewer keys or a smaller limit")
+}
+
+/// Gives the values of one key in a block to the sink, `limit` at most; returns how many there were.
+fn give(
+    sink: &mut impl Sink,
+    key: usize,
+    times: &[i64],
+    columns: &[ValueColumn],
+    limit: usize,
+) -> ControlFlow<(), usize> {
+    if let Some(numbers) = numbers(columns) {
+        let count = numbers.len().min(limit);
+        sink.numbers(key, &times[..count], &numbers[..count])?;
+        return ControlFlow::Continue(count);
+    }
+    let values = times.iter().enumerate().filter_map(|(row, ts)| Some((ts, value_of(columns, row)?)));
+    let mut count = 0;
+    for (ts, value) in values.take(limit) {
+        sink.value(key, Timestamp::from_micros(*ts), value)?;
+        count += 1;
+    }
+    ControlFlow::Continue(count)
+}
+
+/// The values of a key in a block if all are numbers of one type, as those of nearly all keys are.
+fn numbers(columns: &[ValueColumn]) -> Option<&[f64]> {
+    match columns {
+        [ValueColumn::F64(array)] if array.nulls().is_none_or(|nulls| nulls.null_count() == 0) => {
+            Some(array.values())
+        }
+        _ => None,
+    }
 }
 
 /// The value of a key in a row of a block.

@@ -31,6 +31,7 @@ impl Timestamp {
     }
 
     /// Milliseconds since the epoch, rounded towards the past.
+    #[inline]
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1_000)
     }

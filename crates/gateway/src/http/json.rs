@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use model::{Timestamp, Value, ValueRef};
@@ -11,6 +12,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use super::limits::ANSWER_BYTES_MAX;
+use super::pieces::Pieces;
 
 /// A JSON answer with status 200; 500 if it would be larger than [`ANSWER_BYTES_MAX`].
 #[derive(Debug)]
@@ -19,15 +21,15 @@ pub(crate) struct Json<T>(pub(crate) T);
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         match to_bytes(&self.0) {
-            Ok(bytes) => json_response(bytes),
+            Ok(bytes) => json_response(bytes.into()),
             Err(error) => error.into_response(),
         }
     }
 }
 
 /// Text that is JSON already.
-pub(crate) fn json_response(bytes: Vec<u8>) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+pub(crate) fn json_response(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
 /// The JSON text of `value`, if it is not longer than an answer may be.
@@ -39,41 +41,44 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
 
 /// A JSON object that is made entry by entry, so that only its text is held and not all of what it is made of.
 #[derive(Debug)]
-pub(crate) struct ObjectText(Bounded);
+pub(crate) struct ObjectText(Pieces);
 
 impl ObjectText {
     pub(crate) fn new() -> Self {
-        Self(Bounded { bytes: vec![b'{'], max: ANSWER_BYTES_MAX })
+        let mut text = Pieces::default();
+        text.copy(b"{");
+        Self(text)
     }
 
     /// Adds an entry.
     pub(crate) fn entry(&mut self, key: &str, value: &impl Serialize) -> Result<(), ApiError> {
-        self.name(key)?;
-        self.0.put(value)
-    }
-
-    fn name(&mut self, key: &str) -> Result<(), ApiError> {
-        if self.0.bytes.len() > 1 {
-            self.0.bytes.push(b',');
-        }
-        self.0.put(&key)?;
-        self.0.bytes.push(b':');
-        Ok(())
+        self.text_entry(key, |bytes_max, out| {
+            let open = out.open();
+            let mut bounded = Bounded { max: open.len() + bytes_max, bytes: std::mem::take(open) };
+            let put = bounded.put(value);
+            *open = bounded.bytes;
+            put
+        })
     }
 
     /// Adds an entry whose value `write` appends as text; it is told how many bytes there may be.
     pub(crate) fn text_entry(
         &mut self,
         key: &str,
-        write: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), ApiError>,
+        write: impl FnOnce(usize, &mut Pieces) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        self.name(key)?;
-        write(self.0.max.saturating_sub(self.0.bytes.len()), &mut self.0.bytes)
+        if self.0.len() > 1 {
+            self.0.copy(b",");
+        }
+        let name = to_bytes(&key)?;
+        self.0.copy(&name);
+        self.0.copy(b":");
+        write(ANSWER_BYTES_MAX.saturating_sub(self.0.len()), &mut self.0)
     }
 
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.0.bytes.push(b'}');
-        self.0.bytes
+    pub(crate) fn finish(mut self) -> Pieces {
+        self.0.copy(b"}");
+        self.0
     }
 }
 

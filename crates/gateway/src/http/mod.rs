@@ -17,6 +17,8 @@ mod history_text;
 mod json;
 pub(crate) mod lane;
 pub mod limits;
+mod number;
+mod pieces;
 mod request;
 mod server;
 mod sql;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::history::{Aggregation, History, HistoryRequest};
@@ -17,6 +18,7 @@ use super::error::ApiError;
 use super::history_text::HistoryText;
 use super::json::{Json, Object, ObjectText, TsValue, json_response, too_long};
 use super::limits::{ANSWER_BYTES_MAX, DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
+use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
@@ -48,9 +50,9 @@ pub(crate) async fn values(
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         Wanted::History(request) => {
-            let mut answer = Vec::new();
+            let mut answer = Pieces::default();
             write_history(&hub, &device, &request, strict, ANSWER_BYTES_MAX, &mut answer)?;
-            Ok(json_response(answer))
+            Ok(json_response(Body::new(answer.into_body())))
         }
     };
     door.reads.run(read).await?
@@ -90,7 +92,7 @@ pub(crate) async fn values_of_many(
                 }
             }
         }
-        Ok(json_response(answer.finish()))
+        Ok(json_response(Body::new(answer.finish().into_body())))
     };
     door.reads.run(read).await?
 }
@@ -228,7 +230,7 @@ fn write_history(
     request: &HistoryRequest,
     strict: bool,
     bytes_max: usize,
-    out: &mut Vec<u8>,
+    out: &mut Pieces,
 ) -> Result<(), ApiError> {
     let mut text = HistoryText::new(request.keys.len(), strict, bytes_max);
     if let Some(series) = hub.find_series_of(device)? {

@@ -3,11 +3,10 @@
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-use arrow_array::Array;
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
-use super::{Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, scan_of, value_of};
+use super::{Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, numbers, scan_of, value_of};
 
 pub(super) fn read(
     store: &dyn Store,
@@ -130,15 +129,12 @@ impl Accumulator {
     /// Adds what the rows have in the columns of one key.
     fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) {
         let sums = matches!(self.aggregation, Aggregation::Avg | Aggregation::Sum);
-        match columns {
-            // Nearly all keys have numbers of one type.
-            [ValueColumn::F64(array)]
-                if sums && array.nulls().is_none_or(|nulls| nulls.null_count() == 0) =>
-            {
+        match numbers(columns) {
+            Some(numbers) if sums => {
                 self.count += rows.len() as u64;
-                self.add_floats(&array.values()[rows]);
+                self.add_floats(&numbers[rows]);
             }
-            columns => rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value)),
+            _ => rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value)),
         }
     }
 
