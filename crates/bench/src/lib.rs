@@ -20,10 +20,12 @@ mod progress;
 pub mod reads;
 pub mod recorder;
 pub mod report;
+pub mod result;
 mod sampling;
 pub mod scenario;
 pub mod schedule;
 mod server;
+pub mod statistics;
 pub mod thingsboard;
 
 pub use error::{Error, Result};

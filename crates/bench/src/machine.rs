@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine a run happened on.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// As /proc/cpuinfo names it.
     pub cpu: String,
@@ -40,10 +40,11 @@ fn field(text: &str, name: &str) -> Option<String> {
 /// The present moment as `2026-11-21T07:01:37Z`.
 pub(crate) fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    utc(since.as_secs())
+    utc_at(since.as_secs())
 }
 
-fn utc(seconds: u64) -> String {
+/// Seconds since 1970 as `2026-11-21T07:01:37Z`.
+pub(crate) fn utc_at(seconds: u64) -> String {
     let (year, month, day) = civil(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -75,10 +76,10 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_827_696), "2000-02-29T12:34:56Z");
-        assert_eq!(utc(1_735_689_599), "2024-12-31T23:59:59Z");
-        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(utc_at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc_at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(utc_at(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(utc_at(4_107_542_400), "2100-03-01T00:00:00Z");
     }
 
     #[test]

@@ -28,6 +28,11 @@ impl Latency {
         self.0.add(&other.0).expect("BUG: all latency histograms have the same bounds");
     }
 
+    /// The histogram itself.
+    pub(crate) fn histogram(&self) -> &Histogram<u64> {
+        &self.0
+    }
+
     /// Forgets all samples.
     pub fn clear(&mut self) {
         self.0.reset();

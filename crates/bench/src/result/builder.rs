@@ -1,0 +1,385 @@
+//! Fills a bundle from what a runner recorded. Sums over classes, quantiles, lines per second and findings are made
+//! here, so that every driver's bundle has them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::log::{Clock, Histograms, Key};
+use super::{
+    ALL, Arrival, Bundle, Check, Clocks, Cost, Distribution, Fault, Gate, Generator, Operation,
+    OperationCounts, Partial, Phase, RunResult, SCHEMA, ScenarioAsRun, SecondLine, Summary, Target,
+    Telemetry, Tool,
+};
+use crate::machine::{Machine, utc_at};
+use crate::recorder::Latency;
+
+/// What a phase was asked to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseFacts {
+    /// Name; unique in a run.
+    pub name: String,
+    /// `load`, `warmup`, `run`.
+    pub kind: String,
+    /// Whether its figures are the result.
+    pub measured: bool,
+    /// Begin after the begin of the run.
+    pub starts: Duration,
+    /// How long it lasted.
+    pub duration: Duration,
+    /// How operations came about.
+    pub arrival: Arrival,
+    /// Connections.
+    pub connections: u32,
+}
+
+/// The three histograms of one class; `None` for a clock that was not read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times<'a> {
+    /// From the intended start to the answer.
+    pub response: Option<&'a Latency>,
+    /// From the send to the answer.
+    pub service: Option<&'a Latency>,
+    /// From the intended start to the send.
+    pub lag: Option<&'a Latency>,
+}
+
+impl<'a> Times<'a> {
+    fn each(&self) -> impl Iterator<Item = (Clock, &'a Latency)> {
+        [(Clock::Response, self.response), (Clock::Service, self.service), (Clock::Lag, self.lag)]
+            .into_iter()
+            .filter_map(|(clock, latency)| Some((clock, latency?)))
+    }
+}
+
+/// A bundle under construction.
+#[derive(Debug)]
+pub struct Builder {
+    result: RunResult,
+    histograms: Histograms,
+    telemetry: Telemetry,
+    /// By second, phase and class.
+    seconds: BTreeMap<(u64, String, String), SecondLine>,
+}
+
+impl Builder {
+    /// A run that began at `started`.
+    pub fn new(scenario: ScenarioAsRun, seed: u64, started: SystemTime) -> Self {
+        let started_unix_s = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let result = RunResult {
+            schema: SCHEMA,
+            valid: true,
+            partial: None,
+            tool: Tool {
+                name: "tacho".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: None,
+            },
+            scenario,
+            command_line: Vec::new(),
+            seed,
+            started: utc_at(started_unix_s),
+            started_unix_s,
+            took_s: 0.0,
+            machine: Some(Machine::here()),
+            clocks: Some(Clocks::here()),
+            generators: Vec::new(),
+            target: Target::default(),
+            phases: Vec::new(),
+            gates: Vec::new(),
+            verification: Vec::new(),
+            faults: Vec::new(),
+            findings: Vec::new(),
+            hides: Vec::new(),
+        };
+        Self {
+            result,
+            histograms: Histograms::default(),
+            telemetry: Telemetry::default(),
+            seconds: BTreeMap::new(),
+        }
+    }
+
+    /// How the run was asked for and the source commit of the program.
+    pub fn command(&mut self, command_line: &[String], commit: Option<&str>) -> &mut Self {
+        self.result.command_line = command_line.to_vec();
+        self.result.tool.commit = commit.map(str::to_owned);
+        self
+    }
+
+    /// The system under test.
+    pub fn target(&mut self, target: Target) -> &mut Self {
+        self.result.target = target;
+        self
+    }
+
+    /// A process that makes load.
+    pub fn generator(&mut self, generator: Generator) -> &mut Self {
+        self.result.generators.push(generator);
+        self
+    }
+
+    /// Begins a phase; what follows of operations belongs to it by its name.
+    pub fn phase(&mut self, facts: &PhaseFacts) -> &mut Self {
+        self.result.phases.push(Phase {
+            name: facts.name.clone(),
+            kind: facts.kind.clone(),
+            measured: facts.measured,
+            starts_s: facts.starts.as_secs_f64(),
+            duration_s: facts.duration.as_secs_f64(),
+            arrival: facts.arrival.clone(),
+            connections: facts.connections,
+            total: Operation { name: ALL.to_owned(), ..Operation::default() },
+            operations: Vec::new(),
+            cost: Cost::default(),
+            steady: None,
+        });
+        self
+    }
+
+    /// What a phase cost.
+    pub fn cost(&mut self, phase: &str, cost: Cost) -> &mut Self {
+        if let Some(phase) = self.phase_named(phase) {
+            phase.cost = cost;
+        }
+        self
+    }
+
+    /// Counts and times of one class over a whole phase. Several calls for one class add up.
+    pub fn operation(
+        &mut self,
+        phase: &str,
+        name: &str,
+        counts: &OperationCounts,
+        times: Times<'_>,
+    ) -> &mut Self {
+        for (clock, latency) in times.each() {
+            self.histograms.add_total(key(phase, name, clock), &Distribution::of(latency));
+        }
+        if let Some(phase) = self.phase_named(phase) {
+            phase.total.counts.merge(counts);
+            match phase.operations.iter_mut().find(|operation| operation.name == name) {
+                Some(operation) => operation.counts.merge(counts),
+                None => phase.operations.push(Operation {
+                    name: name.to_owned(),
+                    counts: counts.clone(),
+                    ..Operation::default()
+                }),
+            }
+        }
+        self
+    }
+
+    /// One second of one class: `line` names phase, class and counts; its quantiles are filled in here.
+    pub fn second(&mut self, line: &SecondLine, times: Times<'_>) -> &mut Self {
+        for (clock, latency) in times.each() {
+            let key = key(&line.phase, &line.operation, clock);
+            self.histograms.add_second(key, line.second, &Distribution::of(latency));
+        }
+        self.add_line(line)
+    }
+
+    /// A line whose quantiles are known already and whose histogram is not: of another tool.
+    pub(crate) fn add_line(&mut self, line: &SecondLine) -> &mut Self {
+        let place = (line.second, line.phase.clone(), line.operation.clone());
+        match self.seconds.get_mut(&place) {
+            Some(known) => known.add_counts(line),
+            None => {
+                let length_s = if line.length_s > 0.0 { line.length_s } else { 1.0 };
+                self.seconds.insert(place, SecondLine { length_s, ..line.clone() });
+            }
+        }
+        self
+    }
+
+    /// One value seen of target or machine; the name has its unit last.
+    pub fn telemetry(&mut self, second: u64, name: &str, value: f64) -> &mut Self {
+        self.telemetry.add(second, name, value);
+        self
+    }
+
+    /// A judged gate.
+    pub fn gate(&mut self, gate: Gate) -> &mut Self {
+        self.result.gates.push(gate);
+        self
+    }
+
+    /// Something that was compared with what it must be.
+    pub fn check(
+        &mut self,
+        what: &str,
+        expected: impl ToString,
+        found: impl ToString,
+        passed: bool,
+    ) -> &mut Self {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        self.result.verification.push(Check { what: what.to_owned(), expected, found, passed });
+        self
+    }
+
+    /// Something that went wrong at a moment of the run.
+    pub fn fault(&mut self, at: Duration, what: impl Into<String>) -> &mut Self {
+        self.result.faults.push(Fault { at_s: at.as_secs_f64(), what: what.into() });
+        self
+    }
+
+    /// The run ended before its plan did.
+    pub fn partial(&mut self, at: Duration, reason: impl Into<String>) -> &mut Self {
+        self.result.partial = Some(Partial { reason: reason.into(), at_s: at.as_secs_f64() });
+        self
+    }
+
+    /// A sentence about what the figures show.
+    pub fn finding(&mut self, sentence: impl Into<String>) -> &mut Self {
+        self.result.findings.push(sentence.into());
+        self
+    }
+
+    /// A sentence about what the figures do not show.
+    pub fn hides(&mut self, sentence: impl Into<String>) -> &mut Self {
+        self.result.hides.push(sentence.into());
+        self
+    }
+
+    fn phase_named(&mut self, name: &str) -> Option<&mut Phase> {
+        self.result.phases.iter_mut().rev().find(|phase| phase.name == name)
+    }
+
+    /// Sums, summarises, looks for findings.
+    pub fn finish(self, took: Duration) -> Bundle {
+        let mut bundle = Bundle {
+            result: self.result,
+            histograms: self.histograms,
+            seconds: self.seconds.into_values().collect(),
+            telemetry: self.telemetry,
+        };
+        bundle.result.took_s = took.as_secs_f64();
+        bundle.summarise();
+        bundle.result.settle();
+        bundle
+    }
+}
+
+impl Bundle {
+    /// Makes everything again that follows from counts and histograms: after building and after merging.
+    pub(crate) fn summarise(&mut self) {
+        self.add_sums();
+        for phase in &mut self.result.phases {
+            for operation in phase.operations.iter_mut().chain([&mut phase.total]) {
+                operation.completed_per_s = if phase.duration_s > 0.0 {
+                    operation.counts.completed as f64 / phase.duration_s
+                } else {
+                    0.0
+                };
+                for clock in Clock::ALL {
+                    let Some(timeline) = self.histograms.get(&phase.name, &operation.name, clock) else {
+                        continue;
+                    };
+                    let place = match clock {
+                        Clock::Response => &mut operation.response,
+                        Clock::Service => &mut operation.service,
+                        Clock::Lag => &mut operation.lag,
+                    };
+                    *place = Summary::of(&timeline.total);
+                }
+            }
+        }
+        for line in &mut self.seconds {
+            for clock in Clock::ALL {
+                let seconds = self.histograms.get(&line.phase, &line.operation, clock);
+                if let Some(distribution) = seconds.and_then(|timeline| timeline.seconds.get(&line.second)) {
+                    line.set(clock, distribution);
+                }
+            }
+        }
+    }
+
+    /// Histograms and lines of `all`, from those of the classes. What a runner gave as `all` itself stays.
+    fn add_sums(&mut self) {
+        let given =
+            |phase: &str| self.histograms.iter().any(|(key, _)| key.phase == phase && key.operation == ALL);
+        let missing: Vec<&Phase> = self.result.phases.iter().filter(|phase| !given(&phase.name)).collect();
+        let mut sums = Histograms::default();
+        for (key, timeline) in self.histograms.iter() {
+            if missing.iter().any(|phase| phase.name == key.phase) {
+                let all = Key { operation: ALL.to_owned(), ..key.clone() };
+                sums.add_total(all.clone(), &timeline.total);
+                for (second, distribution) in &timeline.seconds {
+                    sums.add_second(all.clone(), *second, distribution);
+                }
+            }
+        }
+        self.histograms.merge(&sums);
+        let mut lines: BTreeMap<(u64, String), SecondLine> = BTreeMap::new();
+        for line in &self.seconds {
+            if self.seconds.iter().any(|other| other.operation == ALL && other.phase == line.phase) {
+                continue;
+            }
+            let place = (line.second, line.phase.clone());
+            match lines.get_mut(&place) {
+                Some(sum) => sum.add_counts(line),
+                None => {
+                    lines.insert(place, SecondLine { operation: ALL.to_owned(), ..line.clone() });
+                }
+            }
+        }
+        self.seconds.extend(lines.into_values());
+        self.seconds
+            .sort_by(|a, b| (a.second, &a.phase, &a.operation).cmp(&(b.second, &b.phase, &b.operation)));
+    }
+}
+
+impl Clocks {
+    /// The clock every latency of this program comes from.
+    fn here() -> Self {
+        let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let kernel_source = std::fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());
+        Self { source: "CLOCK_MONOTONIC".to_owned(), kernel_source: kernel_source.trim().to_owned() }
+    }
+}
+
+fn key(phase: &str, operation: &str, clock: Clock) -> Key {
+    Key { phase: phase.to_owned(), operation: operation.to_owned(), clock }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{example, latency};
+    use super::*;
+
+    #[test]
+    fn totals_are_the_sum_of_the_classes() {
+        let bundle = example();
+        let phase = bundle.main_phase().unwrap();
+        assert_eq!(phase.total.counts.completed, 400);
+        assert_eq!(phase.total.counts.errors_total(), 2);
+        assert_eq!(phase.total.completed_per_s, 200.0);
+        let all = phase.total.response.as_ref().unwrap();
+        assert_eq!(all.samples, 400);
+        let seconds: Vec<_> = bundle.seconds.iter().filter(|line| line.operation == ALL).collect();
+        assert_eq!(seconds.iter().map(|line| line.completed).sum::<u64>(), 400);
+        assert!(seconds.iter().all(|line| line.response_p99_us.is_some()));
+    }
+
+    #[test]
+    fn a_class_reported_twice_adds_up() {
+        let mut builder = Builder::new(ScenarioAsRun::default(), 1, UNIX_EPOCH);
+        builder.phase(&PhaseFacts {
+            name: "run".to_owned(),
+            kind: "run".to_owned(),
+            measured: true,
+            starts: Duration::ZERO,
+            duration: Duration::from_secs(1),
+            arrival: Arrival::Closed { concurrency: 1 },
+            connections: 1,
+        });
+        let counts = OperationCounts { completed: 3, ..OperationCounts::default() };
+        let times = latency(&[10, 20, 30]);
+        for _ in 0..2 {
+            builder.operation("run", "get", &counts, Times { response: Some(&times), ..Times::default() });
+        }
+        let bundle = builder.finish(Duration::from_secs(1));
+        let get = &bundle.result.phases[0].operations[0];
+        assert_eq!((get.counts.completed, get.response.as_ref().unwrap().samples), (6, 6));
+        assert!(get.lag.is_none(), "a clock nobody read has no summary");
+    }
+}

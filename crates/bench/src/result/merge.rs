@@ -1,0 +1,163 @@
+//! Bundles of several generator processes become one, without loss: counts add, histograms add, quantiles are made
+//! again from the sum and never averaged. A part that is invalid or partial makes the whole so.
+
+use std::collections::BTreeMap;
+
+use super::{Bundle, Operation, Phase, SecondLine};
+
+/// Merges the bundles of processes that ran the same scenario at the same time. The error says how they differ.
+pub fn merge(parts: Vec<Bundle>) -> Result<Bundle, String> {
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().ok_or("there is no bundle to merge")?;
+    for (index, part) in parts.enumerate() {
+        same(&whole, &part)
+            .map_err(|what| format!("generator {} differs from the first: {what}", index + 2))?;
+        absorb(&mut whole, part, index + 2);
+    }
+    whole.summarise();
+    whole.result.settle();
+    Ok(whole)
+}
+
+fn same(whole: &Bundle, part: &Bundle) -> Result<(), String> {
+    let (left, right) = (&whole.result.scenario.name, &part.result.scenario.name);
+    if left != right {
+        return Err(format!("scenario {right} and not {left}"));
+    }
+    let names =
+        |bundle: &Bundle| bundle.result.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
+    let (left, right) = (names(whole), names(part));
+    // A part that was interrupted has fewer phases; those that it has must be the same.
+    if left.iter().zip(&right).any(|(a, b)| a != b) {
+        return Err(format!("phases {right:?} and not {left:?}"));
+    }
+    Ok(())
+}
+
+fn absorb(whole: &mut Bundle, part: Bundle, number: usize) {
+    whole.histograms.merge(&part.histograms);
+    whole.telemetry.merge(&part.telemetry);
+    merge_lines(&mut whole.seconds, part.seconds);
+    let (into, from) = (&mut whole.result, part.result);
+    into.took_s = into.took_s.max(from.took_s);
+    into.generators.extend(from.generators);
+    into.partial = into.partial.take().or(from.partial);
+    let missing = into.phases.len().min(from.phases.len());
+    for (phase, other) in into.phases.iter_mut().zip(&from.phases) {
+        merge_phase(phase, other);
+    }
+    into.phases.extend(from.phases.into_iter().skip(missing));
+    // Gates cannot be made again here; a failed one of any part stays failed, with the number of its generator.
+    into.gates.extend(from.gates.into_iter().filter(|gate| !gate.passed).map(|mut gate| {
+        gate.name = format!("{} of generator {number}", gate.name);
+        gate
+    }));
+    into.verification.extend(from.verification);
+    into.faults.extend(from.faults);
+    into.faults.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    into.findings.retain(|sentence| from.findings.contains(sentence));
+    for sentence in from.hides {
+        if !into.hides.contains(&sentence) {
+            into.hides.push(sentence);
+        }
+    }
+}
+
+fn merge_phase(phase: &mut Phase, other: &Phase) {
+    phase.starts_s = phase.starts_s.min(other.starts_s);
+    phase.duration_s = phase.duration_s.max(other.duration_s);
+    phase.connections += other.connections;
+    phase.arrival.add(&other.arrival);
+    phase.total.counts.merge(&other.total.counts);
+    for operation in &other.operations {
+        match phase.operations.iter_mut().find(|known| known.name == operation.name) {
+            Some(known) => known.counts.merge(&operation.counts),
+            None => phase.operations.push(Operation { ..operation.clone() }),
+        }
+    }
+    // CPU time per operation weighs by operations; per core it adds up.
+    let completed = phase.total.counts.completed as f64;
+    let share = other.total.counts.completed as f64 / completed.max(1.0);
+    let (own, others) = (&mut phase.cost, &other.cost);
+    own.generator_cpu_us_per_operation = own
+        .generator_cpu_us_per_operation
+        .zip(others.generator_cpu_us_per_operation)
+        .map(|(a, b)| a * (1.0 - share) + b * share);
+    own.generator_cpu_percent =
+        own.generator_cpu_percent.zip(others.generator_cpu_percent).map(|(a, b)| a + b);
+    phase.steady = None;
+}
+
+fn merge_lines(lines: &mut Vec<SecondLine>, others: Vec<SecondLine>) {
+    let place = |line: &SecondLine| (line.second, line.phase.clone(), line.operation.clone());
+    let mut known: BTreeMap<_, SecondLine> = lines.drain(..).map(|line| (place(&line), line)).collect();
+    for other in others {
+        match known.get_mut(&place(&other)) {
+            Some(line) => line.add_counts(&other),
+            None => {
+                known.insert(place(&other), other);
+            }
+        }
+    }
+    lines.extend(known.into_values());
+}
+
+impl super::Arrival {
+    /// Rates and concurrencies of processes that run together add up.
+    fn add(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Open { rate_per_s, .. }, Self::Open { rate_per_s: more, .. }) => *rate_per_s += more,
+            (Self::Closed { concurrency }, Self::Closed { concurrency: more }) => *concurrency += more,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{example, example_with};
+    use super::super::{Clock, Fault};
+    use super::*;
+
+    #[test]
+    fn merged_quantiles_are_those_of_all_samples() {
+        let (left, right) = (example_with(1, &[100, 200, 300]), example_with(2, &[5_000, 6_000]));
+        let whole = merge(vec![left.clone(), right.clone()]).unwrap();
+        let total =
+            |bundle: &Bundle| bundle.histograms.get("run", "get", Clock::Response).unwrap().total.clone();
+        let mut expected = total(&left);
+        expected.merge(&total(&right));
+        assert_eq!(total(&whole), expected);
+        let get = &whole.result.phases[0].operations[0];
+        assert_eq!(get.response.as_ref().unwrap().samples, expected.samples());
+        assert_eq!(get.counts.completed, 400);
+        assert_eq!(whole.result.phases[0].total.counts.completed, 800);
+        assert!(whole.result.valid);
+    }
+
+    #[test]
+    fn merging_does_not_depend_on_the_order() {
+        let parts = [example_with(1, &[10]), example_with(2, &[2_000]), example_with(3, &[700])];
+        let forth = merge(parts.to_vec()).unwrap();
+        let back = merge(parts.into_iter().rev().collect()).unwrap();
+        assert_eq!(forth.histograms, back.histograms);
+        assert_eq!(forth.seconds, back.seconds);
+        assert_eq!(forth.result.phases[0].total, back.result.phases[0].total);
+    }
+
+    #[test]
+    fn a_bad_part_makes_a_bad_whole() {
+        let mut bad = example();
+        bad.result.faults.push(Fault { at_s: 1.0, what: "the server closed all connections".to_owned() });
+        let whole = merge(vec![example(), bad]).unwrap();
+        assert!(!whole.result.valid && !whole.result.standing().is_quotable());
+    }
+
+    #[test]
+    fn different_scenarios_do_not_merge() {
+        let mut other = example();
+        other.result.scenario.name = "another".to_owned();
+        let error = merge(vec![example(), other]).unwrap_err();
+        assert!(error.contains("generator 2") && error.contains("another"), "{error}");
+    }
+}

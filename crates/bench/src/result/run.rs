@@ -1,0 +1,387 @@
+//! `result.json`, schema 1: what a run was, what it counted, and whether it is worth anything. Times are in
+//! microseconds or seconds as the names say; no field holds a path or a name of a machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Distribution;
+use crate::machine::Machine;
+
+/// Version of `result.json` that this build writes and reads.
+pub const SCHEMA: u32 = 1;
+/// The quantiles every summary has, as far as there are samples.
+pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+/// Samples a quantile q needs to be quotable: 100 / (1 - q).
+const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
+
+/// Everything about one run but its histograms and series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Always `SCHEMA`.
+    pub schema: u32,
+    /// Whether every gate and check passed and no fault was seen. Written for readers of the JSON; `standing()` does
+    /// not believe it where the gates say otherwise.
+    pub valid: bool,
+    /// Why the run ended before its plan did, if it did.
+    pub partial: Option<Partial>,
+    /// What produced the figures.
+    pub tool: Tool,
+    /// The scenario as it was run.
+    pub scenario: ScenarioAsRun,
+    /// How the run was asked for.
+    pub command_line: Vec<String>,
+    /// Seed of schedule and data.
+    pub seed: u64,
+    /// Begin, UTC, `2026-11-21T07:01:37Z`.
+    pub started: String,
+    /// Begin, seconds since 1970.
+    pub started_unix_s: u64,
+    /// Length of the whole run, seconds.
+    pub took_s: f64,
+    /// The machine of the generator; `None` for results of other tools, which do not say.
+    pub machine: Option<Machine>,
+    /// The clocks behind the latencies.
+    pub clocks: Option<Clocks>,
+    /// The processes that made the load.
+    pub generators: Vec<Generator>,
+    /// The system under test.
+    pub target: Target,
+    /// The phases in the order they ran.
+    pub phases: Vec<Phase>,
+    /// Rules fixed beforehand; one that failed makes the run invalid.
+    pub gates: Vec<Gate>,
+    /// What was verified of the target's state and answers; one that failed makes the run invalid.
+    pub verification: Vec<Check>,
+    /// What went wrong while the run lasted; any makes the run invalid.
+    pub faults: Vec<Fault>,
+    /// What the figures show, in sentences.
+    pub findings: Vec<String>,
+    /// What the figures do not show, in sentences.
+    pub hides: Vec<String>,
+}
+
+/// The program that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `tacho`, or the tool whose output was imported.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its source commit, if known.
+    pub commit: Option<String>,
+}
+
+/// The scenario as it was run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioAsRun {
+    /// Name; two runs are compared only if it is equal.
+    pub name: String,
+    /// One line that says what it does.
+    pub about: String,
+    /// The driver: `mqtt`, `redis`, `sql` and so on.
+    pub driver: String,
+    /// The article or table it reproduces, if any.
+    pub article: Option<String>,
+    /// The effective scenario file as JSON, every override applied.
+    pub configuration: Value,
+}
+
+/// Why and when a run ended early.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Partial {
+    /// What ended it: `interrupted (Ctrl-C)`.
+    pub reason: String,
+    /// Seconds after the begin of the run.
+    pub at_s: f64,
+}
+
+/// The clocks behind the latencies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// The clock that was read.
+    pub source: String,
+    /// What the kernel builds it on: `tsc`, `kvm-clock` and so on.
+    pub kernel_source: String,
+}
+
+/// One process that made load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// Threads that sent.
+    pub threads: u32,
+    /// CPU time of the measured phases, kernel included, seconds.
+    pub cpu_s: Option<f64>,
+}
+
+/// The system under test as far as it says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Its address, without user and password.
+    pub address: String,
+    /// Product and version as the server names itself.
+    pub product: Option<String>,
+    /// Whether this run started it.
+    pub started_by_run: bool,
+    /// Settings that it reports.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// One phase: load, warm-up, run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name in the scenario.
+    pub name: String,
+    /// `load`, `warmup`, `run`.
+    pub kind: String,
+    /// Whether its figures are the result; those of a load or warm-up are not.
+    pub measured: bool,
+    /// Begin, seconds after the begin of the run.
+    pub starts_s: f64,
+    /// Length, seconds.
+    pub duration_s: f64,
+    /// How operations came about.
+    pub arrival: Arrival,
+    /// Connections.
+    pub connections: u32,
+    /// All operations together.
+    pub total: Operation,
+    /// One entry per class of operation.
+    pub operations: Vec<Operation>,
+    /// What it cost generator and target.
+    pub cost: Cost,
+    /// Where the steady part begins; `None` where nothing was looked at.
+    pub steady: Option<Steady>,
+}
+
+/// How operations came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Arrival {
+    /// By a schedule that does not wait for answers.
+    Open {
+        /// `poisson`, `fixed`, `steps`, `staircase`.
+        process: String,
+        /// Operations per second asked for; of several steps the mean.
+        rate_per_s: f64,
+    },
+    /// A new operation as soon as an answer came.
+    Closed {
+        /// Operations in flight at one time.
+        concurrency: u64,
+    },
+    /// An imported result whose tool does not say.
+    Unknown,
+}
+
+/// Counts and times of one class of operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Name of the class; `all` for the total.
+    pub name: String,
+    /// Counts.
+    pub counts: OperationCounts,
+    /// Completed operations per second of the phase.
+    pub completed_per_s: f64,
+    /// From the intended start to the answer. `None` where nobody measured it.
+    pub response: Option<Summary>,
+    /// From the send to the answer.
+    pub service: Option<Summary>,
+    /// From the intended start to the send.
+    pub lag: Option<Summary>,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationCounts {
+    /// Operations whose intended time came; in a closed loop those begun.
+    pub planned: u64,
+    /// Operations handed to the kernel.
+    pub sent: u64,
+    /// Operations answered with success.
+    pub completed: u64,
+    /// Failures by what happened.
+    pub errors: BTreeMap<String, u64>,
+    /// Answers that held what was asked for, where a driver can tell.
+    pub hits: u64,
+    /// Answers that did not.
+    pub misses: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Counters of the driver: statements of a transaction and the like.
+    pub extra: BTreeMap<String, u64>,
+}
+
+impl OperationCounts {
+    /// All failures.
+    pub fn errors_total(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Adds the counts of another class or process.
+    pub fn merge(&mut self, other: &Self) {
+        self.planned += other.planned;
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        for (what, count) in &other.errors {
+            *self.errors.entry(what.clone()).or_default() += count;
+        }
+        for (what, count) in &other.extra {
+            *self.extra.entry(what.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Quantiles of one distribution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Samples behind all the others.
+    pub samples: u64,
+    /// Arithmetic mean, microseconds.
+    pub mean_us: Option<f64>,
+    /// Smallest sample, microseconds.
+    pub min_us: Option<f64>,
+    /// Quantiles, ascending.
+    pub quantiles: Vec<Quantile>,
+    /// Largest sample, microseconds.
+    pub max_us: Option<f64>,
+}
+
+/// One quantile.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quantile {
+    /// 0.99 for the 99th percentile.
+    pub quantile: f64,
+    /// Its value, microseconds.
+    pub value_us: f64,
+    /// Whether at least 100 / (1 - q) samples stand behind it; otherwise it is hardly more than the maximum.
+    pub quotable: bool,
+}
+
+impl Summary {
+    /// The usual quantiles of a distribution; `None` when it is empty.
+    pub fn of(distribution: &Distribution) -> Option<Self> {
+        let samples = distribution.samples();
+        (samples > 0).then(|| Self {
+            samples,
+            mean_us: Some(distribution.mean_us()),
+            min_us: Some(distribution.min_us() as f64),
+            quantiles: QUANTILES
+                .iter()
+                .map(|q| Quantile::new(*q, distribution.quantile_us(*q) as f64, samples))
+                .collect(),
+            max_us: Some(distribution.max_us() as f64),
+        })
+    }
+
+    /// The value of a quantile if it is among those kept, microseconds.
+    pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
+        self.quantiles.iter().find(|q| (q.quantile - quantile).abs() < 1e-9).map(|q| q.value_us)
+    }
+}
+
+impl Quantile {
+    /// A quantile with `samples` behind it.
+    pub fn new(quantile: f64, value_us: f64, samples: u64) -> Self {
+        let needed = SAMPLES_BEHIND_QUANTILE / (1.0 - quantile) * (1.0 - 1e-9);
+        Self { quantile, value_us, quotable: samples as f64 >= needed }
+    }
+}
+
+/// What a phase cost. `None` where nothing could be sampled.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of the generator per completed operation, kernel included, microseconds.
+    pub generator_cpu_us_per_operation: Option<f64>,
+    /// CPU time of the generator, percent of one core.
+    pub generator_cpu_percent: Option<f64>,
+    /// CPU time of the target per completed operation, kernel included, microseconds.
+    pub target_cpu_us_per_operation: Option<f64>,
+    /// CPU time of the target, percent of one core.
+    pub target_cpu_percent: Option<f64>,
+    /// Largest resident memory of the target seen, bytes.
+    pub target_rss_bytes_max: Option<u64>,
+}
+
+/// Where a phase is in steady state, if anywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Whether a steady part was found.
+    pub found: bool,
+    /// Its begin, seconds after the begin of the phase.
+    pub from_s: f64,
+    /// Change of the completed operations per second over the part looked at, as a share of their mean.
+    pub drift: f64,
+    /// The answer in words.
+    pub sentence: String,
+}
+
+/// A rule fixed beforehand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Name: `sent_share`, `lag_p99`.
+    pub name: String,
+    /// What was found.
+    pub value: f64,
+    /// What is allowed.
+    pub limit: f64,
+    /// Unit of both, empty for shares.
+    pub unit: String,
+    /// Which side of the limit is good.
+    pub rule: Rule,
+    /// Whether it passed.
+    pub passed: bool,
+    /// What the value means and what to do when it fails.
+    pub explanation: String,
+}
+
+/// Which side of a limit is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// The value must not be below the limit.
+    AtLeast,
+    /// The value must not be above the limit.
+    AtMost,
+}
+
+impl Gate {
+    /// Judges a value. A value that is not a number fails.
+    pub fn new(name: &str, value: f64, rule: Rule, limit: f64, unit: &str, explanation: &str) -> Self {
+        let passed = match rule {
+            Rule::AtLeast => value >= limit,
+            Rule::AtMost => value <= limit,
+        };
+        let (name, unit, explanation) = (name.to_owned(), unit.to_owned(), explanation.to_owned());
+        Self { name, value, limit, unit, rule, passed, explanation }
+    }
+}
+
+/// Something that was compared with what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was compared: `rows stored`.
+    pub what: String,
+    /// What it must be.
+    pub expected: String,
+    /// What it is.
+    pub found: String,
+    /// Whether they agree.
+    pub passed: bool,
+}
+
+/// Something that went wrong at a moment of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Seconds after the begin of the run.
+    pub at_s: f64,
+    /// What happened: `the server closed all connections`.
+    pub what: String,
+}

@@ -1,0 +1,89 @@
+//! Whether a result may be quoted. Every output asks here, so none can leave out that a run is invalid or partial.
+
+use super::{Rule, RunResult};
+
+/// What every output says first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Why the figures must not be quoted; empty for a valid run.
+    pub invalid: Vec<String>,
+    /// Why the run is not whole, if it is not.
+    pub partial: Option<String>,
+}
+
+impl Standing {
+    /// Whether the figures may be quoted.
+    pub fn is_quotable(&self) -> bool {
+        self.invalid.is_empty() && self.partial.is_none()
+    }
+
+    /// `VALID`, `INVALID`, `PARTIAL` or `INVALID, PARTIAL`.
+    pub fn word(&self) -> &'static str {
+        match (self.invalid.is_empty(), self.partial.is_none()) {
+            (true, true) => "VALID",
+            (false, true) => "INVALID",
+            (true, false) => "PARTIAL",
+            (false, false) => "INVALID, PARTIAL",
+        }
+    }
+
+    /// Every reason, the partial end first.
+    pub fn reasons(&self) -> impl Iterator<Item = &str> {
+        self.partial.iter().chain(&self.invalid).map(String::as_str)
+    }
+}
+
+impl RunResult {
+    /// Judges the run by its gates, checks and faults; the written word `valid` can only take away.
+    pub fn standing(&self) -> Standing {
+        let mut invalid: Vec<String> = Vec::new();
+        for gate in self.gates.iter().filter(|gate| !gate.passed) {
+            let side = match gate.rule {
+                Rule::AtLeast => "at least",
+                Rule::AtMost => "at most",
+            };
+            invalid.push(format!(
+                "{} is {}{unit}, it must be {side} {}{unit}: {}",
+                gate.name,
+                short(gate.value),
+                short(gate.limit),
+                gate.explanation,
+                unit = if gate.unit.is_empty() { String::new() } else { format!(" {}", gate.unit) },
+            ));
+        }
+        for check in self.verification.iter().filter(|check| !check.passed) {
+            invalid.push(format!("{}: {} expected, {} found", check.what, check.expected, check.found));
+        }
+        for fault in &self.faults {
+            invalid.push(format!("second {:.0}: {}", fault.at_s, fault.what));
+        }
+        if !self.valid && invalid.is_empty() && self.partial.is_none() {
+            invalid.push("the result says so without a reason".to_owned());
+        }
+        let partial = self
+            .partial
+            .as_ref()
+            .map(|partial| format!("the run ended early, {:.0} s in: {}", partial.at_s, partial.reason));
+        Standing { invalid, partial }
+    }
+
+    /// Makes the written `valid` agree with gates, checks and faults.
+    pub(crate) fn settle(&mut self) {
+        self.valid = true;
+        self.valid = self.standing().is_quotable();
+    }
+}
+
+/// A number with as many digits as a reader needs.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e15 {
+        format!("{value:.0}")
+    } else if size >= 100.0 {
+        format!("{value:.1}")
+    } else if size >= 1.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.4}")
+    }
+}

@@ -1,0 +1,198 @@
+//! The chance to pass as a function of the rate: P(pass) = 1 / (1 + exp(-(a + b ln rate))).
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use super::{Interval, sorted_quantile};
+
+const ITERATIONS_MAX: usize = 200;
+/// Longest step of one iteration in each parameter; keeps Newton's method from running off while all trials of one
+/// side agree.
+const STEP_MAX: f64 = 5.0;
+
+/// One trial at a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trial {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Whether the objective was met.
+    pub passed: bool,
+}
+
+/// A fitted curve that falls with the rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curve {
+    /// Middle of the logarithms, so that both parameters are of moderate size.
+    centre: f64,
+    intercept: f64,
+    slope: f64,
+}
+
+impl Curve {
+    /// Fits trials with Firth's penalty ("Bias reduction of maximum likelihood estimates", 1993), which gives a finite
+    /// slope even when every trial below some rate passed and every one above failed (Heinze and Schemper, 2002).
+    /// `None` when the trials do not tell: one outcome only, or passes that do not become rarer with the rate.
+    pub fn fit(trials: &[Trial]) -> Option<Self> {
+        if trials.iter().all(|t| t.passed) || !trials.iter().any(|t| t.passed) {
+            return None;
+        }
+        let logs: Vec<f64> = trials.iter().map(|t| t.rate_per_s.ln()).collect();
+        let centre = super::mean(&logs);
+        // Scaled to unit spread, so that steps mean the same for narrow and wide ranges of rates.
+        let scale = super::deviation(&logs);
+        if scale <= 0.0 {
+            return None;
+        }
+        let (mut intercept, mut slope) = (0.0_f64, 0.0_f64);
+        for _ in 0..ITERATIONS_MAX {
+            let (step_intercept, step_slope) = step(trials, &logs, centre, scale, intercept, slope)?;
+            intercept += step_intercept.clamp(-STEP_MAX, STEP_MAX);
+            slope += step_slope.clamp(-STEP_MAX, STEP_MAX);
+            if step_intercept.abs() + step_slope.abs() < 1e-9 {
+                break;
+            }
+        }
+        (slope < 0.0).then_some(Self { centre, intercept, slope: slope / scale })
+    }
+
+    /// The chance to pass at a rate.
+    pub fn chance(&self, rate_per_s: f64) -> f64 {
+        sigmoid(self.intercept + self.slope * (rate_per_s.ln() - self.centre))
+    }
+
+    /// The rate at which the chance to pass is `chance`, operations per second.
+    pub fn rate_at(&self, chance: f64) -> f64 {
+        let odds = (chance / (1.0 - chance)).ln();
+        (self.centre + (odds - self.intercept) / self.slope).exp()
+    }
+
+    /// Interval of the rate at `chance` by the parametric bootstrap (Efron and Tibshirani, 1993, chapter 6.5): trials
+    /// at the same rates are drawn from the fitted curve and fitted again. Draws that tell nothing are left out.
+    pub fn interval(
+        &self,
+        trials: &[Trial],
+        chance: f64,
+        confidence: f64,
+        resamples: usize,
+        seed: u64,
+    ) -> Interval {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut rates: Vec<f64> = (0..resamples)
+            .filter_map(|_| {
+                let drawn: Vec<Trial> = trials
+                    .iter()
+                    .map(|t| Trial { passed: rng.random::<f64>() < self.chance(t.rate_per_s), ..*t })
+                    .collect();
+                Some(Self::fit(&drawn)?.rate_at(chance)).filter(|rate| rate.is_finite())
+            })
+            .collect();
+        let point = self.rate_at(chance);
+        if rates.is_empty() {
+            return Interval { low: point, high: point };
+        }
+        rates.sort_unstable_by(f64::total_cmp);
+        let tail = (1.0 - confidence) / 2.0;
+        Interval { low: sorted_quantile(&rates, tail), high: sorted_quantile(&rates, 1.0 - tail) }
+    }
+}
+
+/// One step of Newton's method on Firth's modified score.
+fn step(
+    trials: &[Trial],
+    logs: &[f64],
+    centre: f64,
+    scale: f64,
+    intercept: f64,
+    slope: f64,
+) -> Option<(f64, f64)> {
+    let points = || trials.iter().zip(logs).map(|(trial, log)| (trial.passed, (log - centre) / scale));
+    let chance = |x: f64| sigmoid(intercept + slope * x);
+    let (mut i00, mut i01, mut i11) = (0.0, 0.0, 0.0);
+    for (_, x) in points() {
+        let weight = chance(x) * (1.0 - chance(x));
+        i00 += weight;
+        i01 += weight * x;
+        i11 += weight * x * x;
+    }
+    let determinant = i00 * i11 - i01 * i01;
+    if determinant.is_nan() || determinant <= 1e-300 {
+        return None;
+    }
+    let (mut score0, mut score1) = (0.0, 0.0);
+    for (passed, x) in points() {
+        let p = chance(x);
+        let leverage = p * (1.0 - p) * (i11 - 2.0 * x * i01 + x * x * i00) / determinant;
+        let residual = f64::from(u8::from(passed)) - p + leverage * (0.5 - p);
+        score0 += residual;
+        score1 += residual * x;
+    }
+    Some(((i11 * score0 - i01 * score1) / determinant, (i00 * score1 - i01 * score0) / determinant))
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn trials(rates: &[f64], passed: &[bool]) -> Vec<Trial> {
+        rates
+            .iter()
+            .zip(passed)
+            .map(|(rate_per_s, passed)| Trial { rate_per_s: *rate_per_s, passed: *passed })
+            .collect()
+    }
+
+    fn drawn(capacity: f64, steepness: f64, count: usize, seed: u64) -> Vec<Trial> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        (0..count)
+            .map(|i| {
+                let rate_per_s = capacity * (0.8 + 0.4 * i as f64 / count as f64);
+                let chance = sigmoid(-steepness * (rate_per_s / capacity).ln());
+                Trial { rate_per_s, passed: rng.random::<f64>() < chance }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_parameters_of_a_large_sample_are_found_again() {
+        let curve = Curve::fit(&drawn(5_000.0, 40.0, 20_000, 3)).unwrap();
+        assert!((curve.rate_at(0.5) / 5_000.0 - 1.0).abs() < 0.005, "{curve:?}");
+        assert!((curve.slope / -40.0 - 1.0).abs() < 0.05, "{curve:?}");
+        assert!((curve.chance(curve.rate_at(0.9)) - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_clean_edge_gives_a_finite_curve_between_pass_and_fail() {
+        let trials = trials(
+            &[100.0, 150.0, 225.0, 240.0, 250.0, 280.0, 340.0],
+            &[true, true, true, true, false, false, false],
+        );
+        let curve = Curve::fit(&trials).unwrap();
+        let rate = curve.rate_at(0.5);
+        assert!((230.0..260.0).contains(&rate), "{rate}");
+        let interval = curve.interval(&trials, 0.5, 0.95, 500, 1);
+        assert!(interval.low < rate && rate < interval.high && interval.low > 100.0, "{interval:?}");
+    }
+
+    #[test]
+    fn one_outcome_or_a_rising_chance_is_no_curve() {
+        assert_eq!(Curve::fit(&trials(&[1.0, 2.0], &[true, true])), None);
+        assert_eq!(Curve::fit(&trials(&[1.0, 2.0, 3.0, 4.0], &[false, false, true, true])), None);
+        assert_eq!(Curve::fit(&trials(&[5.0, 5.0], &[false, true])), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_curve_scales_with_the_rates(seed in 0_u64..50, factor in 0.01_f64..100.0) {
+            let trials = drawn(1_000.0, 30.0, 60, seed);
+            let scaled: Vec<Trial> = trials.iter().map(|t| Trial { rate_per_s: t.rate_per_s * factor, ..*t }).collect();
+            if let (Some(curve), Some(other)) = (Curve::fit(&trials), Curve::fit(&scaled)) {
+                prop_assert!((other.rate_at(0.5) / (curve.rate_at(0.5) * factor) - 1.0).abs() < 1e-6);
+            }
+        }
+    }
+}
