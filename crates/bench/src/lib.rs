@@ -4,6 +4,8 @@
 //! inside, so our own server is measured the way any other is. The runner owns schedule, clock and histogram; latency
 //! counts from the intended send time.
 
+pub mod ab;
+pub mod capacity;
 pub mod driver;
 pub mod engine;
 mod error;

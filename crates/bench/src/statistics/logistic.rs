@@ -5,10 +5,11 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Interval, sorted_quantile};
 
-const ITERATIONS_MAX: usize = 200;
-/// Longest step of one iteration in each parameter; keeps Newton's method from running off while all trials of one
-/// side agree.
-const STEP_MAX: f64 = 5.0;
+const ITERATIONS_MAX: usize = 100;
+/// A step of Newton's method that leads lower is halved at most this often.
+const HALVINGS_MAX: usize = 12;
+/// Unit of the logarithm of the rate in the fit: trials around an edge lie a few of these apart.
+const SCALE: f64 = 0.05;
 
 /// One trial at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +23,7 @@ pub struct Trial {
 /// A fitted curve that falls with the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
-    /// Middle of the logarithms, so that both parameters are of moderate size.
+    /// Between passes and failures, so that both parameters are of moderate size.
     centre: f64,
     intercept: f64,
     slope: f64,
@@ -37,22 +38,26 @@ impl Curve {
             return None;
         }
         let logs: Vec<f64> = trials.iter().map(|t| t.rate_per_s.ln()).collect();
-        let centre = super::mean(&logs);
-        // Scaled to unit spread, so that steps mean the same for narrow and wide ranges of rates.
-        let scale = super::deviation(&logs);
-        if scale <= 0.0 {
-            return None;
-        }
-        let (mut intercept, mut slope) = (0.0_f64, 0.0_f64);
+        let edge = |passed: bool| {
+            let side: Vec<f64> =
+                trials.iter().zip(&logs).filter(|(t, _)| t.passed == passed).map(|(_, log)| *log).collect();
+            super::median(&side)
+        };
+        let centre = f64::midpoint(edge(true), edge(false));
+        let points: Vec<(bool, f64)> =
+            trials.iter().zip(&logs).map(|(t, log)| (t.passed, (log - centre) / SCALE)).collect();
+        let (mut at, mut height) = ((0.0, -1.0), penalised(&points, (0.0, -1.0))?);
         for _ in 0..ITERATIONS_MAX {
-            let (step_intercept, step_slope) = step(trials, &logs, centre, scale, intercept, slope)?;
-            intercept += step_intercept.clamp(-STEP_MAX, STEP_MAX);
-            slope += step_slope.clamp(-STEP_MAX, STEP_MAX);
-            if step_intercept.abs() + step_slope.abs() < 1e-9 {
+            let Some(step) = newton(&points, at) else { break };
+            let Some((next, higher)) = climb(&points, at, step, height) else { break };
+            let gained = higher - height;
+            (at, height) = (next, higher);
+            if gained < 1e-9 {
                 break;
             }
         }
-        (slope < 0.0).then_some(Self { centre, intercept, slope: slope / scale })
+        let (intercept, slope) = at;
+        (slope < 0.0).then_some(Self { centre, intercept, slope: slope / SCALE })
     }
 
     /// The chance to pass at a rate.
@@ -96,37 +101,60 @@ impl Curve {
     }
 }
 
-/// One step of Newton's method on Firth's modified score.
-fn step(
-    trials: &[Trial],
-    logs: &[f64],
-    centre: f64,
-    scale: f64,
-    intercept: f64,
-    slope: f64,
-) -> Option<(f64, f64)> {
-    let points = || trials.iter().zip(logs).map(|(trial, log)| (trial.passed, (log - centre) / scale));
-    let chance = |x: f64| sigmoid(intercept + slope * x);
-    let (mut i00, mut i01, mut i11) = (0.0, 0.0, 0.0);
-    for (_, x) in points() {
-        let weight = chance(x) * (1.0 - chance(x));
-        i00 += weight;
-        i01 += weight * x;
-        i11 += weight * x * x;
-    }
+/// Fisher's information of both parameters: its three different entries.
+fn information(points: &[(bool, f64)], (intercept, slope): (f64, f64)) -> (f64, f64, f64) {
+    points.iter().fold((0.0, 0.0, 0.0), |(i00, i01, i11), (_, x)| {
+        let p = sigmoid(intercept + slope * x);
+        let weight = p * (1.0 - p);
+        (i00 + weight, i01 + weight * x, i11 + weight * x * x)
+    })
+}
+
+/// The logarithm of the likelihood with Firth's penalty, half the logarithm of the information's determinant. `None`
+/// where that is not positive.
+fn penalised(points: &[(bool, f64)], at: (f64, f64)) -> Option<f64> {
+    let (i00, i01, i11) = information(points, at);
     let determinant = i00 * i11 - i01 * i01;
-    if determinant.is_nan() || determinant <= 1e-300 {
+    let likelihood: f64 = points
+        .iter()
+        .map(|(passed, x)| {
+            let odds = at.0 + at.1 * x;
+            // ln of the chance of what happened, without overflow on the far side.
+            -(if *passed { -odds } else { odds }).exp().ln_1p()
+        })
+        .sum();
+    (determinant > 0.0).then(|| likelihood + 0.5 * determinant.ln()).filter(|height| height.is_finite())
+}
+
+/// One step of Newton's method on Firth's modified score.
+fn newton(points: &[(bool, f64)], at: (f64, f64)) -> Option<(f64, f64)> {
+    let (i00, i01, i11) = information(points, at);
+    let determinant = i00 * i11 - i01 * i01;
+    if determinant.is_nan() || determinant <= 0.0 {
         return None;
     }
     let (mut score0, mut score1) = (0.0, 0.0);
-    for (passed, x) in points() {
-        let p = chance(x);
+    for (passed, x) in points {
+        let p = sigmoid(at.0 + at.1 * x);
         let leverage = p * (1.0 - p) * (i11 - 2.0 * x * i01 + x * x * i00) / determinant;
-        let residual = f64::from(u8::from(passed)) - p + leverage * (0.5 - p);
+        let residual = f64::from(u8::from(*passed)) - p + leverage * (0.5 - p);
         score0 += residual;
         score1 += residual * x;
     }
     Some(((i11 * score0 - i01 * score1) / determinant, (i00 * score1 - i01 * score0) / determinant))
+}
+
+/// As much of a step as leads higher; `None` at the top.
+fn climb(points: &[(bool, f64)], at: (f64, f64), step: (f64, f64), height: f64) -> Option<((f64, f64), f64)> {
+    let mut share = 1.0;
+    for _ in 0..HALVINGS_MAX {
+        let next = (at.0 + share * step.0, at.1 + share * step.1);
+        if let Some(higher) = penalised(points, next).filter(|higher| *higher > height) {
+            return Some((next, higher));
+        }
+        share /= 2.0;
+    }
+    None
 }
 
 fn sigmoid(x: f64) -> f64 {

@@ -1,0 +1,208 @@
+//! The search itself: what was learned so far, and the next rate.
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::{Answer, Outcome, Plan, Step};
+use crate::statistics::logistic::{Curve, Trial};
+
+/// Rates around the edge, in steps of the resolution.
+const EDGE: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
+/// Trials of one rate before the majority decides.
+const TRIALS_PER_RATE_MAX: usize = 3;
+/// Rates tried below the first one before giving up: 1.5 to this power is more than 3,000.
+const RATES_DOWN_MAX: usize = 20;
+const CONFIDENCE: f64 = 0.95;
+const RESAMPLES: usize = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    plan: &'a Plan,
+    trials: Vec<Trial>,
+    /// Why the last failing trial failed.
+    last_failure: String,
+    /// The rate under trial.
+    rate: f64,
+    /// Trials of it that passed and failed.
+    votes: (usize, usize),
+    /// Highest rate that passed below `fails`.
+    passes: Option<f64>,
+    /// Lowest rate that failed.
+    fails: Option<f64>,
+    /// Rates around the edge still to be run; `None` before the edge is known.
+    edge: Option<Vec<f64>>,
+    rng: Xoshiro256PlusPlus,
+    rates_down: usize,
+    answer: Option<Answer>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        Self {
+            plan,
+            trials: Vec::new(),
+            last_failure: String::new(),
+            rate: plan.start_per_s.min(plan.rate_per_s_max),
+            votes: (0, 0),
+            passes: None,
+            fails: None,
+            edge: None,
+            rng: Xoshiro256PlusPlus::seed_from_u64(plan.seed),
+            rates_down: 0,
+            answer: None,
+        }
+    }
+
+    pub(super) fn step(self) -> Step {
+        if let Some(answer) = self.answer {
+            return Step::Done(answer);
+        }
+        let why = match (&self.edge, self.passes, self.fails) {
+            (Some(left), ..) => format!("repeats around the edge, {} to go", left.len()),
+            (None, Some(passes), Some(fails)) => {
+                format!("between {passes:.0}/s, which passes, and {fails:.0}/s, which fails")
+            }
+            _ if self.votes != (0, 0) => "once more, because a single failure may be an accident".to_owned(),
+            (None, None, Some(_)) => "lower, for a rate that passes".to_owned(),
+            _ => "higher, for a rate that fails".to_owned(),
+        };
+        Step::Run { rate_per_s: self.rate, seconds: self.plan.step_s(self.rate), why }
+    }
+
+    pub(super) fn observe(&mut self, outcome: &Outcome) {
+        if self.answer.is_some() {
+            return;
+        }
+        if let Some(fault) = &outcome.generator_fault {
+            self.generator_failed(outcome.rate_per_s, fault);
+            return;
+        }
+        let failures = self.plan.objective.failures(outcome);
+        let passed = failures.is_empty();
+        if !passed {
+            self.last_failure = failures.join(", ");
+        }
+        self.trials.push(Trial { rate_per_s: outcome.rate_per_s, passed });
+        if self.edge.is_some() {
+            self.next_edge();
+        } else {
+            self.vote(passed);
+        }
+        if self.answer.is_none() && self.trials.len() >= self.plan.steps_max {
+            self.conclude(true);
+        }
+    }
+
+    /// A pass counts at once; a failure must be confirmed, because one accident would halve the answer.
+    fn vote(&mut self, passed: bool) {
+        if passed {
+            self.votes.0 += 1;
+        } else {
+            self.votes.1 += 1;
+        }
+        let (passes, fails) = self.votes;
+        let decided = if fails == 0 || passes > fails {
+            Some(true)
+        } else if fails > passes && (fails >= 2 || self.passes.is_some() && self.fails.is_some()) {
+            Some(false)
+        } else if passes + fails >= TRIALS_PER_RATE_MAX {
+            Some(passes > fails)
+        } else {
+            None
+        };
+        if let Some(passed) = decided {
+            self.votes = (0, 0);
+            if passed {
+                self.passes = Some(self.rate)
+            } else {
+                self.fails = Some(self.rate)
+            }
+            self.next_rate();
+        }
+    }
+
+    fn next_rate(&mut self) {
+        match (self.passes, self.fails) {
+            (Some(passes), Some(fails)) if fails / passes <= 1.0 + self.plan.resolution => {
+                self.plan_edge((passes * fails).sqrt());
+            }
+            (Some(passes), Some(fails)) => self.rate = (passes * fails).sqrt(),
+            (Some(passes), None) if passes >= self.plan.rate_per_s_max => {
+                let because = "it is the largest rate that was to be tried".to_owned();
+                self.answer = Some(Answer::AtLeast { rate_per_s: passes, because });
+            }
+            (Some(passes), None) => self.rate = (passes * self.plan.ramp).min(self.plan.rate_per_s_max),
+            (None, Some(fails)) if self.rates_down >= RATES_DOWN_MAX || fails < 1.0 => {
+                self.answer = Some(Answer::Below { rate_per_s: fails, because: self.last_failure.clone() });
+            }
+            (None, Some(fails)) => {
+                self.rates_down += 1;
+                self.rate = fails / self.plan.ramp;
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Each rate around the edge several times, in random order: up and down are mixed, so that neither a warm cache
+    /// nor the wake of an overload favours one of them.
+    fn plan_edge(&mut self, centre: f64) {
+        // A little off each time, so that a second round sees other rates than the first.
+        let shift = self.rng.random::<f64>() - 0.5;
+        let mut rates: Vec<f64> = EDGE
+            .iter()
+            .flat_map(|step| std::iter::repeat_n((step + shift) * self.plan.resolution, self.plan.repeats))
+            .map(|log| (centre * log.exp()).min(self.plan.rate_per_s_max))
+            .collect();
+        rates.shuffle(&mut self.rng);
+        self.rate = rates.pop().unwrap_or(centre);
+        self.edge = Some(rates);
+    }
+
+    fn next_edge(&mut self) {
+        match self.edge.as_mut().and_then(Vec::pop) {
+            Some(rate) => self.rate = rate,
+            None => self.conclude(false),
+        }
+    }
+
+    /// Fits the curve; if its interval is too wide and there are steps left, another round around its middle.
+    fn conclude(&mut self, out_of_steps: bool) {
+        let Some(curve) = Curve::fit(&self.trials) else {
+            self.conclude_without_curve(out_of_steps);
+            return;
+        };
+        let interval = curve.interval(&self.trials, 0.5, CONFIDENCE, RESAMPLES, self.plan.seed);
+        let rate_per_s = curve.rate_at(0.5);
+        let precise = interval.high / interval.low <= (1.0 + self.plan.precision).powi(2);
+        let round = EDGE.len() * self.plan.repeats;
+        if !precise && !out_of_steps && self.trials.len() + round <= self.plan.steps_max {
+            self.plan_edge(rate_per_s);
+            return;
+        }
+        let trials = self.trials.len();
+        let safe_per_s = curve.rate_at(0.9);
+        self.answer = Some(Answer::Found { rate_per_s, interval, safe_per_s, trials, precise });
+    }
+
+    fn conclude_without_curve(&mut self, out_of_steps: bool) {
+        let because = if out_of_steps {
+            format!("the {} steps are used up", self.plan.steps_max)
+        } else {
+            "passing does not become rarer with the rate".to_owned()
+        };
+        self.answer = Some(match (self.passes, self.fails) {
+            (Some(rate_per_s), _) => Answer::AtLeast { rate_per_s, because },
+            (None, fails) => Answer::Below { rate_per_s: fails.unwrap_or(self.rate), because },
+        });
+    }
+
+    /// A generator at its limit says nothing of the target: the highest rate that passed is a lower bound.
+    fn generator_failed(&mut self, rate_per_s: f64, fault: &str) {
+        let because = format!("the generator itself was the limit at {rate_per_s:.0}/s: {fault}");
+        self.answer = Some(match self.passes {
+            Some(rate_per_s) => Answer::AtLeast { rate_per_s, because },
+            None => Answer::AtLeast { rate_per_s: 0.0, because },
+        });
+    }
+}
