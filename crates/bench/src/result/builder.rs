@@ -1,7 +1,7 @@
 //! Fills a bundle from what a runner recorded. Sums over classes, quantiles, lines per second and findings are made
 //! here, so that every driver's bundle has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::log::{Clock, Histograms, Key};
@@ -144,7 +144,8 @@ impl Builder {
         self
     }
 
-    /// Counts and times of one class over a whole phase. Several calls for one class add up.
+    /// Counts and times of one class over a whole phase. Several calls for one class add up. The total is the sum of
+    /// the classes, unless the counts of `all` are given as well.
     pub fn operation(
         &mut self,
         phase: &str,
@@ -156,8 +157,9 @@ impl Builder {
             self.histograms.add_total(key(phase, name, clock), &Distribution::of(latency));
         }
         if let Some(phase) = self.phase_named(phase) {
-            phase.total.counts.merge(counts);
-            match phase.operations.iter_mut().find(|operation| operation.name == name) {
+            let known =
+                phase.operations.iter_mut().chain([&mut phase.total]).find(|known| known.name == name);
+            match known {
                 Some(operation) => operation.counts.merge(counts),
                 None => phase.operations.push(Operation {
                     name: name.to_owned(),
@@ -253,6 +255,11 @@ impl Builder {
             telemetry: self.telemetry,
         };
         bundle.result.took_s = took.as_secs_f64();
+        for phase in &mut bundle.result.phases {
+            if phase.total.counts == OperationCounts::default() {
+                phase.operations.iter().for_each(|operation| phase.total.counts.merge(&operation.counts));
+            }
+        }
         bundle.summarise();
         bundle.result.settle();
         bundle
@@ -265,11 +272,10 @@ impl Bundle {
         self.add_sums();
         for phase in &mut self.result.phases {
             for operation in phase.operations.iter_mut().chain([&mut phase.total]) {
-                operation.completed_per_s = if phase.duration_s > 0.0 {
-                    operation.counts.completed as f64 / phase.duration_s
-                } else {
-                    0.0
-                };
+                let counts = &operation.counts;
+                let completed =
+                    if counts.completed_in_time > 0 { counts.completed_in_time } else { counts.completed };
+                operation.completed_per_s = completed as f64 / phase.duration_s.max(1e-9);
                 for clock in Clock::ALL {
                     let Some(timeline) = self.histograms.get(&phase.name, &operation.name, clock) else {
                         continue;
@@ -309,11 +315,14 @@ impl Bundle {
             }
         }
         self.histograms.merge(&sums);
+        let given: BTreeSet<&str> = self
+            .seconds
+            .iter()
+            .filter(|line| line.operation == ALL)
+            .map(|line| line.phase.as_str())
+            .collect();
         let mut lines: BTreeMap<(u64, String), SecondLine> = BTreeMap::new();
-        for line in &self.seconds {
-            if self.seconds.iter().any(|other| other.operation == ALL && other.phase == line.phase) {
-                continue;
-            }
+        for line in self.seconds.iter().filter(|line| !given.contains(line.phase.as_str())) {
             let place = (line.second, line.phase.clone());
             match lines.get_mut(&place) {
                 Some(sum) => sum.add_counts(line),

@@ -10,6 +10,7 @@ mod distribution;
 mod log;
 mod merge;
 mod read;
+mod recorded;
 mod run;
 mod series;
 mod standing;

@@ -201,6 +201,10 @@ pub struct OperationCounts {
     pub sent: u64,
     /// Operations answered with success.
     pub completed: u64,
+    /// Operations completed while the phase lasted, whenever they were due: the throughput. 0 where nobody counted
+    /// them apart; then it is `completed`.
+    #[serde(default)]
+    pub completed_in_time: u64,
     /// Failures by what happened.
     pub errors: BTreeMap<String, u64>,
     /// Answers that held what was asked for, where a driver can tell.
@@ -226,6 +230,7 @@ impl OperationCounts {
         self.planned += other.planned;
         self.sent += other.sent;
         self.completed += other.completed;
+        self.completed_in_time += other.completed_in_time;
         self.hits += other.hits;
         self.misses += other.misses;
         self.bytes_sent += other.bytes_sent;
