@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod capacity;
+pub mod dataset;
 pub mod driver;
 pub mod engine;
 mod error;
@@ -28,6 +29,7 @@ pub mod scenario;
 pub mod schedule;
 mod server;
 pub mod statistics;
+pub mod telemetry;
 pub mod thingsboard;
 
 pub use error::{Error, Result};

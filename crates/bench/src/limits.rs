@@ -43,3 +43,13 @@ pub(crate) const ERROR_TEXTS_MAX: usize = 100;
 /// Longest silence of a server with operations outstanding before a run gives it up: longer than any pause of a store that
 /// goes on living, such as a full garbage collection or a failover.
 pub(crate) const SILENCE_TIMEOUT_S: u64 = 30;
+/// Threads of the thread engine, one per connection: each costs a stack and the kernel's attention.
+pub(crate) const THREADS_MAX: u32 = 8_192;
+/// Stack of such a thread; a blocking client needs little.
+pub(crate) const THREAD_STACK_BYTES: usize = 256 * 1024;
+/// Recorders the threads share: a handful keeps them from waiting for each other, more would only take memory.
+pub(crate) const RECORDERS_MAX: usize = 8;
+/// Series of telemetry that are kept: a server with more metrics than that would make results too large to keep.
+pub(crate) const TELEMETRY_SERIES_MAX: usize = 2_000;
+/// Threads of a process whose context switches are added up each second.
+pub(crate) const THREADS_READ_MAX: usize = 1_024;

@@ -1,7 +1,11 @@
 //! Drivers: how the operations of one protocol become bytes, and how its answers are judged. A driver has no socket and
 //! no clock.
 
+mod blocking;
 pub mod mqtt;
+pub mod sql;
+
+pub use blocking::{Blocking, Breaker, Done, Failure};
 
 /// When an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

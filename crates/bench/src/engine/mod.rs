@@ -2,10 +2,12 @@
 //! (`crate::driver`) only turns operations into bytes or calls and judges answers.
 //!
 //! [`event`] runs sans-I/O protocols on a few threads with epoll, for thousands of connections.
+//! [`threads`] has one thread per connection, for clients that block: SQL, and the machine itself.
 
 pub mod event;
 mod plan;
 mod run;
+pub mod threads;
 
 pub use plan::{Close, Load, Plan, Segment};
 pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};

@@ -170,8 +170,16 @@ impl Recorder {
     /// An operation was handed to the kernel.
     #[inline]
     pub fn sent(&mut self, operation: &Operation, bytes: u64) {
+        self.sent_when_able(operation, operation.intended_ns, bytes);
+    }
+
+    /// The same for an operation that may have waited for a free connection: the generator's lateness counts from
+    /// `able_ns`, when the operation was due and a connection was free. The wait before is the server's doing and part of
+    /// the response time.
+    #[inline]
+    pub fn sent_when_able(&mut self, operation: &Operation, able_ns: u64, bytes: u64) {
         let class = usize::from(operation.class);
-        let lag_ns = operation.sent_ns.saturating_sub(operation.intended_ns);
+        let lag_ns = operation.sent_ns.saturating_sub(able_ns);
         let counts = &mut self.classes[class].counts;
         counts.sent += 1;
         counts.bytes_out += bytes;

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test helper that fails fails its test.
 
 mod acker;
+mod databases;
 mod generator;
 mod scenarios;
+mod sql;

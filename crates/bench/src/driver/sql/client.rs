@@ -1,0 +1,132 @@
+//! One connection to a database, whatever its protocol.
+
+use std::time::Duration;
+
+use super::address::{Address, Dialect};
+use super::link::SqlError;
+use super::mysql::Mysql;
+use super::postgres::Postgres;
+use crate::driver::Breaker;
+
+/// A value bound to a prepared statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    /// A 32-bit integer.
+    Int(i32),
+    /// Text.
+    Text(&'a [u8]),
+}
+
+/// Type of a bound value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type {
+    Int,
+    Text,
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// Rows that came back.
+    pub(crate) rows: u64,
+    /// Rows changed.
+    pub(crate) affected: u64,
+}
+
+/// Rows as text.
+pub(crate) type Rows = Vec<Vec<Option<String>>>;
+
+/// A statement prepared on one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Statement(pub(super) u32);
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Client {
+    Mysql(Box<Mysql>),
+    Postgres(Box<Postgres>),
+}
+
+impl Client {
+    /// Connects and logs in. No answer may take longer than `silence`.
+    pub(crate) fn connect(address: &Address, silence: Duration) -> Result<Self, SqlError> {
+        let connected = match address.dialect {
+            Dialect::Mysql => Mysql::connect(address, silence).map(|c| Self::Mysql(Box::new(c))),
+            Dialect::Postgres => Postgres::connect(address, silence).map(|c| Self::Postgres(Box::new(c))),
+        };
+        connected.map_err(|error| explain(error, address))
+    }
+
+    pub(crate) fn breaker(&self) -> Breaker {
+        match self {
+            Self::Mysql(client) => client.breaker(),
+            Self::Postgres(client) => client.breaker(),
+        }
+    }
+
+    /// Bytes sent and received so far.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        match self {
+            Self::Mysql(client) => client.bytes(),
+            Self::Postgres(client) => client.bytes(),
+        }
+    }
+
+    /// Carries out a statement given as text; rows are counted, not kept.
+    pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Effect, SqlError> {
+        match self {
+            Self::Mysql(client) => client.run(sql),
+            Self::Postgres(client) => client.run(sql),
+        }
+    }
+
+    /// Asks a question and keeps the answer.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Rows, SqlError> {
+        match self {
+            Self::Mysql(client) => client.rows(sql),
+            Self::Postgres(client) => client.rows(sql),
+        }
+    }
+
+    /// Prepares a statement; `None` when the server cannot prepare one of this kind.
+    pub(crate) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Option<Statement>, SqlError> {
+        match self {
+            Self::Mysql(client) => client.prepare(sql),
+            Self::Postgres(client) => client.prepare(sql, types).map(Some),
+        }
+    }
+
+    /// Carries out a prepared statement; rows are counted, not kept.
+    pub(crate) fn execute(&mut self, statement: Statement, values: &[Value<'_>]) -> Result<Effect, SqlError> {
+        match self {
+            Self::Mysql(client) => client.execute(statement, values),
+            Self::Postgres(client) => client.execute(statement, values),
+        }
+    }
+
+    /// Ends the connection in order.
+    pub(crate) fn quit(&mut self) {
+        match self {
+            Self::Mysql(client) => client.quit(),
+            Self::Postgres(client) => client.quit(),
+        }
+    }
+}
+
+/// Says what to do about the refusals everybody meets.
+fn explain(error: SqlError, address: &Address) -> SqlError {
+    let SqlError::Refused { code, message } = error else { return error };
+    let advice = match code.as_str() {
+        "1045" | "1698" | "28P01" | "28000" => {
+            format!(
+                "check user and password in the target URL ({}); the user must be allowed from this host",
+                address.without_password()
+            )
+        }
+        "1049" | "3D000" => format!("create it: CREATE DATABASE {}", address.database),
+        "1044" => format!("grant it: GRANT ALL ON {}.* TO '{}'@'%'", address.database, address.user),
+        "1040" | "53300" => "use fewer connections or raise max_connections of the server".to_owned(),
+        _ => return SqlError::Refused { code, message },
+    };
+    SqlError::Refused { code, message: format!("{message}; {advice}") }
+}

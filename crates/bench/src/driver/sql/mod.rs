@@ -1,0 +1,219 @@
+//! SQL databases: sysbench's OLTP workloads on MySQL, MariaDB and PostgreSQL, statement by statement.
+//!
+//! The transactions, their random numbers' distributions and the counters are those of sysbench 1.0.20 (or 0.5); what is
+//! measured around them is ours: response time from the intended start, open loop, full histograms.
+
+mod address;
+mod client;
+mod counters;
+mod link;
+mod load;
+mod mysql;
+mod oltp;
+mod postgres;
+mod session;
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::{Blocking, Breaker, Done, Failure, Moment};
+use crate::dataset::{Sampler, Unique};
+use crate::error::{Error, Result};
+
+use client::Client;
+
+pub use address::{Address, Dialect};
+pub use counters::{ServerCounters, check_statements};
+pub use link::SqlError;
+pub use load::Loaded;
+pub use oltp::{Kind, Protocol, TablePer, Tables, Transaction};
+use session::Work;
+pub use session::{Session, StatementCounts, Statements};
+
+/// What each connection does.
+#[derive(Debug)]
+pub struct Sql {
+    address: Address,
+    tables: Tables,
+    transactions: Vec<Transaction>,
+    /// Weights of the transactions, summed up.
+    weights: Vec<u64>,
+    ids: Sampler,
+    unique: Unique,
+    next_unique: AtomicU64,
+    statements: Statements,
+    seed: u64,
+    silence: Duration,
+}
+
+impl Sql {
+    /// `transactions` with their weights, by class number. No answer may take longer than `silence`.
+    pub fn new(
+        address: Address,
+        tables: Tables,
+        transactions: Vec<(Transaction, u32)>,
+        seed: u64,
+        silence: Duration,
+    ) -> Result<Self> {
+        tables.check().map_err(|what| Error::Options(format!("[dataset]: {what}")))?;
+        for (transaction, _) in &transactions {
+            transaction.check().map_err(|what| Error::Options(format!("[[operation]]: {what}")))?;
+        }
+        let mut sum = 0;
+        let weights = transactions
+            .iter()
+            .map(|(_, weight)| {
+                sum += u64::from(*weight);
+                sum
+            })
+            .collect();
+        if sum == 0 {
+            return Err(Error::Options("no [[operation]] has a weight above 0".to_owned()));
+        }
+        Ok(Self {
+            ids: tables.distribution.over(1, tables.table_size.into()),
+            address,
+            tables,
+            transactions: transactions.into_iter().map(|(transaction, _)| transaction).collect(),
+            weights,
+            unique: Unique::new(seed),
+            next_unique: AtomicU64::new(0),
+            statements: Statements::default(),
+            seed,
+            silence,
+        })
+    }
+
+    /// Statements so far, counted as sysbench counts them.
+    pub fn statements(&self) -> StatementCounts {
+        self.statements.counts()
+    }
+
+    /// The database.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Makes and fills the tables, `connections` at once.
+    pub fn load(&self, connections: u32, loaded: &Loaded) -> Result<()> {
+        let done = if self.is_bulk() {
+            load::create_bulk(&self.address, connections)
+        } else {
+            // Ids a client makes up itself could meet those of loaded rows.
+            let only_inserts =
+                self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
+            let rows = if only_inserts { 0 } else { self.tables.table_size };
+            load::load(&self.address, &self.tables, rows, self.seed, connections, loaded)
+        };
+        done.map_err(|error| self.failed("loading", &error))
+    }
+
+    /// Drops the tables.
+    pub fn clean_up(&self, connections: u32) -> Result<()> {
+        let tables = if self.is_bulk() { self.tables.tables.max(connections) } else { self.tables.tables };
+        load::clean_up(&self.address, tables).map_err(|error| self.failed("dropping the tables of", &error))
+    }
+
+    /// Makes sure that the tables are there; the error says what is missing and that `load_command` loads it.
+    pub fn check_dataset(&self, load_command: &str) -> Result<()> {
+        let only_inserts =
+            self.transactions.iter().all(|t| matches!(t.kind, Kind::Insert | Kind::BulkInsert));
+        let rows = if only_inserts { 0 } else { self.tables.table_size };
+        let missing =
+            if self.is_bulk() { Ok(None) } else { load::missing(&self.address, &self.tables, rows) };
+        match missing.map_err(|error| self.failed("looking at", &error))? {
+            None => Ok(()),
+            Some(what) => Err(Error::Options(format!(
+                "{what} in {}; load the dataset with: {load_command}",
+                self.address.without_password()
+            ))),
+        }
+    }
+
+    /// Asks the database a question; the answer's columns are joined by blanks, its rows by line ends.
+    pub fn ask(&self, question: &str) -> Result<String> {
+        let asked = Client::connect(&self.address, self.silence).and_then(|mut client| client.rows(question));
+        let rows = asked.map_err(|error| self.failed("asking", &error))?;
+        let line = |row: Vec<Option<String>>| -> String {
+            row.into_iter().map(|value| value.unwrap_or_default()).collect::<Vec<_>>().join(" ")
+        };
+        Ok(rows.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.transactions.iter().all(|t| t.kind == Kind::BulkInsert)
+    }
+
+    fn failed(&self, what: &str, error: &SqlError) -> Error {
+        Error::Options(format!("{what} {}: {error}", self.address.without_password()))
+    }
+
+    fn work(&self) -> Work<'_> {
+        Work {
+            address: &self.address,
+            tables: &self.tables,
+            transactions: &self.transactions,
+            ids: &self.ids,
+            unique: self.unique,
+            next_unique: &self.next_unique,
+            statements: &self.statements,
+            seed: self.seed,
+            silence: self.silence,
+        }
+    }
+}
+
+impl Blocking for Sql {
+    type Session = Session;
+
+    fn open(&self, number: u32) -> std::result::Result<Session, String> {
+        Session::open(&self.work(), number).map_err(|error| error.to_string())
+    }
+
+    fn reopen(&self, session: &mut Session) -> std::result::Result<(), String> {
+        session.reopen(&self.work()).map_err(|error| error.to_string())
+    }
+
+    fn breaker(&self, session: &Session) -> Option<Breaker> {
+        Some(session.breaker())
+    }
+
+    fn next(&self, session: &mut Session) -> Option<u16> {
+        let sum = *self.weights.last()?;
+        let at = if self.weights.len() > 1 { session.random().below(sum) } else { 0 };
+        Some(self.weights.partition_point(|upto| *upto <= at) as u16)
+    }
+
+    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+        let work = self.work();
+        let (out, into) = session.bytes();
+        match session.run(&work, &self.transactions[usize::from(class)]) {
+            Ok(tally) => {
+                let (out_now, in_now) = session.bytes();
+                Ok(Done {
+                    hits: tally.hits,
+                    misses: tally.misses,
+                    // A reconnection begins counting anew.
+                    bytes_out: out_now.saturating_sub(out),
+                    bytes_in: in_now.saturating_sub(into),
+                })
+            }
+            Err(error @ SqlError::Lost(_)) => Err(Failure::Lost(error.kind())),
+            Err(error) => {
+                // The transaction is half done, whatever the server thinks of it.
+                if let Err(lost) = session.roll_back(&work) {
+                    return Err(Failure::Lost(lost.kind()));
+                }
+                if error.is_retryable() {
+                    self.statements.add_retried();
+                    return Err(Failure::Again(error.kind()));
+                }
+                Err(Failure::Refused(error.kind()))
+            }
+        }
+    }
+
+    fn close(&self, session: &mut Session) {
+        session.quit();
+    }
+}

@@ -1,0 +1,395 @@
+//! MySQL's protocol over a blocking socket. Handshake and passwords are those of `mysql_common`; commands and result
+//! sets are read here, because a load generator counts rows and never builds them.
+
+use std::time::Duration;
+
+use mysql_common::constants::CapabilityFlags;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::MySerialize as _;
+
+use super::address::Address;
+use super::client::{Effect, Rows, Statement, Value};
+use super::link::{Link, SqlError};
+use crate::driver::Breaker;
+
+const QUIT: u8 = 0x01;
+const QUERY: u8 = 0x03;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+const TYPE_LONG: u8 = 0x03;
+const TYPE_STRING: u8 = 0xfe;
+const OK: u8 = 0x00;
+const EOF: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// A packet of this length goes on in the next one; only rows and statements of 16 MiB and more are so long.
+const LONGEST: usize = 0xff_ffff;
+/// The server cannot prepare such a statement.
+const UNSUPPORTED: &str = "1295";
+
+/// What we can do, as far as the server can too.
+fn wanted() -> CapabilityFlags {
+    CapabilityFlags::CLIENT_PROTOCOL_41
+        | CapabilityFlags::CLIENT_SECURE_CONNECTION
+        | CapabilityFlags::CLIENT_LONG_PASSWORD
+        | CapabilityFlags::CLIENT_TRANSACTIONS
+        | CapabilityFlags::CLIENT_PLUGIN_AUTH
+        | CapabilityFlags::CLIENT_CONNECT_WITH_DB
+        | CapabilityFlags::CLIENT_DEPRECATE_EOF
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Mysql {
+    link: Link,
+    /// The packet that is written, its header included.
+    out: Vec<u8>,
+    sequence: u8,
+    /// Result sets have no EOF packet between columns and rows.
+    no_eof: bool,
+}
+
+impl Mysql {
+    pub(super) fn connect(address: &Address, silence: Duration) -> Result<Self, SqlError> {
+        let link = Link::connect(address, silence)?;
+        let mut client = Self { link, out: Vec::new(), sequence: 0, no_eof: false };
+        client.log_in(address)?;
+        Ok(client)
+    }
+
+    pub(super) fn breaker(&self) -> Breaker {
+        self.link.breaker()
+    }
+
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        (self.link.bytes_out, self.link.bytes_in)
+    }
+
+    pub(super) fn run(&mut self, sql: &[u8]) -> Result<Effect, SqlError> {
+        self.command(QUERY, |out| out.extend_from_slice(sql))?;
+        self.result(|_| ())
+    }
+
+    pub(super) fn rows(&mut self, sql: &str) -> Result<Rows, SqlError> {
+        self.command(QUERY, |out| out.extend_from_slice(sql.as_bytes()))?;
+        let mut rows = Rows::new();
+        self.result(|row| rows.push(text_row(row)))?;
+        Ok(rows)
+    }
+
+    pub(super) fn prepare(&mut self, sql: &str) -> Result<Option<Statement>, SqlError> {
+        self.command(PREPARE, |out| out.extend_from_slice(sql.as_bytes()))?;
+        let length = match self.answer() {
+            Ok(length) => length,
+            Err(error) if error.code() == Some(UNSUPPORTED) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let packet = &self.link.bytes()[..length];
+        if length < 9 {
+            return Err(unexpected("the answer to a prepare"));
+        }
+        let id = u32::from_le_bytes([packet[1], packet[2], packet[3], packet[4]]);
+        let (columns, parameters) =
+            (u16::from_le_bytes([packet[5], packet[6]]), u16::from_le_bytes([packet[7], packet[8]]));
+        self.link.used(length);
+        for definitions in [parameters, columns] {
+            let eof = u16::from(definitions > 0 && !self.no_eof);
+            for _ in 0..definitions + eof {
+                let length = self.packet()?;
+                self.link.used(length);
+            }
+        }
+        Ok(Some(Statement(id)))
+    }
+
+    pub(super) fn execute(&mut self, statement: Statement, values: &[Value<'_>]) -> Result<Effect, SqlError> {
+        self.command(EXECUTE, |out| {
+            out.extend_from_slice(&statement.0.to_le_bytes());
+            // No cursor; executed once.
+            out.extend_from_slice(&[0, 1, 0, 0, 0]);
+            if values.is_empty() {
+                return;
+            }
+            // No value is NULL; types follow.
+            out.extend(std::iter::repeat_n(0, values.len().div_ceil(8)));
+            out.push(1);
+            for value in values {
+                out.extend_from_slice(&[
+                    if matches!(value, Value::Int(_)) { TYPE_LONG } else { TYPE_STRING },
+                    0,
+                ]);
+            }
+            for value in values {
+                match value {
+                    Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
+                    Value::Text(text) => push_text(out, text),
+                }
+            }
+        })?;
+        self.result(|_| ())
+    }
+
+    pub(super) fn quit(&mut self) {
+        // The server may have gone before.
+        let _ = self.command(QUIT, |_| ());
+    }
+
+    fn log_in(&mut self, address: &Address) -> Result<(), SqlError> {
+        let length = self.answer()?;
+        let packet = self.link.bytes()[..length].to_vec();
+        self.link.used(length);
+        let hello: HandshakePacket<'_> =
+            ParseBuf(&packet).parse(()).map_err(|_| unexpected("the server's greeting"))?;
+        let capabilities = wanted() & hello.capabilities();
+        if !capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_PLUGIN_AUTH) {
+            return Err(SqlError::Lost(
+                "the server is older than MySQL 5.5; that is not spoken here".to_owned(),
+            ));
+        }
+        self.no_eof = capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+        let mut nonce = hello.scramble_1_ref().to_vec();
+        nonce.extend_from_slice(hello.scramble_2_ref().unwrap_or_default());
+        nonce.resize(20, 0);
+        let plugin = match hello.auth_plugin() {
+            Some(plugin @ AuthPlugin::CachingSha2Password) => plugin,
+            _ => AuthPlugin::MysqlNativePassword,
+        };
+        let password = (!address.password.is_empty()).then_some(address.password.as_str());
+        let secret = plugin.gen_data(password, &nonce).map(|data| data.into_owned());
+        let response = HandshakeResponse::new(
+            secret.as_deref(),
+            hello.server_version_parsed().unwrap_or((5, 5, 3)),
+            Some(address.user.as_bytes()),
+            Some(address.database.as_bytes()),
+            Some(plugin),
+            capabilities,
+            None,
+            LONGEST as u32,
+        );
+        let mut bytes = Vec::new();
+        response.serialize(&mut bytes);
+        self.reply(&bytes)?;
+        self.finish_login(address, nonce)
+    }
+
+    /// Until the server says OK: it may ask for another way to prove the password, once.
+    fn finish_login(&mut self, address: &Address, mut nonce: Vec<u8>) -> Result<(), SqlError> {
+        let password = (!address.password.is_empty()).then_some(address.password.as_str());
+        // OK, a switch, "go on", a key, OK: a server that says more is not one of those we know.
+        for _ in 0..6 {
+            let length = self.answer()?;
+            let packet = self.link.bytes()[..length].to_vec();
+            self.link.used(length);
+            match packet.first() {
+                Some(&OK) => return Ok(()),
+                Some(&EOF) => {
+                    let request: AuthSwitchRequest<'_> =
+                        ParseBuf(&packet).parse(()).map_err(|_| unexpected("a request for another login"))?;
+                    let plugin = request.auth_plugin();
+                    nonce = request.plugin_data().to_vec();
+                    if !matches!(plugin, AuthPlugin::CachingSha2Password | AuthPlugin::MysqlNativePassword) {
+                        let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
+                        return Err(SqlError::Lost(format!(
+                            "user `{}` logs in by `{name}`, which is not spoken here; give it a password: \
+                             ALTER USER ... IDENTIFIED BY '...'",
+                            address.user
+                        )));
+                    }
+                    let secret = plugin.gen_data(password, &nonce).map(|data| data.into_owned());
+                    self.reply(secret.as_deref().unwrap_or_default())?;
+                }
+                // caching_sha2_password: 3 is "known, OK follows", 4 asks for the password itself.
+                Some(1) if packet.get(1) == Some(&3) => {}
+                Some(1) if packet.get(1) == Some(&4) => self.reply(&[2])?,
+                Some(1) => {
+                    let secret = encrypted(&address.password, &nonce, &packet[1..]);
+                    self.reply(&secret)?;
+                }
+                _ => return Err(unexpected("an answer to the login")),
+            }
+        }
+        Err(unexpected("the end of the login"))
+    }
+
+    /// Sends a packet that continues an exchange.
+    fn reply(&mut self, payload: &[u8]) -> Result<(), SqlError> {
+        self.out.clear();
+        self.out.extend_from_slice(&(payload.len() as u32).to_le_bytes()[..3]);
+        self.out.push(self.sequence);
+        self.out.extend_from_slice(payload);
+        self.link.send(&self.out)
+    }
+
+    fn command(&mut self, command: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
+        self.out.clear();
+        self.out.extend_from_slice(&[0, 0, 0, 0, command]);
+        write(&mut self.out);
+        let length = self.out.len() - 4;
+        if length >= LONGEST {
+            return Err(SqlError::Lost(format!(
+                "a statement of {length} bytes is too long; 16 MiB are the most"
+            )));
+        }
+        self.out[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+        self.link.send(&self.out)
+    }
+
+    /// Waits for a packet; its payload is the first so many bytes of the link.
+    #[inline]
+    fn packet(&mut self) -> Result<usize, SqlError> {
+        self.link.need(4)?;
+        let header = self.link.bytes();
+        let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+        self.sequence = header[3].wrapping_add(1);
+        if length == LONGEST {
+            return Err(SqlError::Lost(
+                "an answer has a row of 16 MiB or more; that is not read here".to_owned(),
+            ));
+        }
+        self.link.used(4);
+        self.link.need(length)?;
+        Ok(length)
+    }
+
+    /// The same; an error packet is an error, an empty one too.
+    #[inline]
+    fn answer(&mut self) -> Result<usize, SqlError> {
+        let length = self.packet()?;
+        match self.link.bytes()[..length].first() {
+            None => Err(unexpected("an empty packet")),
+            Some(&ERROR) => {
+                let error = refusal(&self.link.bytes()[..length]);
+                self.link.used(length);
+                Err(error)
+            }
+            Some(_) => Ok(length),
+        }
+    }
+
+    fn result(&mut self, mut each: impl FnMut(&[u8])) -> Result<Effect, SqlError> {
+        let length = self.answer()?;
+        let packet = &self.link.bytes()[..length];
+        if packet[0] == OK {
+            let affected = number(&packet[1..]).map_or(0, |(affected, _)| affected);
+            self.link.used(length);
+            return Ok(Effect { rows: 0, affected });
+        }
+        let (columns, _) = number(packet).ok_or_else(|| unexpected("the head of a result"))?;
+        self.link.used(length);
+        for _ in 0..columns + u64::from(!self.no_eof) {
+            let length = self.packet()?;
+            self.link.used(length);
+        }
+        let mut rows = 0;
+        loop {
+            let length = self.answer()?;
+            let packet = &self.link.bytes()[..length];
+            // A row may begin so only when its first column has 16 MiB.
+            if packet[0] == EOF {
+                self.link.used(length);
+                return Ok(Effect { rows, affected: 0 });
+            }
+            rows += 1;
+            each(packet);
+            self.link.used(length);
+        }
+    }
+}
+
+/// The password under the server's RSA key, as caching_sha2_password wants it over a plain connection.
+fn encrypted(password: &str, nonce: &[u8], key: &[u8]) -> Vec<u8> {
+    let mut secret = password.as_bytes().to_vec();
+    secret.push(0);
+    secret.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, pad)| *byte ^= pad);
+    mysql_common::crypto::encrypt(&secret, key)
+}
+
+fn refusal(packet: &[u8]) -> SqlError {
+    let code = u16::from_le_bytes([packet.get(1).copied().unwrap_or(0), packet.get(2).copied().unwrap_or(0)]);
+    let text = packet.get(3..).unwrap_or_default();
+    // `#` and five characters of SQLSTATE, which are absent before the login.
+    let text = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
+    SqlError::Refused { code: code.to_string(), message: String::from_utf8_lossy(text).into_owned() }
+}
+
+fn unexpected(what: &str) -> SqlError {
+    SqlError::Lost(format!("{what} is not MySQL's protocol; is this a MySQL or MariaDB server?"))
+}
+
+/// A length-encoded number and its own length.
+fn number(bytes: &[u8]) -> Option<(u64, usize)> {
+    let wide = |count: usize| {
+        let mut number = [0; 8];
+        number[..count].copy_from_slice(bytes.get(1..=count)?);
+        Some((u64::from_le_bytes(number), count + 1))
+    };
+    match *bytes.first()? {
+        0xfc => wide(2),
+        0xfd => wide(3),
+        0xfe => wide(8),
+        0xfb | 0xff => None,
+        small => Some((small.into(), 1)),
+    }
+}
+
+fn push_text(out: &mut Vec<u8>, text: &[u8]) {
+    match text.len() {
+        length @ 0..=250 => out.push(length as u8),
+        length @ 251..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&(length as u16).to_le_bytes());
+        }
+        length => {
+            out.push(0xfd);
+            out.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
+        }
+    }
+    out.extend_from_slice(text);
+}
+
+fn text_row(mut row: &[u8]) -> Vec<Option<String>> {
+    let mut values = Vec::new();
+    while let Some(first) = row.first() {
+        if *first == 0xfb {
+            values.push(None);
+            row = &row[1..];
+            continue;
+        }
+        let Some((length, head)) = number(row) else { break };
+        let end = (head + length as usize).min(row.len());
+        values.push(Some(String::from_utf8_lossy(&row[head..end]).into_owned()));
+        row = &row[end..];
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_they_are_written() {
+        for length in [0_usize, 1, 250, 251, 252, 65_535, 65_536, 200_000] {
+            let mut out = Vec::new();
+            push_text(&mut out, &vec![b'x'; length]);
+            let (read, head) = number(&out).unwrap();
+            assert_eq!((read as usize, out.len()), (length, head + length));
+        }
+        assert_eq!(number(&[0xfe, 1, 0, 0, 0, 0, 0, 0, 1]), Some(((1 << 56) + 1, 9)));
+        assert_eq!(number(&[0xfc, 1]), None);
+        assert_eq!(number(&[0xfb]), None);
+    }
+
+    #[test]
+    fn rows_of_text_have_nulls() {
+        assert_eq!(text_row(b"\x02ab\xfb\x00"), [Some("ab".to_owned()), None, Some(String::new())]);
+        assert_eq!(text_row(b"\x05ab"), [Some("ab".to_owned())], "a row that is cut short does not panic");
+    }
+
+    #[test]
+    fn refusals_have_number_and_words() {
+        let error = refusal(b"\xff\x15\x04#28000Access denied");
+        assert_eq!(error.to_string(), "error 1045: Access denied");
+        assert_eq!(refusal(b"\xff").code(), Some("0"));
+    }
+}

@@ -1,0 +1,395 @@
+//! One connection at work: draws tables and ids, carries out transactions, counts statements.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::address::Address;
+use super::client::{Client, Effect, Statement, Value};
+use super::link::SqlError;
+use super::oltp::{Kind, Protocol, Sql, TablePer, Tables, Transaction, Values};
+use crate::dataset::{Random, Sampler, Unique, digits};
+use crate::driver::Breaker;
+
+/// Longest INSERT of the loader and of `bulk_insert`, as in sysbench.
+pub(super) const INSERT_BYTES: usize = 512 * 1024;
+/// Kinds of random numbers that belong to connections and to rows.
+const CONNECTION_DOMAIN: u64 = 0x5e55;
+pub(super) const ROW_DOMAIN: u64 = 1 << 32;
+
+/// Statements of all connections, counted as sysbench counts them.
+#[derive(Debug, Default)]
+pub struct Statements {
+    read: AtomicU64,
+    write: AtomicU64,
+    other: AtomicU64,
+    retried: AtomicU64,
+    reconnected: AtomicU64,
+    rows: AtomicU64,
+}
+
+/// A copy of the counters at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct StatementCounts {
+    /// SELECTs.
+    pub read: u64,
+    /// INSERT, UPDATE and DELETE that changed at least one row.
+    pub write: u64,
+    /// BEGIN, COMMIT, ROLLBACK, and writes that changed nothing.
+    pub other: u64,
+    /// Transactions tried again because the server asked for it.
+    pub retried: u64,
+    /// Connections opened again.
+    pub reconnected: u64,
+    /// Rows that came back or were written by `bulk_insert`.
+    pub rows: u64,
+}
+
+impl Statements {
+    /// The counters now.
+    pub fn counts(&self) -> StatementCounts {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StatementCounts {
+            read: load(&self.read),
+            write: load(&self.write),
+            other: load(&self.other),
+            retried: load(&self.retried),
+            reconnected: load(&self.reconnected),
+            rows: load(&self.rows),
+        }
+    }
+
+    fn add(&self, tally: &Tally) {
+        for (counter, count) in [
+            (&self.read, tally.read),
+            (&self.write, tally.write),
+            (&self.other, tally.other),
+            (&self.rows, tally.rows),
+        ] {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(super) fn add_retried(&self) {
+        self.retried.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_reconnected(&self) {
+        self.reconnected.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Statements of one transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    read: u64,
+    write: u64,
+    other: u64,
+    rows: u64,
+    /// Points that found their row, and those that did not.
+    pub(super) hits: u32,
+    pub(super) misses: u32,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    pub(super) address: &'a Address,
+    pub(super) tables: &'a Tables,
+    pub(super) transactions: &'a [Transaction],
+    pub(super) ids: &'a Sampler,
+    pub(super) unique: Unique,
+    pub(super) next_unique: &'a AtomicU64,
+    pub(super) statements: &'a Statements,
+    pub(super) seed: u64,
+    pub(super) silence: Duration,
+}
+
+/// A connection with what it has prepared.
+#[derive(Debug)]
+pub struct Session {
+    number: u32,
+    client: Client,
+    /// By table and statement.
+    prepared: Vec<Option<Statement>>,
+    begin: Option<Statement>,
+    commit: Option<Statement>,
+    random: Random,
+    operations: u32,
+    next_bulk_row: u32,
+    text: Vec<u8>,
+    c: Vec<u8>,
+    pad: Vec<u8>,
+}
+
+impl Session {
+    pub(super) fn open(work: &Work<'_>, number: u32) -> Result<Self, SqlError> {
+        let mut session = Self {
+            number,
+            client: Client::connect(work.address, work.silence)?,
+            prepared: Vec::new(),
+            begin: None,
+            commit: None,
+            random: Random::keyed(work.seed, CONNECTION_DOMAIN, number.into()),
+            operations: 0,
+            next_bulk_row: 0,
+            text: Vec::new(),
+            c: Vec::new(),
+            pad: Vec::new(),
+        };
+        session.prepare(work)?;
+        Ok(session)
+    }
+
+    /// The same connection once more; random numbers go on.
+    pub(super) fn reopen(&mut self, work: &Work<'_>) -> Result<(), SqlError> {
+        self.client = Client::connect(work.address, work.silence)?;
+        work.statements.add_reconnected();
+        self.prepare(work)
+    }
+
+    pub(super) fn breaker(&self) -> Breaker {
+        self.client.breaker()
+    }
+
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        self.client.bytes()
+    }
+
+    pub(super) fn quit(&mut self) {
+        self.client.quit();
+    }
+
+    pub(super) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    fn prepare(&mut self, work: &Work<'_>) -> Result<(), SqlError> {
+        let mut wanted: Vec<Sql> = work.transactions.iter().flat_map(Transaction::to_prepare).collect();
+        wanted.sort_by_key(|sql| *sql as usize);
+        wanted.dedup();
+        self.prepared = vec![None; work.tables.tables as usize * Sql::ALL.len()];
+        for table in 1..=work.tables.tables {
+            for sql in &wanted {
+                let text = sql.prepared(work.address.dialect, table);
+                self.prepared[place(table, *sql)] = self.client.prepare(&text, sql.types())?;
+            }
+        }
+        let wraps = |t: &Transaction| t.is_wrapped() && t.protocol == Protocol::Prepared;
+        if work.transactions.iter().any(wraps) {
+            // MySQL cannot prepare BEGIN; it goes as text then.
+            self.begin = self.client.prepare("BEGIN", &[])?;
+            self.commit = self.client.prepare("COMMIT", &[])?;
+        }
+        Ok(())
+    }
+
+    /// Carries out one transaction.
+    pub(super) fn run(&mut self, work: &Work<'_>, transaction: &Transaction) -> Result<Tally, SqlError> {
+        let mut tally = Tally::default();
+        let outcome = match transaction.kind {
+            Kind::Insert => self.insert(work, &mut tally),
+            Kind::BulkInsert => self.bulk_insert(&mut tally),
+            _ => self.transaction(work, transaction, &mut tally),
+        };
+        work.statements.add(&tally);
+        outcome?;
+        self.operations += 1;
+        if transaction.reconnect > 0 && self.operations.is_multiple_of(transaction.reconnect) {
+            self.client.quit();
+            self.reopen(work)?;
+        }
+        Ok(tally)
+    }
+
+    /// Ends a transaction that the server has given up.
+    pub(super) fn roll_back(&mut self, work: &Work<'_>) -> Result<(), SqlError> {
+        self.client.run(b"ROLLBACK")?;
+        work.statements.add(&Tally { other: 1, ..Tally::default() });
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        work: &Work<'_>,
+        transaction: &Transaction,
+        tally: &mut Tally,
+    ) -> Result<(), SqlError> {
+        let prepared = transaction.protocol == Protocol::Prepared;
+        let wrapped = transaction.is_wrapped();
+        if wrapped {
+            self.control(if prepared { self.begin } else { None }, b"BEGIN", tally)?;
+        }
+        let of_transaction = self.table(work);
+        for (sql, count) in transaction.groups() {
+            let table = match transaction.table_per {
+                TablePer::Transaction => of_transaction,
+                TablePer::Group => self.table(work),
+            };
+            for _ in 0..count {
+                self.step(work, transaction, sql, table, tally)?;
+            }
+        }
+        if wrapped {
+            self.control(if prepared { self.commit } else { None }, b"COMMIT", tally)?;
+        }
+        Ok(())
+    }
+
+    /// One statement of a group; an insert of a transaction has its delete before it.
+    fn step(
+        &mut self,
+        work: &Work<'_>,
+        transaction: &Transaction,
+        sql: Sql,
+        table: u32,
+        tally: &mut Tally,
+    ) -> Result<(), SqlError> {
+        let id = work.ids.sample(&mut self.random) as i32;
+        let last = id.saturating_add(transaction.range_size as i32 - 1);
+        let mut k = 0;
+        match sql {
+            Sql::OtherUpdate => self.draw_c(),
+            Sql::Insert => {
+                k = work.ids.sample(&mut self.random) as i32;
+                self.draw_c();
+                self.draw_pad();
+                self.statement(transaction.protocol, Sql::Delete, table, (id, last, k), tally)?;
+            }
+            _ => {}
+        }
+        self.statement(transaction.protocol, sql, table, (id, last, k), tally)
+    }
+
+    fn statement(
+        &mut self,
+        protocol: Protocol,
+        sql: Sql,
+        table: u32,
+        (id, last, k): (i32, i32, i32),
+        tally: &mut Tally,
+    ) -> Result<(), SqlError> {
+        let (c, pad) = (Value::Text(&self.c), Value::Text(&self.pad));
+        let prepared = match protocol {
+            Protocol::Prepared => self.prepared[place(table, sql)],
+            Protocol::Text => None,
+        };
+        let effect = match prepared {
+            Some(statement) => match sql {
+                Sql::Point | Sql::IndexUpdate | Sql::Delete => {
+                    self.client.execute(statement, &[Value::Int(id)])
+                }
+                Sql::OtherUpdate => self.client.execute(statement, &[c, Value::Int(id)]),
+                Sql::Insert => self.client.execute(statement, &[Value::Int(id), Value::Int(k), c, pad]),
+                _ => self.client.execute(statement, &[Value::Int(id), Value::Int(last)]),
+            },
+            None => {
+                sql.text(table, &Values { id, last, k, c: &self.c, pad: &self.pad }, &mut self.text);
+                self.client.run(&self.text)
+            }
+        }?;
+        count(sql, effect, tally);
+        Ok(())
+    }
+
+    fn control(
+        &mut self,
+        prepared: Option<Statement>,
+        text: &[u8],
+        tally: &mut Tally,
+    ) -> Result<(), SqlError> {
+        match prepared {
+            Some(statement) => self.client.execute(statement, &[])?,
+            None => self.client.run(text)?,
+        };
+        tally.other += 1;
+        Ok(())
+    }
+
+    /// sysbench's `oltp_insert`: text, one row, the id is the server's or one that never repeats.
+    fn insert(&mut self, work: &Work<'_>, tally: &mut Tally) -> Result<(), SqlError> {
+        use super::address::Dialect;
+        let table = self.table(work);
+        let k = work.ids.sample(&mut self.random);
+        self.draw_c();
+        self.draw_pad();
+        self.text.clear();
+        let by_server = work.tables.auto_inc;
+        let head = match (by_server, work.address.dialect) {
+            (true, Dialect::Postgres) => {
+                write!(self.text, "INSERT INTO sbtest{table} (k, c, pad) VALUES ({k}, '")
+            }
+            (true, Dialect::Mysql) => {
+                write!(self.text, "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (0, {k}, '")
+            }
+            (false, _) => {
+                let place = work.next_unique.fetch_add(1, Ordering::Relaxed) as u32;
+                let id = i64::from(work.unique.at(place)) - (1 << 31);
+                write!(self.text, "INSERT INTO sbtest{table} (id, k, c, pad) VALUES ({id}, {k}, '")
+            }
+        };
+        head.expect("BUG: writing to memory cannot fail");
+        self.text.extend_from_slice(&self.c);
+        self.text.extend_from_slice(b"', '");
+        self.text.extend_from_slice(&self.pad);
+        self.text.extend_from_slice(b"')");
+        let effect = self.client.run(&self.text)?;
+        count(Sql::Insert, effect, tally);
+        Ok(())
+    }
+
+    /// sysbench's `bulk_insert`: rows (n, n) into the connection's own table, as many as a statement holds.
+    fn bulk_insert(&mut self, tally: &mut Tally) -> Result<(), SqlError> {
+        self.text.clear();
+        write!(self.text, "INSERT INTO sbtest{} VALUES", self.number + 1)
+            .expect("BUG: writing to memory cannot fail");
+        let first = self.next_bulk_row;
+        // The longest row has 24 characters.
+        while self.text.len() + 24 <= INSERT_BYTES {
+            self.next_bulk_row += 1;
+            let comma = if self.next_bulk_row == first + 1 { "" } else { "," };
+            let row = self.next_bulk_row;
+            write!(self.text, "{comma}({row},{row})").expect("BUG: writing to memory cannot fail");
+        }
+        let effect = self.client.run(&self.text)?;
+        count(Sql::Insert, effect, tally);
+        tally.rows += effect.affected;
+        Ok(())
+    }
+
+    fn table(&mut self, work: &Work<'_>) -> u32 {
+        1 + self.random.below(work.tables.tables.into()) as u32
+    }
+
+    fn draw_c(&mut self) {
+        self.c.clear();
+        digits(&mut self.random, 10, &mut self.c);
+    }
+
+    fn draw_pad(&mut self) {
+        self.pad.clear();
+        digits(&mut self.random, 5, &mut self.pad);
+    }
+}
+
+fn place(table: u32, sql: Sql) -> usize {
+    (table as usize - 1) * Sql::ALL.len() + sql as usize
+}
+
+fn count(sql: Sql, effect: Effect, tally: &mut Tally) {
+    if sql.is_read() {
+        tally.read += 1;
+        tally.rows += effect.rows;
+    } else if effect.affected > 0 {
+        tally.write += 1;
+    } else {
+        tally.other += 1;
+    }
+    if sql == Sql::Point {
+        let hit = effect.rows > 0;
+        tally.hits += u32::from(hit);
+        tally.misses += u32::from(!hit);
+    }
+}

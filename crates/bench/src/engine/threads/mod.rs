@@ -1,0 +1,171 @@
+//! The thread engine: one thread per connection, for clients that block.
+//!
+//! In open loop all free connections of a group take the next operation of one schedule, so an operation waits only while
+//! all of them are busy; that wait is part of its response time. Lateness of the generator is counted from the moment an
+//! operation is due and a connection is free. In closed loop every connection sends as soon as it is free.
+
+mod opening;
+mod segment;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Ended, Event, Load, Outcome, Plan, SegmentOutcome, Shared};
+use crate::driver::Blocking;
+use crate::engine::event::now_ms;
+use crate::error::{Error, Result};
+use crate::limits::{THREAD_STACK_BYTES, THREADS_MAX};
+use crate::recorder::Latency;
+use opening::Turnstile;
+use segment::Conductor;
+use worker::{Connections, Worker};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// From a worker to the main thread.
+#[derive(Debug)]
+enum FromWorker {
+    Opened(std::result::Result<Duration, String>),
+    /// The worker has nothing to do any more in this segment.
+    Done {
+        /// Its connection is lost and could not be opened again.
+        lost: bool,
+    },
+}
+
+/// Opens the connections, runs the segments, waits for outstanding answers after each, closes the connections.
+pub fn run<B: Blocking>(
+    driver: &B,
+    plan: &Plan,
+    shared: &Shared,
+    mut on_event: impl FnMut(Event),
+) -> Result<Outcome<B::Session>> {
+    check(plan)?;
+    let (to_main, from_workers) = mpsc::channel();
+    let connections = Connections::new(plan.connections());
+    let turnstile = Turnstile::new();
+    thread::scope(|scope| {
+        let mut starts = Vec::new();
+        let mut handles = Vec::new();
+        let mut first = 0;
+        for (group, count) in plan.groups.iter().enumerate() {
+            for number in first..first + count {
+                let (start, on_start) = mpsc::channel();
+                let worker = Worker {
+                    driver,
+                    plan,
+                    shared,
+                    number,
+                    group,
+                    connections: &connections,
+                    turnstile: &turnstile,
+                    to_main: to_main.clone(),
+                };
+                let spawned = thread::Builder::new()
+                    .stack_size(THREAD_STACK_BYTES)
+                    .spawn_scoped(scope, move || worker.run(&on_start))
+                    .map_err(Error::io(format!("starting thread {number} of {}", plan.connections())))?;
+                starts.push(start);
+                handles.push(spawned);
+            }
+            first += count;
+        }
+        drop(to_main);
+        let began = Instant::now();
+        let handshakes = wait_for_open(plan, shared, &from_workers, &mut on_event)?;
+        let connect_time = began.elapsed();
+        let mut segments: Vec<SegmentOutcome> = Vec::new();
+        let (run_began, run_began_ms) = (Instant::now(), now_ms());
+        for index in 0..plan.segments.len() {
+            if shared.is_stopped() || segments.last().is_some_and(|s| s.ended >= Ended::Stopped) {
+                break;
+            }
+            let at = Instant::now();
+            // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
+            let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
+            let conductor = Conductor::new(plan, shared, index, at, wall_ms);
+            on_event(Event::Started { segment: index, at });
+            for start in &starts {
+                // A worker that is gone has said so.
+                let _ = start.send(Arc::clone(&conductor.state));
+            }
+            segments.push(conductor.conduct(&from_workers, &connections, &mut on_event));
+        }
+        // Workers whose start channel is closed end.
+        drop(starts);
+        let sessions =
+            handles.into_iter().filter_map(|h| h.join().expect("BUG: a worker panicked")).collect();
+        Ok(Outcome { segments, sessions, connect_time, handshakes })
+    })
+}
+
+fn check(plan: &Plan) -> Result<()> {
+    let connections = plan.connections();
+    if connections > THREADS_MAX {
+        return Err(Error::Options(format!(
+            "{connections} connections are asked for; this driver has a thread for each and can have at most \
+             {THREADS_MAX}. Share the load between processes (--workers)"
+        )));
+    }
+    for load in plan.segments.iter().flat_map(|segment| &segment.loads) {
+        match load {
+            Load::Closed { window } if *window != 1 => {
+                return Err(Error::Options(format!(
+                    "a window of {window} is asked for; a connection of this driver carries out one operation at a time"
+                )));
+            }
+            Load::Reopen { .. } => {
+                return Err(Error::Options(
+                    "this driver opens its connections once; let operations reconnect instead".to_owned(),
+                ));
+            }
+            Load::Closed { .. } | Load::Open { .. } | Load::Idle => {}
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_open(
+    plan: &Plan,
+    shared: &Shared,
+    from_workers: &mpsc::Receiver<FromWorker>,
+    on_event: &mut impl FnMut(Event),
+) -> Result<Latency> {
+    let mut reported = 0;
+    let mut failures: BTreeMap<String, u64> = BTreeMap::new();
+    let mut handshakes = Latency::new();
+    while reported < plan.connections() {
+        match from_workers.recv_timeout(TICK) {
+            Ok(FromWorker::Opened(Ok(took))) => {
+                reported += 1;
+                handshakes.record_ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+            }
+            Ok(FromWorker::Opened(Err(why))) => {
+                reported += 1;
+                *failures.entry(why).or_default() += 1;
+            }
+            Ok(FromWorker::Done { .. }) => {}
+            Err(mpsc::RecvTimeoutError::Timeout) => on_event(Event::Connecting(shared.opened())),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if shared.is_stopped() {
+        return Err(Error::Stopped);
+    }
+    if failures.is_empty() {
+        return Ok(handshakes);
+    }
+    let reasons: Vec<String> = failures.iter().map(|(what, count)| format!("{count} x {what}")).collect();
+    Err(Error::Connect {
+        target: plan.target.to_string(),
+        opened: shared.opened(),
+        wanted: plan.connections().into(),
+        reasons: reasons.join("; "),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! One segment: what all threads share while it lasts, and the main thread's part in it.
+
+use std::iter::Peekable;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::worker::Connections;
+use super::{FromWorker, TICK};
+use crate::engine::{Ended, Event, Load, Plan, Segment, SegmentOutcome, Shared};
+use crate::limits::RECORDERS_MAX;
+use crate::recorder::{Recorder, Second, Window};
+use crate::schedule::Schedule;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const NOT_SENT: &str = "due, but not sent before the drain time was over";
+/// Stands for "never".
+const NEVER: u64 = u64::MAX;
+
+/// Where the operations of a group come from.
+#[derive(Debug)]
+pub(super) enum Feed {
+    Closed,
+    Idle,
+    Open(Mutex<Peekable<Schedule>>),
+}
+
+/// What all threads share.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) at: Instant,
+    pub(super) wall_ms: u64,
+    pub(super) window: Window,
+    pub(super) feeds: Vec<Feed>,
+    /// Threads share a few recorders: an entry takes a moment, a histogram a lot of memory.
+    recorders: Vec<Mutex<Recorder>>,
+    /// When overdue operations are not sent any more.
+    pub(super) deadline_ns: AtomicU64,
+    /// Connections were cut: whatever fails now failed by that.
+    pub(super) is_cut: AtomicBool,
+    first_loss_ns: AtomicU64,
+}
+
+impl State {
+    pub(super) fn now_ns(&self) -> u64 {
+        u64::try_from(self.at.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn recorder(&self, number: u32) -> &Mutex<Recorder> {
+        &self.recorders[number as usize % self.recorders.len()]
+    }
+
+    pub(super) fn lost(&self, now_ns: u64) {
+        self.first_loss_ns.fetch_min(now_ns, Ordering::Relaxed);
+    }
+}
+
+/// The main thread's part.
+pub(super) struct Conductor<'a> {
+    pub(super) state: Arc<State>,
+    plan: &'a Plan,
+    shared: &'a Shared,
+    segment: &'a Segment,
+    second: u64,
+}
+
+impl<'a> Conductor<'a> {
+    pub(super) fn new(plan: &'a Plan, shared: &'a Shared, index: usize, at: Instant, wall_ms: u64) -> Self {
+        let segment = &plan.segments[index];
+        let window = segment.window();
+        let recorders = (plan.connections() as usize).clamp(1, RECORDERS_MAX);
+        let state = State {
+            at,
+            wall_ms,
+            window,
+            feeds: segment.loads.iter().map(|load| feed(*load)).collect(),
+            recorders: (0..recorders)
+                .map(|_| Mutex::new(Recorder::new(window, plan.classes.len())))
+                .collect(),
+            deadline_ns: AtomicU64::new(window.until_ns.saturating_add(nanos(segment.drain))),
+            is_cut: AtomicBool::new(false),
+            first_loss_ns: AtomicU64::new(NEVER),
+        };
+        Self { state: Arc::new(state), plan, shared, segment, second: 0 }
+    }
+
+    /// Until all threads have ended the segment; threads that wait for an answer beyond the drain time are cut off.
+    pub(super) fn conduct(
+        mut self,
+        from_workers: &mpsc::Receiver<FromWorker>,
+        connections: &Connections,
+        on_event: &mut impl FnMut(Event),
+    ) -> SegmentOutcome {
+        let window = self.state.window;
+        let (mut done, mut lost) = (0, 0);
+        let mut stopped_ns = None;
+        let workers = self.plan.connections();
+        while done < workers {
+            let now_ns = self.state.now_ns();
+            if self.shared.is_stopped() && now_ns < window.until_ns && stopped_ns.is_none() {
+                stopped_ns = Some(now_ns);
+                let deadline = now_ns.saturating_add(nanos(self.segment.drain));
+                self.state.deadline_ns.store(deadline, Ordering::Relaxed);
+            }
+            if now_ns >= self.state.deadline_ns.load(Ordering::Relaxed) {
+                self.state.is_cut.store(true, Ordering::Relaxed);
+                connections.cut_busy();
+            }
+            let until_second = ((self.second + 1) * SECOND_NS).saturating_sub(now_ns);
+            match from_workers.recv_timeout(TICK.min(Duration::from_nanos(until_second))) {
+                Ok(FromWorker::Done { lost: is_lost }) => {
+                    done += 1;
+                    lost += u32::from(is_lost);
+                }
+                Ok(FromWorker::Opened(_)) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => on_event(Event::Tick),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            while self.state.now_ns() >= (self.second + 1) * SECOND_NS {
+                on_event(Event::Second(Box::new(self.take_second())));
+            }
+        }
+        let ended_ns = stopped_ns.unwrap_or_else(|| self.state.now_ns()).min(window.until_ns);
+        self.book_missing(ended_ns);
+        on_event(Event::Second(Box::new(self.take_second())));
+        let ended = match stopped_ns {
+            _ if lost == workers => Ended::AllLost,
+            Some(_) => Ended::Stopped,
+            None if ended_ns >= window.until_ns => Ended::Planned,
+            None => Ended::Finished,
+        };
+        self.outcome(ended, ended_ns)
+    }
+
+    fn take_second(&mut self) -> Second {
+        let index = self.second;
+        self.second += 1;
+        let mut merged = Second::new(index, self.plan.classes.len());
+        for recorder in &self.state.recorders {
+            let second = recorder.lock().take_second(index);
+            merged.merge(&second);
+        }
+        merged
+    }
+
+    /// Operations that came due while nobody was free until the end.
+    fn book_missing(&self, ended_ns: u64) {
+        let mut recorder = self.state.recorders[0].lock();
+        for feed in &self.state.feeds {
+            if let Feed::Open(schedule) = feed {
+                let mut schedule = schedule.lock();
+                while let Some(planned) = schedule.next_if(|planned| planned.at_ns < ended_ns) {
+                    recorder.planned(planned.at_ns);
+                    recorder.error(NOT_SENT, 1);
+                }
+            }
+        }
+    }
+
+    fn outcome(self, ended: Ended, ended_ns: u64) -> SegmentOutcome {
+        let window = self.state.window;
+        let mut recorder = Recorder::new(window, self.plan.classes.len());
+        self.state.recorders.iter().for_each(|part| recorder.merge(&part.lock()));
+        let first_loss_ns = self.state.first_loss_ns.load(Ordering::Relaxed);
+        SegmentOutcome {
+            recorder,
+            started_ms: self.state.wall_ms,
+            measured: Duration::from_nanos(ended_ns.saturating_sub(window.from_ns)),
+            ended,
+            first_loss_s: (first_loss_ns != NEVER).then_some(first_loss_ns as f64 / 1e9),
+        }
+    }
+}
+
+fn feed(load: Load) -> Feed {
+    match load {
+        Load::Closed { .. } => Feed::Closed,
+        // One schedule for all connections of the group: whoever is free takes the next operation.
+        Load::Open { rate, arrivals, seed } => {
+            Feed::Open(Mutex::new(Schedule::new(arrivals, 1, rate, seed).peekable()))
+        }
+        Load::Idle | Load::Reopen { .. } => Feed::Idle,
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,198 @@
+//! The engine over a client that does as little as possible.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::*;
+use crate::driver::{Breaker, Done, Failure, Moment};
+use crate::engine::Segment;
+use crate::schedule::Arrivals;
+
+/// A client whose operations take a while and go wrong as told.
+#[derive(Default)]
+struct Pretend {
+    takes: Duration,
+    /// The n-th operation stalls for so long.
+    stall: Option<(u64, Duration)>,
+    /// Every n-th try is to be repeated.
+    again_every: Option<u64>,
+    /// The n-th operation loses its connection.
+    lost_at: Option<u64>,
+    /// Reopenings that fail.
+    refused_reopens: AtomicU32,
+    refuse_open: bool,
+    limit: Option<u64>,
+    tries: AtomicU64,
+}
+
+impl Blocking for Pretend {
+    type Session = u32;
+
+    fn open(&self, number: u32) -> std::result::Result<u32, String> {
+        if self.refuse_open { Err("wrong password".to_owned()) } else { Ok(number) }
+    }
+
+    fn reopen(&self, _: &mut u32) -> std::result::Result<(), String> {
+        let left = self.refused_reopens.load(Ordering::Relaxed);
+        if left > 0 {
+            self.refused_reopens.store(left - 1, Ordering::Relaxed);
+            return Err("connection refused".to_owned());
+        }
+        Ok(())
+    }
+
+    fn breaker(&self, _: &u32) -> Option<Breaker> {
+        None
+    }
+
+    fn next(&self, _: &mut u32) -> Option<u16> {
+        let limit = self.limit.unwrap_or(u64::MAX);
+        (self.tries.load(Ordering::Relaxed) < limit).then_some(0)
+    }
+
+    fn run(&self, _: &mut u32, _: u16, _: Moment) -> std::result::Result<Done, Failure> {
+        let number = self.tries.fetch_add(1, Ordering::Relaxed) + 1;
+        thread::sleep(self.takes);
+        if let Some((_, long)) = self.stall.filter(|(at, _)| *at == number) {
+            thread::sleep(long);
+        }
+        if self.lost_at == Some(number) {
+            return Err(Failure::Lost("connection lost".to_owned()));
+        }
+        if self.again_every.is_some_and(|every| number.is_multiple_of(every)) {
+            return Err(Failure::Again("deadlock".to_owned()));
+        }
+        Ok(Done { hits: 1, misses: 0, bytes_out: 10, bytes_in: 20 })
+    }
+
+    fn close(&self, _: &mut u32) {}
+}
+
+fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
+    Plan {
+        target: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
+        sources: Vec::new(),
+        groups: vec![connections],
+        classes: vec!["one".to_owned()],
+        threads: 1,
+        open_rate: None,
+        tick_us: 0,
+        silence: Duration::from_secs(5),
+        segments: vec![Segment {
+            name: "run".to_owned(),
+            loads: vec![load],
+            warmup: Duration::ZERO,
+            duration: Duration::from_millis(duration_ms),
+            drain: Duration::from_secs(5),
+        }],
+    }
+}
+
+fn open(rate: f64) -> Load {
+    Load::Open { rate, arrivals: Arrivals::Fixed, seed: 3 }
+}
+
+const CLOSED: Load = Load::Closed { window: 1 };
+
+fn run_quietly(driver: &Pretend, plan: &Plan) -> (SegmentOutcome, Vec<u32>) {
+    let mut outcome = run(driver, plan, &Shared::default(), |_| ()).unwrap();
+    (outcome.segments.remove(0), outcome.sessions)
+}
+
+#[test]
+fn every_planned_operation_is_carried_out_once() {
+    let driver = Pretend { takes: Duration::from_micros(100), ..Pretend::default() };
+    let (segment, sessions) = run_quietly(&driver, &plan(8, open(500.0), 1_200));
+    let counts = segment.recorder.total().counts;
+    assert_eq!((counts.planned, counts.sent, counts.completed), (600, 600, 600), "{counts:?}");
+    assert_eq!((counts.hits, counts.bytes_out, counts.bytes_in), (600, 6_000, 12_000));
+    assert_eq!((segment.ended, counts.errors_total()), (Ended::Planned, 0));
+    assert_eq!(sessions, (0..8).collect::<Vec<_>>());
+}
+
+/// All connections stall: what was due meanwhile is late by its wait, and the generator is not to blame.
+#[test]
+fn waiting_for_a_free_connection_is_response_time_and_not_lag() {
+    let driver = Pretend { stall: Some((100, Duration::from_millis(300))), ..Pretend::default() };
+    let (segment, _) = run_quietly(&driver, &plan(1, open(500.0), 1_000));
+    let total = segment.recorder.total();
+    assert_eq!(total.counts.completed, 500);
+    let slow = total.clocks.response.count_above_us(150_000);
+    assert!((60..=90).contains(&slow), "{slow} of about 75 that waited for 150 ms and more");
+    assert_eq!(total.clocks.service.count_above_us(150_000), 1);
+    assert!(total.clocks.lag.count_above_us(150_000) == 0);
+}
+
+#[test]
+fn closed_loop_sends_as_soon_as_an_answer_is_there_and_ends_when_there_is_no_more() {
+    let driver = Pretend { limit: Some(200), takes: Duration::from_micros(50), ..Pretend::default() };
+    let (segment, _) = run_quietly(&driver, &plan(1, CLOSED, 60_000));
+    let counts = segment.recorder.total().counts;
+    assert_eq!((counts.planned, counts.completed, segment.ended), (200, 200, Ended::Finished));
+}
+
+#[test]
+fn tries_are_repeated_and_each_is_counted() {
+    let driver = Pretend { limit: Some(100), again_every: Some(10), ..Pretend::default() };
+    let (segment, _) = run_quietly(&driver, &plan(1, CLOSED, 60_000));
+    let counts = segment.recorder.total().counts;
+    assert_eq!(counts.errors.get("tried again: deadlock"), Some(&10), "{counts:?}");
+    assert_eq!(counts.completed + 10, driver.tries.load(Ordering::Relaxed));
+}
+
+#[test]
+fn lost_connections_are_opened_again_and_the_second_of_the_loss_is_kept() {
+    let driver = Pretend {
+        limit: Some(50),
+        lost_at: Some(20),
+        refused_reopens: AtomicU32::new(2),
+        ..Pretend::default()
+    };
+    let (segment, _) = run_quietly(&driver, &plan(1, CLOSED, 60_000));
+    let counts = segment.recorder.total().counts;
+    assert_eq!((counts.completed, counts.failed), (49, 1), "{counts:?}");
+    assert_eq!(counts.errors.get("not opened again: connection refused"), Some(&2));
+    assert!(segment.first_loss_s.unwrap() < 10.0);
+}
+
+#[test]
+fn a_server_that_does_not_come_back_ends_the_run() {
+    let driver =
+        Pretend { lost_at: Some(5), refused_reopens: AtomicU32::new(u32::MAX), ..Pretend::default() };
+    let mut plan = plan(1, CLOSED, 60_000);
+    plan.silence = Duration::from_millis(200);
+    let (segment, _) = run_quietly(&driver, &plan);
+    assert_eq!((segment.ended, segment.recorder.total().counts.completed), (Ended::AllLost, 4));
+}
+
+#[test]
+fn a_refusal_stops_the_run_with_its_reason() {
+    let driver = Pretend { refuse_open: true, ..Pretend::default() };
+    let error = run(&driver, &plan(3, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err().to_string();
+    assert!(error.contains("0 of 3 connections") && error.contains("3 x wrong password"), "{error}");
+}
+
+#[test]
+fn a_stop_ends_the_run_early() {
+    let driver = Pretend { takes: Duration::from_millis(1), ..Pretend::default() };
+    let shared = Shared::default();
+    let plan = plan(2, open(100.0), 60_000);
+    let outcome = run(&driver, &plan, &shared, |event| {
+        if matches!(event, Event::Second(_)) {
+            shared.stop();
+        }
+    })
+    .unwrap();
+    let segment = &outcome.segments[0];
+    let counts = segment.recorder.total().counts;
+    assert_eq!(segment.ended, Ended::Stopped);
+    assert_eq!((counts.planned, counts.errors_total()), (counts.completed, 0), "{counts:?}");
+    assert!(segment.measured < Duration::from_secs(50));
+}
+
+#[test]
+fn what_this_engine_cannot_do_is_refused() {
+    let refused =
+        |plan: &Plan| run(&Pretend::default(), plan, &Shared::default(), |_| ()).unwrap_err().to_string();
+    assert!(refused(&plan(1, Load::Closed { window: 2 }, 1)).contains("one operation at a time"));
+    assert!(refused(&plan(1_000_000, CLOSED, 1)).contains("--workers"));
+}

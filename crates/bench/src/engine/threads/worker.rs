@@ -1,0 +1,245 @@
+//! One thread: its connection, one operation after the other.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::thread::set_current_timer_slack;
+
+use super::FromWorker;
+use super::opening::Turnstile;
+use super::segment::{Feed, State};
+use crate::driver::{Blocking, Breaker, Failure, Moment};
+use crate::engine::{Plan, Shared};
+use crate::limits::LOOP_SLEEP_MAX_MS;
+use crate::recorder::Operation;
+
+/// How much later than asked the kernel may wake us.
+const TIMER_SLACK_NS: u64 = 1_000;
+const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
+/// First wait before a lost connection is opened again; it doubles up to a second.
+const REOPEN_WAIT: Duration = Duration::from_millis(20);
+const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// What wakes up each thread, and whether it waits for an answer.
+#[derive(Debug)]
+pub(super) struct Connections(Vec<(AtomicBool, Mutex<Option<Breaker>>)>);
+
+impl Connections {
+    pub(super) fn new(count: u32) -> Self {
+        Self((0..count).map(|_| (AtomicBool::new(false), Mutex::new(None))).collect())
+    }
+
+    /// Ends the connections that wait for an answer.
+    pub(super) fn cut_busy(&self) {
+        for (busy, breaker) in &self.0 {
+            if busy.load(Ordering::Acquire)
+                && let Some(breaker) = &*breaker.lock()
+            {
+                breaker.cut();
+            }
+        }
+    }
+
+    fn set_breaker(&self, number: u32, breaker: Option<Breaker>) {
+        *self.0[number as usize].1.lock() = breaker;
+    }
+
+    fn set_busy(&self, number: u32, busy: bool) {
+        self.0[number as usize].0.store(busy, Ordering::Release);
+    }
+}
+
+pub(super) struct Worker<'a, B: Blocking> {
+    pub(super) driver: &'a B,
+    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a Shared,
+    pub(super) number: u32,
+    pub(super) group: usize,
+    pub(super) connections: &'a Connections,
+    pub(super) turnstile: &'a Turnstile,
+    pub(super) to_main: mpsc::Sender<FromWorker>,
+}
+
+/// What becomes of a thread in a segment.
+enum After {
+    /// It goes on.
+    Next,
+    /// It has no more to do.
+    Done,
+    /// Its connection is lost for good.
+    Lost,
+}
+
+impl<B: Blocking> Worker<'_, B> {
+    /// Opens its connection and runs the segments it is told to. Returns the session if there was one.
+    pub(super) fn run(self, on_start: &mpsc::Receiver<Arc<State>>) -> Option<B::Session> {
+        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+        let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
+        let opened = self.turnstile.pass(|| {
+            let began = Instant::now();
+            if self.shared.is_stopped() {
+                return Err("stopped".to_owned());
+            }
+            self.driver.open(self.number).map(|session| (session, began.elapsed()))
+        });
+        let (mut session, took) = match opened {
+            Ok(opened) => opened,
+            Err(why) => {
+                let _ = self.to_main.send(FromWorker::Opened(Err(why)));
+                return None;
+            }
+        };
+        self.connections.set_breaker(self.number, self.driver.breaker(&session));
+        self.shared.add_opened();
+        let _ = self.to_main.send(FromWorker::Opened(Ok(took)));
+        let mut lost = false;
+        while let Ok(state) = on_start.recv() {
+            lost = lost || self.segment(&state, &mut session);
+            if self.to_main.send(FromWorker::Done { lost }).is_err() {
+                break;
+            }
+        }
+        if !lost {
+            self.driver.close(&mut session);
+        }
+        Some(session)
+    }
+
+    /// Until the segment is over for this thread. Returns whether the connection is lost.
+    fn segment(&self, state: &State, session: &mut B::Session) -> bool {
+        let mut free_ns = 0;
+        loop {
+            let after = match &state.feeds[self.group] {
+                Feed::Idle => {
+                    self.wait_until(state, state.window.until_ns);
+                    return false;
+                }
+                Feed::Closed => {
+                    let now_ns = state.now_ns();
+                    if now_ns >= state.window.until_ns || self.shared.is_stopped() {
+                        return false;
+                    }
+                    state.recorder(self.number).lock().planned(now_ns);
+                    self.operation(state, session, now_ns, now_ns)
+                }
+                Feed::Open(schedule) => {
+                    if state.is_cut.load(Ordering::Relaxed) {
+                        return false;
+                    }
+                    let until_ns = state.window.until_ns;
+                    let planned = schedule.lock().next_if(|planned| planned.at_ns < until_ns);
+                    let Some(planned) = planned else {
+                        self.wait_until(state, until_ns);
+                        return false;
+                    };
+                    if !self.wait_until(state, planned.at_ns) {
+                        return false;
+                    }
+                    state.recorder(self.number).lock().planned(planned.at_ns);
+                    self.operation(state, session, planned.at_ns, free_ns.max(planned.at_ns))
+                }
+            };
+            match after {
+                After::Next => free_ns = state.now_ns(),
+                After::Done => return false,
+                After::Lost => return true,
+            }
+        }
+    }
+
+    /// Sleeps until an operation is due; false when the run is to end before.
+    fn wait_until(&self, state: &State, at_ns: u64) -> bool {
+        loop {
+            if self.shared.is_stopped() {
+                return false;
+            }
+            let now_ns = state.now_ns();
+            if now_ns >= at_ns {
+                return true;
+            }
+            thread::sleep(Duration::from_nanos((at_ns - now_ns).min(LOOP_SLEEP_MAX_MS * 1_000_000)));
+        }
+    }
+
+    /// Carries out one operation, again if the server asks for it, and books it.
+    fn operation(&self, state: &State, session: &mut B::Session, intended_ns: u64, able_ns: u64) -> After {
+        let Some(class) = self.driver.next(session) else {
+            state.recorder(self.number).lock().withdrawn(intended_ns);
+            return After::Done;
+        };
+        let sent_ns = state.now_ns();
+        let operation = Operation { class, intended_ns, sent_ns };
+        let due = Moment { intended_ns, wall_ms: state.wall_ms + intended_ns / 1_000_000 };
+        self.connections.set_busy(self.number, true);
+        let outcome = loop {
+            match self.driver.run(session, class, due) {
+                Err(Failure::Again(why)) => {
+                    state.recorder(self.number).lock().error(&format!("tried again: {why}"), 1);
+                    if self.shared.is_stopped() || state.is_cut.load(Ordering::Relaxed) {
+                        break Err(Failure::Refused(why));
+                    }
+                }
+                outcome => break outcome,
+            }
+        };
+        let now_ns = state.now_ns();
+        self.connections.set_busy(self.number, false);
+        let mut recorder = state.recorder(self.number).lock();
+        match outcome {
+            Ok(done) => {
+                recorder.sent_when_able(&operation, able_ns, done.bytes_out);
+                recorder.completed(&operation, now_ns, done.bytes_in);
+                if done.hits > 0 || done.misses > 0 {
+                    recorder.found(class, done.hits, done.misses);
+                }
+                drop(recorder);
+                self.shared.add_completed(1);
+                After::Next
+            }
+            Err(Failure::Refused(why) | Failure::Again(why)) => {
+                recorder.sent_when_able(&operation, able_ns, 0);
+                recorder.failed(class, &why);
+                After::Next
+            }
+            Err(Failure::Lost(why)) => {
+                recorder.sent_when_able(&operation, able_ns, 0);
+                let was_cut = state.is_cut.load(Ordering::Relaxed);
+                recorder.failed(class, if was_cut { NOT_ANSWERED } else { &why });
+                drop(recorder);
+                if !was_cut {
+                    state.lost(now_ns);
+                }
+                self.reopen(state, session, was_cut)
+            }
+        }
+    }
+
+    /// Opens a lost connection again. The server may take its time to come back; the run's end and the patience of the
+    /// plan bound it.
+    fn reopen(&self, state: &State, session: &mut B::Session, was_cut: bool) -> After {
+        let began = Instant::now();
+        let mut wait = REOPEN_WAIT;
+        loop {
+            let reopened = self.turnstile.pass(|| self.driver.reopen(session));
+            match reopened {
+                Ok(()) => {
+                    self.connections.set_breaker(self.number, self.driver.breaker(session));
+                    return if was_cut { After::Done } else { After::Next };
+                }
+                Err(why) => {
+                    state.recorder(self.number).lock().error(&format!("not opened again: {why}"), 1);
+                }
+            }
+            let over = self.shared.is_stopped() || state.now_ns() >= state.window.until_ns;
+            if over || began.elapsed() + wait > self.plan.silence {
+                return After::Lost;
+            }
+            thread::sleep(wait);
+            wait = (wait * 2).min(REOPEN_WAIT_MAX);
+        }
+    }
+}

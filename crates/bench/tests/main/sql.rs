@@ -1,0 +1,237 @@
+//! The SQL driver against real databases.
+
+use std::time::{Duration, Instant};
+
+use bench::driver::sql::{
+    Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
+};
+use bench::engine::{Ended, Event, Load, Outcome, Plan, Segment, Shared, threads};
+use rustix::process::Signal;
+
+use crate::databases::Database;
+
+const KINDS: [Kind; 9] = [
+    Kind::ReadWrite,
+    Kind::ReadOnly,
+    Kind::WriteOnly,
+    Kind::PointSelect,
+    Kind::Insert,
+    Kind::UpdateIndex,
+    Kind::UpdateNonIndex,
+    Kind::Delete,
+    Kind::BulkInsert,
+];
+
+fn tables(table_size: u32) -> Tables {
+    let uniform = bench::dataset::Distribution::Uniform;
+    Tables { tables: 2, table_size, distribution: uniform, ..Tables::default() }
+}
+
+fn sql(url: &str, tables: Tables, transaction: Transaction) -> Sql {
+    let silence = Duration::from_secs(3);
+    Sql::new(Address::parse(url).unwrap(), tables, vec![(transaction, 1)], 7, silence).unwrap()
+}
+
+fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
+    Plan {
+        target: sql.address().resolve().unwrap()[0],
+        sources: Vec::new(),
+        groups: vec![connections],
+        classes: vec!["one".to_owned()],
+        threads: 1,
+        open_rate: None,
+        tick_us: 0,
+        silence: Duration::from_secs(3),
+        segments: vec![Segment {
+            name: "run".to_owned(),
+            loads: vec![load],
+            warmup: Duration::ZERO,
+            duration: Duration::from_millis(duration_ms),
+            drain: Duration::from_secs(3),
+        }],
+    }
+}
+
+const CLOSED: Load = Load::Closed { window: 1 };
+
+fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<bench::driver::sql::Session> {
+    let mut on_event = on_event;
+    threads::run(sql, plan, &Shared::default(), |event| _ = on_event(event)).unwrap()
+}
+
+/// Loads and runs every kind, prepared and as text. The server's counters must agree with ours to the statement.
+fn every_kind(url: &str, counts_statements: bool) {
+    let address = Address::parse(url).unwrap();
+    let mut server = ServerCounters::connect(&address).unwrap();
+    for kind in KINDS {
+        for (protocol, table_per) in
+            [(Protocol::Prepared, TablePer::Group), (Protocol::Text, TablePer::Transaction)]
+        {
+            let transaction = Transaction { protocol, table_per, ..Transaction::of(kind) };
+            let sql = sql(url, tables(400), transaction);
+            sql.clean_up(3).unwrap();
+            if kind == Kind::ReadWrite {
+                let error = sql.check_dataset("tacho bench load it").unwrap_err().to_string();
+                assert!(
+                    error.contains("no table sbtest1") && error.contains("tacho bench load it"),
+                    "{error}"
+                );
+            }
+            let loaded = Loaded::default();
+            sql.load(3, &loaded).unwrap();
+            sql.check_dataset("").unwrap();
+            let before = server.read().unwrap();
+            let outcome = run(&sql, &plan(&sql, 3, CLOSED, 300), |_| ());
+            let after = server.read().unwrap();
+            let (segment, statements) = (&outcome.segments[0], sql.statements());
+            let counts = segment.recorder.total().counts;
+            assert!(counts.completed > 0 && segment.ended == Ended::Planned, "{kind:?}: {counts:?}");
+            // Three connections on the same rows may deadlock; nothing else may go wrong.
+            let retried: u64 = counts
+                .errors
+                .iter()
+                .filter(|(what, _)| what.starts_with("tried again"))
+                .map(|(_, n)| n)
+                .sum();
+            assert_eq!(
+                (counts.errors_total(), counts.failed),
+                (retried, 0),
+                "{kind:?} {protocol:?}: {counts:?}"
+            );
+            if counts_statements {
+                assert_eq!(
+                    check_statements(&before, &after, &statements),
+                    Vec::<String>::new(),
+                    "{kind:?} {protocol:?}"
+                );
+            }
+            if kind == Kind::ReadWrite && retried == 0 {
+                let done = counts.completed;
+                assert_eq!((statements.read, statements.write + statements.other), (14 * done, 6 * done));
+                let delta = |name: &str| (after[name] - before[name]) as u64;
+                if counts_statements {
+                    let of =
+                        ["Com_select", "Com_update", "Com_delete", "Com_insert", "Com_commit"].map(delta);
+                    assert_eq!(of, [14 * done, 2 * done, done, done, done]);
+                }
+                assert_eq!(
+                    (counts.hits, counts.misses),
+                    (10 * done, 0),
+                    "every id that is asked for is there"
+                );
+            }
+        }
+    }
+}
+
+/// A row follows from the seed, so two loads are equal, whoever loads which table.
+fn loads_are_equal(url: &str, question: &str) {
+    let mut sums = Vec::new();
+    for connections in [1, 2] {
+        let sql = sql(url, tables(500), Transaction::of(Kind::PointSelect));
+        sql.clean_up(2).unwrap();
+        let loaded = Loaded::default();
+        sql.load(connections, &loaded).unwrap();
+        assert_eq!((loaded.rows(), loaded.tables()), (1_000, 2));
+        sums.push(sql.ask(question).unwrap());
+        let error = sql.load(1, &loaded).unwrap_err().to_string();
+        assert!(error.contains("sbtest1 is there already"), "{error}");
+    }
+    assert_eq!(sums[0], sums[1]);
+    assert!(sums[0].contains("500"), "{}", sums[0]);
+}
+
+fn refusals_are_clear(database: &Database, missing: &str) {
+    let refused = |url: &str| {
+        let sql = sql(url, tables(10), Transaction::of(Kind::PointSelect));
+        sql.check_dataset("").unwrap_err().to_string()
+    };
+    let error = refused(&database.wrong_url());
+    assert!(error.contains("check user and password") && !error.contains("guess"), "{error}");
+    let error = refused(&database.url("nothing_here"));
+    assert!(error.contains(missing) && error.contains("CREATE DATABASE nothing_here"), "{error}");
+}
+
+/// Open loop goes on planning while the server is gone; the run ends, says when it was lost, and is no success.
+fn a_death_is_noticed(mut database: Database, url: &str) {
+    let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
+    sql.clean_up(2).unwrap();
+    sql.load(2, &Loaded::default()).unwrap();
+    let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, seed: 5 };
+    let began = Instant::now();
+    let outcome = run(&sql, &plan(&sql, 4, load, 4_000), |event| {
+        if matches!(&event, Event::Second(second) if second.index == 0) {
+            database.kill();
+        }
+    });
+    let segment = &outcome.segments[0];
+    let lost_s = segment.first_loss_s.unwrap();
+    assert!(segment.ended == Ended::AllLost || segment.ended == Ended::Planned);
+    assert!((0.9..3.0).contains(&lost_s), "{lost_s}");
+    let counts = segment.recorder.total().counts;
+    assert!(counts.errors.keys().any(|what| what.contains("not opened again")), "{counts:?}");
+    assert!(counts.completed < counts.planned && began.elapsed() < Duration::from_secs(30));
+}
+
+/// A server that stands still answers nothing; whoever waits is woken up after the drain time.
+fn silence_does_not_hang(database: &Database, url: &str) {
+    let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
+    sql.clean_up(2).unwrap();
+    sql.load(2, &Loaded::default()).unwrap();
+    let mut plan = plan(&sql, 2, CLOSED, 1_500);
+    plan.segments[0].drain = Duration::from_millis(300);
+    let began = Instant::now();
+    let outcome = run(&sql, &plan, |event| {
+        if matches!(&event, Event::Second(second) if second.index == 0) {
+            database.signal(Signal::STOP);
+        }
+    });
+    database.signal(Signal::CONT);
+    let counts = outcome.segments[0].recorder.total().counts;
+    assert!(counts.errors.keys().any(|what| what.contains("not answered before the drain")), "{counts:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn mariadb_gets_sysbenchs_statements() {
+    let Some(database) = Database::mariadb() else { return };
+    let url = database.url("sbtest");
+    refusals_are_clear(&database, "Unknown database");
+    every_kind(&url, true);
+    loads_are_equal(
+        &url,
+        "SELECT COUNT(*), SUM(CRC32(CONCAT(id, k, c, pad))), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
+    );
+    silence_does_not_hang(&database, &url);
+    a_death_is_noticed(database, &url);
+}
+
+#[test]
+fn postgres_gets_sysbenchs_statements() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url("postgres");
+    refusals_are_clear(&database, "does not exist");
+    every_kind(&url, false);
+    loads_are_equal(
+        &url,
+        "SELECT COUNT(*), SUM(hashtext(id::text || k || c || pad)), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
+    );
+    a_death_is_noticed(database, &url);
+}
+
+#[test]
+fn several_transactions_share_a_run_by_weight() {
+    let Some(database) = Database::mariadb() else { return };
+    assert!(database.pid() > 1);
+    let mix = vec![(Transaction::of(Kind::PointSelect), 3), (Transaction::of(Kind::UpdateIndex), 1)];
+    let address = Address::parse(&database.url("sbtest")).unwrap();
+    let sql = Sql::new(address, tables(1_000), mix, 7, Duration::from_secs(3)).unwrap();
+    sql.load(2, &Loaded::default()).unwrap();
+    let mut plan = plan(&sql, 2, CLOSED, 500);
+    plan.classes = vec!["read".to_owned(), "write".to_owned()];
+    let outcome = run(&sql, &plan, |_| ());
+    let completed: Vec<u64> =
+        outcome.segments[0].recorder.classes().iter().map(|class| class.counts.completed).collect();
+    let share = completed[0] as f64 / (completed[0] + completed[1]) as f64;
+    assert!((share - 0.75).abs() < 0.1, "{completed:?}");
+}
