@@ -2,10 +2,13 @@
 //! no clock.
 
 mod blocking;
+pub(crate) mod choice;
+pub mod host;
 pub mod mqtt;
 pub mod sql;
 
 pub use blocking::{Blocking, Breaker, Done, Failure};
+pub use choice::Choice;
 
 /// When an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

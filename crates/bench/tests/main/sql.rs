@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bench::driver::Choice;
 use bench::driver::sql::{
     Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
 };
@@ -29,7 +30,15 @@ fn tables(table_size: u32) -> Tables {
 
 fn sql(url: &str, tables: Tables, transaction: Transaction) -> Sql {
     let silence = Duration::from_secs(3);
-    Sql::new(Address::parse(url).unwrap(), tables, vec![(transaction, 1)], 7, silence).unwrap()
+    Sql::new(
+        Address::parse(url).unwrap(),
+        tables,
+        vec![transaction],
+        Choice::of_all(&[1]).unwrap(),
+        7,
+        silence,
+    )
+    .unwrap()
 }
 
 fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
@@ -223,9 +232,10 @@ fn postgres_gets_sysbenchs_statements() {
 fn several_transactions_share_a_run_by_weight() {
     let Some(database) = Database::mariadb() else { return };
     assert!(database.pid() > 1);
-    let mix = vec![(Transaction::of(Kind::PointSelect), 3), (Transaction::of(Kind::UpdateIndex), 1)];
+    let mix = vec![Transaction::of(Kind::PointSelect), Transaction::of(Kind::UpdateIndex)];
+    let choice = Choice::of_all(&[3, 1]).unwrap();
     let address = Address::parse(&database.url("sbtest")).unwrap();
-    let sql = Sql::new(address, tables(1_000), mix, 7, Duration::from_secs(3)).unwrap();
+    let sql = Sql::new(address, tables(1_000), mix, choice, 7, Duration::from_secs(3)).unwrap();
     sql.load(2, &Loaded::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 500);
     plan.classes = vec!["read".to_owned(), "write".to_owned()];

@@ -16,7 +16,7 @@ mod session;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use super::{Blocking, Breaker, Done, Failure, Moment};
+use super::{Blocking, Breaker, Choice, Done, Failure, Moment};
 use crate::dataset::{Sampler, Unique};
 use crate::error::{Error, Result};
 
@@ -36,8 +36,7 @@ pub struct Sql {
     address: Address,
     tables: Tables,
     transactions: Vec<Transaction>,
-    /// Weights of the transactions, summed up.
-    weights: Vec<u64>,
+    choice: Choice,
     ids: Sampler,
     unique: Unique,
     next_unique: AtomicU64,
@@ -47,35 +46,26 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// `transactions` with their weights, by class number. No answer may take longer than `silence`.
+    /// `transactions` by class number; `choice` says which connection does which. No answer may take longer than
+    /// `silence`.
     pub fn new(
         address: Address,
         tables: Tables,
-        transactions: Vec<(Transaction, u32)>,
+        transactions: Vec<Transaction>,
+        choice: Choice,
         seed: u64,
         silence: Duration,
     ) -> Result<Self> {
         tables.check().map_err(|what| Error::Options(format!("[dataset]: {what}")))?;
-        for (transaction, _) in &transactions {
+        for transaction in &transactions {
             transaction.check().map_err(|what| Error::Options(format!("[[operation]]: {what}")))?;
-        }
-        let mut sum = 0;
-        let weights = transactions
-            .iter()
-            .map(|(_, weight)| {
-                sum += u64::from(*weight);
-                sum
-            })
-            .collect();
-        if sum == 0 {
-            return Err(Error::Options("no [[operation]] has a weight above 0".to_owned()));
         }
         Ok(Self {
             ids: tables.distribution.over(1, tables.table_size.into()),
             address,
             tables,
-            transactions: transactions.into_iter().map(|(transaction, _)| transaction).collect(),
-            weights,
+            transactions,
+            choice,
             unique: Unique::new(seed),
             next_unique: AtomicU64::new(0),
             statements: Statements::default(),
@@ -179,9 +169,8 @@ impl Blocking for Sql {
     }
 
     fn next(&self, session: &mut Session) -> Option<u16> {
-        let sum = *self.weights.last()?;
-        let at = if self.weights.len() > 1 { session.random().below(sum) } else { 0 };
-        Some(self.weights.partition_point(|upto| *upto <= at) as u16)
+        let number = session.number();
+        self.choice.next(number, session.random())
     }
 
     fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {

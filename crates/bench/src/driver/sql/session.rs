@@ -162,6 +162,10 @@ impl Session {
         self.client.quit();
     }
 
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
     pub(super) fn random(&mut self) -> &mut Random {
         &mut self.random
     }

@@ -1,0 +1,131 @@
+//! What the kernel is asked to do: calls, pipes, switches, processes, durable writes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+/// System calls of one operation.
+pub(super) const SYSCALLS: u32 = 1_000;
+/// Writes and reads of one operation.
+pub(super) const PAIRS: u32 = 100;
+/// Round trips of one operation.
+pub(super) const ROUND_TRIPS: u32 = 10;
+/// What goes through a pipe, as in UnixBench.
+const PIPE_BYTES: usize = 512;
+/// What is made durable at once.
+const BLOCK_BYTES: usize = 4_096;
+/// A file of this size begins anew.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+pub(super) fn syscalls() {
+    for _ in 0..SYSCALLS {
+        std::hint::black_box(rustix::process::getppid());
+    }
+}
+
+/// A process that does nothing.
+pub(super) fn spawn() -> io::Result<u64> {
+    let null = Stdio::null;
+    let status = Command::new("true").stdin(null()).stdout(null()).stderr(null()).status()?;
+    if status.success() { Ok(0) } else { Err(io::Error::other(format!("`true` ended with {status}"))) }
+}
+
+/// Both ends of a pipe.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl Pipe {
+    pub(super) fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { reader, writer })
+    }
+
+    pub(super) fn exchange(&mut self) -> io::Result<u64> {
+        let mut bytes = [7; PIPE_BYTES];
+        for _ in 0..PAIRS {
+            self.writer.write_all(&bytes)?;
+            self.reader.read_exact(&mut bytes)?;
+        }
+        Ok(u64::from(PAIRS) * PIPE_BYTES as u64)
+    }
+}
+
+/// Another thread that sends back every byte it gets.
+#[derive(Debug)]
+pub(super) struct PingPong {
+    to: Option<PipeWriter>,
+    from: PipeReader,
+    other: Option<JoinHandle<()>>,
+}
+
+impl PingPong {
+    pub(super) fn new() -> io::Result<Self> {
+        let (mut there, to) = io::pipe()?;
+        let (from, mut back) = io::pipe()?;
+        let other = thread::spawn(move || {
+            let mut token = [0];
+            while there.read_exact(&mut token).is_ok() && back.write_all(&token).is_ok() {}
+        });
+        Ok(Self { to: Some(to), from, other: Some(other) })
+    }
+
+    pub(super) fn round_trips(&mut self) -> io::Result<u64> {
+        let to = self.to.as_mut().ok_or_else(|| io::Error::other("BUG: the pipe is open until the drop"))?;
+        let mut token = [1];
+        for _ in 0..ROUND_TRIPS {
+            to.write_all(&token)?;
+            self.from.read_exact(&mut token)?;
+        }
+        Ok(0)
+    }
+}
+
+impl Drop for PingPong {
+    fn drop(&mut self) {
+        // Closing our end ends the other thread.
+        self.to = None;
+        if let Some(other) = self.other.take() {
+            let _ = other.join();
+        }
+    }
+}
+
+/// A file that grows by blocks, each made durable; it is removed at the end.
+#[derive(Debug)]
+pub(super) struct FileSync {
+    file: File,
+    path: PathBuf,
+    length: u64,
+}
+
+impl FileSync {
+    pub(super) fn new(directory: &Path, number: u32) -> io::Result<Self> {
+        let path = directory.join(format!("tacho-bench-fsync-{}-{number}", std::process::id()));
+        let file = OpenOptions::new().create_new(true).write(true).open(&path)?;
+        Ok(Self { file, path, length: 0 })
+    }
+
+    pub(super) fn append(&mut self) -> io::Result<u64> {
+        if self.length >= FILE_BYTES_MAX {
+            self.file.set_len(0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+            self.length = 0;
+        }
+        self.file.write_all(&[0x5a; BLOCK_BYTES])?;
+        self.file.sync_data()?;
+        self.length += BLOCK_BYTES as u64;
+        Ok(BLOCK_BYTES as u64)
+    }
+}
+
+impl Drop for FileSync {
+    fn drop(&mut self) {
+        // Whoever removed it before did our work.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

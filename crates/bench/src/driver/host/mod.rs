@@ -1,0 +1,257 @@
+//! The machine itself: small kernels of work, each repeated until its time is over, by one thread or by several.
+//!
+//! They are like those of UnixBench in kind (integer, floating point, pipes, context switches, processes, system calls)
+//! and unlike them in code, so no figure here is a UnixBench index. Disks are measured by fio ([`fio`]), whose numbers
+//! everybody knows.
+
+mod compute;
+pub mod fio;
+mod kernel_calls;
+mod memory;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::choice::Choice;
+use super::{Blocking, Breaker, Done, Failure, Moment};
+use crate::dataset::Random;
+
+use compute::Compute;
+use kernel_calls::{FileSync, PingPong, Pipe};
+use memory::Memory;
+
+/// A kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernel {
+    /// Integer arithmetic, records, text compared and copied.
+    Integer,
+    /// Floating point: polynomials, sines, exponentials, a small matrix.
+    Float,
+    /// Hash table and byte hash.
+    Hash,
+    /// Reads a large buffer in order.
+    MemoryRead,
+    /// Writes a large buffer in order.
+    MemoryWrite,
+    /// Copies one half of a large buffer to the other.
+    MemoryCopy,
+    /// Reads that wait for each other, all over a large buffer.
+    MemoryLatency,
+    /// The smallest system call.
+    Syscall,
+    /// 512 bytes into a pipe and out of it, one thread.
+    Pipe,
+    /// A token through pipes to another thread and back: two context switches.
+    ContextSwitch,
+    /// A process is started, ends and is waited for.
+    Spawn,
+    /// 4 KiB appended to a file and made durable by fdatasync.
+    Fsync,
+}
+
+impl Kernel {
+    /// All kernels.
+    pub const ALL: [Self; 12] = [
+        Self::Integer,
+        Self::Float,
+        Self::Hash,
+        Self::MemoryRead,
+        Self::MemoryWrite,
+        Self::MemoryCopy,
+        Self::MemoryLatency,
+        Self::Syscall,
+        Self::Pipe,
+        Self::ContextSwitch,
+        Self::Spawn,
+        Self::Fsync,
+    ];
+
+    /// How much one operation is, and of what. Operations are long enough that taking the time does not count.
+    pub fn work(self) -> (f64, &'static str) {
+        match self {
+            Self::Integer => (f64::from(compute::ROUNDS), "rounds of integer work"),
+            Self::Float => (f64::from(compute::ROUNDS), "rounds of floating-point work"),
+            Self::Hash => (f64::from(compute::ROUNDS), "table look-ups"),
+            Self::MemoryRead | Self::MemoryWrite => (memory::BUFFER_BYTES as f64, "bytes"),
+            Self::MemoryCopy => (memory::BUFFER_BYTES as f64, "bytes read and written"),
+            Self::MemoryLatency => (f64::from(memory::CHASES), "dependent reads"),
+            Self::Syscall => (f64::from(kernel_calls::SYSCALLS), "system calls"),
+            Self::Pipe => (f64::from(kernel_calls::PAIRS), "writes with their reads"),
+            Self::ContextSwitch => (f64::from(kernel_calls::ROUND_TRIPS), "round trips"),
+            Self::Spawn => (1.0, "processes"),
+            Self::Fsync => (1.0, "durable 4-KiB appends"),
+        }
+    }
+
+    /// What a rate of operations means, as a sentence.
+    pub fn sentence(self, name: &str, per_s: f64, threads: u32) -> String {
+        let (amount, unit) = self.work();
+        let rate = per_s * amount;
+        let copies = if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") };
+        match self {
+            Self::MemoryRead | Self::MemoryWrite | Self::MemoryCopy => {
+                format!("{name}: {:.2} GB of {unit} per second by {copies}.", rate / 1e9)
+            }
+            Self::MemoryLatency if rate > 0.0 => {
+                format!("{name}: {:.1} ns per dependent read ({copies}).", 1e9 * f64::from(threads) / rate)
+            }
+            _ => format!("{name}: {rate:.0} {unit} per second by {copies}."),
+        }
+    }
+}
+
+/// Kernels of a run.
+#[derive(Debug)]
+pub struct Host {
+    kernels: Vec<Kernel>,
+    choice: Choice,
+    directory: PathBuf,
+}
+
+/// One thread with what its kernels need, made when first used.
+#[derive(Debug)]
+pub struct Session {
+    number: u32,
+    random: Random,
+    compute: Option<Box<Compute>>,
+    memory: Option<Memory>,
+    pipe: Option<Pipe>,
+    ping_pong: Option<PingPong>,
+    file: Option<FileSync>,
+}
+
+impl Host {
+    /// Kernels by class number; files of `fsync` are made in `directory` and removed.
+    pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
+        Self { kernels, choice, directory: directory.to_owned() }
+    }
+
+    fn work(&self, session: &mut Session, kernel: Kernel) -> std::io::Result<u64> {
+        let bytes = memory::BUFFER_BYTES as u64;
+        match kernel {
+            Kernel::Integer | Kernel::Float | Kernel::Hash => {
+                let compute = session.compute.get_or_insert_with(Box::default);
+                match kernel {
+                    Kernel::Integer => compute.integer(),
+                    Kernel::Float => compute.float(),
+                    _ => compute.hash(),
+                }
+                Ok(0)
+            }
+            Kernel::MemoryRead | Kernel::MemoryWrite | Kernel::MemoryCopy | Kernel::MemoryLatency => {
+                let memory = session.memory.get_or_insert_with(|| Memory::new(session.number));
+                match kernel {
+                    Kernel::MemoryRead => memory.read(),
+                    Kernel::MemoryWrite => memory.write(),
+                    Kernel::MemoryCopy => memory.copy(),
+                    _ => memory.chase(),
+                }
+                Ok(if kernel == Kernel::MemoryLatency { 0 } else { bytes })
+            }
+            Kernel::Syscall => {
+                kernel_calls::syscalls();
+                Ok(0)
+            }
+            Kernel::Pipe => made(&mut session.pipe, Pipe::new)?.exchange(),
+            Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
+            Kernel::Spawn => kernel_calls::spawn(),
+            Kernel::Fsync => {
+                let number = session.number;
+                made(&mut session.file, || FileSync::new(&self.directory, number))?.append()
+            }
+        }
+    }
+}
+
+fn made<T>(place: &mut Option<T>, make: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<&mut T> {
+    if place.is_none() {
+        *place = Some(make()?);
+    }
+    place.as_mut().ok_or_else(|| std::io::Error::other("BUG: it was just made"))
+}
+
+impl Blocking for Host {
+    type Session = Session;
+
+    fn open(&self, number: u32) -> Result<Session, String> {
+        Ok(Session {
+            number,
+            random: Random::keyed(1, 0x405, number.into()),
+            compute: None,
+            memory: None,
+            pipe: None,
+            ping_pong: None,
+            file: None,
+        })
+    }
+
+    fn reopen(&self, session: &mut Session) -> Result<(), String> {
+        *session = self.open(session.number)?;
+        Ok(())
+    }
+
+    fn breaker(&self, _: &Session) -> Option<Breaker> {
+        None
+    }
+
+    fn next(&self, session: &mut Session) -> Option<u16> {
+        self.choice.next(session.number, &mut session.random)
+    }
+
+    fn run(&self, session: &mut Session, class: u16, _: Moment) -> Result<Done, Failure> {
+        let kernel = self.kernels[usize::from(class)];
+        match self.work(session, kernel) {
+            Ok(bytes) => Ok(Done { bytes_in: bytes, ..Done::default() }),
+            Err(error) => Err(Failure::Refused(format!("{kernel:?}: {error}"))),
+        }
+    }
+
+    fn close(&self, _: &mut Session) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_does_its_work() {
+        let directory = tempfile::tempdir().unwrap();
+        let choice = Choice::of_all(&[1; 12]).unwrap();
+        let host = Host::new(Kernel::ALL.to_vec(), choice, directory.path());
+        let mut session = host.open(0).unwrap();
+        let due = Moment { intended_ns: 0, wall_ms: 0 };
+        for (class, kernel) in Kernel::ALL.iter().enumerate() {
+            let done =
+                host.run(&mut session, class as u16, due).unwrap_or_else(|e| panic!("{kernel:?}: {e:?}"));
+            assert_eq!(
+                done.bytes_in > 0,
+                matches!(
+                    kernel,
+                    Kernel::MemoryRead
+                        | Kernel::MemoryWrite
+                        | Kernel::MemoryCopy
+                        | Kernel::Pipe
+                        | Kernel::Fsync
+                )
+            );
+        }
+        drop(session);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "its file is gone");
+    }
+
+    #[test]
+    fn figures_are_told_in_their_unit() {
+        let text = Kernel::MemoryLatency.sentence("chase", 100.0, 2);
+        assert!(text.contains("ns per dependent read (2 threads)"), "{text}");
+        assert!(Kernel::Syscall.sentence("s", 2.0, 1).contains("2000 system calls per second by one thread"));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error_of_the_operation() {
+        let host = Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), Path::new("/no/such/place"));
+        let failure = host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 });
+        assert!(matches!(failure, Err(Failure::Refused(why)) if why.contains("Fsync")));
+    }
+}
