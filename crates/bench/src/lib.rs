@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod capacity;
+pub mod compare;
 pub mod dataset;
 pub mod driver;
 pub mod engine;

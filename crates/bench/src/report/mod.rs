@@ -1,6 +1,7 @@
 //! The result of a load run: figures, what they cost, and whether they are worth anything.
 
 mod bundle;
+pub mod html;
 mod table;
 
 pub use bundle::default_directory;

@@ -132,6 +132,7 @@ impl Builder {
             operations: Vec::new(),
             cost: Cost::default(),
             steady: None,
+            uncertainty: None,
         });
         self
     }
@@ -261,6 +262,7 @@ impl Builder {
             }
         }
         bundle.summarise();
+        bundle.analyse();
         bundle.result.settle();
         bundle
     }

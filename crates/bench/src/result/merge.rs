@@ -15,6 +15,7 @@ pub fn merge(parts: Vec<Bundle>) -> Result<Bundle, String> {
         absorb(&mut whole, part, index + 2);
     }
     whole.summarise();
+    whole.analyse();
     whole.result.settle();
     Ok(whole)
 }

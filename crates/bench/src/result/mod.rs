@@ -5,6 +5,7 @@
 //! It is filled by a `Builder` and knows nothing of engines and drivers. Results of other tools have the same shape,
 //! with less in it.
 
+mod analysis;
 mod builder;
 mod distribution;
 mod log;
@@ -23,7 +24,7 @@ pub use log::{Clock, Histograms, Key, Timeline};
 pub use merge::merge;
 pub use run::{
     Arrival, Check, Clocks, Cost, Fault, Gate, Generator, Operation, OperationCounts, Partial, Phase,
-    QUANTILES, Quantile, Rule, RunResult, SCHEMA, ScenarioAsRun, Steady, Summary, Target, Tool,
+    QUANTILES, Quantile, Rule, RunResult, SCHEMA, ScenarioAsRun, Steady, Summary, Target, Tool, Uncertainty,
 };
 pub use series::{SecondLine, Telemetry};
 pub use standing::Standing;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Distribution;
 use crate::machine::Machine;
+use crate::statistics::Interval;
 
 /// Version of `result.json` that this build writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -153,6 +154,18 @@ pub struct Phase {
     pub cost: Cost,
     /// Where the steady part begins; `None` where nothing was looked at.
     pub steady: Option<Steady>,
+    /// How sure the figures are within this run; `None` for fewer than eight seconds.
+    #[serde(default)]
+    pub uncertainty: Option<Uncertainty>,
+}
+
+/// 95 % intervals within one run. They say nothing of how another run would differ.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Uncertainty {
+    /// Of the operations per second.
+    pub completed_per_s: Interval,
+    /// Of the 99th percentile of response time, microseconds.
+    pub response_p99_us: Option<Interval>,
 }
 
 /// How operations came about.

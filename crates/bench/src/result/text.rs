@@ -76,6 +76,14 @@ fn phase_text(f: &mut fmt::Formatter<'_>, phase: &Phase) -> fmt::Result {
     }
     times(f, phase)?;
     cost(f, &phase.cost)?;
+    if let Some(uncertainty) = &phase.uncertainty {
+        let rate = uncertainty.completed_per_s;
+        write!(f, "  95 % interval within this run: {:.1} to {:.1}/s", rate.low, rate.high)?;
+        if let Some(p99) = uncertainty.response_p99_us {
+            write!(f, ", p99 {:.3} to {:.3} ms", p99.low / 1e3, p99.high / 1e3)?;
+        }
+        writeln!(f)?;
+    }
     match &phase.steady {
         Some(steady) => writeln!(f, "  {}", steady.sentence),
         None => Ok(()),

@@ -1,0 +1,534 @@
+"use strict";
+// Draws the page from the JSON beside it. Text always goes in as text, never as markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+const root = document.getElementById("page");
+const tip = document.getElementById("tip");
+const single = data.runs.length === 1;
+const RUN_COLOURS = 6;
+
+function el(name, attributes, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key === "class") node.className = value; else if (key === "style") node.style.cssText = value; else node.setAttribute(key, value);
+  }
+  for (const child of children.flat(9)) if (child !== null && child !== undefined) node.append(child);
+  return node;
+}
+function svg(name, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const runColour = (index) => `var(--run-${index % RUN_COLOURS})`;
+
+// Numbers: as many digits as mean something, thousands apart.
+function group(text) {
+  const [whole, rest] = text.split(".");
+  const apart = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return rest === undefined ? apart : `${apart}.${rest}`;
+}
+function number(value, digits = 3) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 1000) return group(value.toFixed(0));
+  return String(Number(value.toPrecision(digits)));
+}
+function compact(value) {
+  const size = Math.abs(value);
+  for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (size >= limit) return `${Number((value / limit).toPrecision(3))}${unit}`;
+  return String(Number(value.toPrecision(3)));
+}
+function time(ms) {
+  if (ms === null || ms === undefined) return "–";
+  if (ms >= 10000) return `${number(ms / 1000)} s`;
+  if (ms >= 1) return `${number(ms)} ms`;
+  return `${number(ms * 1000)} µs`;
+}
+const seconds = (s) => (s >= 120 ? `${Math.floor(s / 60)} min ${Math.round(s % 60)} s` : `${number(s)} s`);
+
+// Axes.
+function steps(low, high, count) {
+  const span = high - low || 1;
+  const raw = span / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
+  const ticks = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-6; at += step) ticks.push(Number(at.toPrecision(12)));
+  return ticks;
+}
+function decades(low, high) {
+  const ticks = [];
+  const wide = Math.log10(high / low) > 1.6;
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+    for (const factor of wide ? [1] : [1, 2, 5]) {
+      const at = factor * 10 ** power;
+      if (at >= low * 0.999 && at <= high * 1.001) ticks.push(Number(at.toPrecision(6)));
+    }
+  }
+  return ticks;
+}
+function scale(low, high, from, to, log) {
+  const f = log ? Math.log10 : (x) => x;
+  const span = f(high) - f(low) || 1;
+  const forth = (x) => from + ((f(x) - f(low)) / span) * (to - from);
+  forth.back = (pixel) => { const x = f(low) + ((pixel - from) / (to - from)) * span; return log ? 10 ** x : x; };
+  return forth;
+}
+
+// One chart of lines. All charts over time move one cross.
+const charts = [];
+const overTime = [];
+function chart(options) {
+  const box = el("section", { class: "card chart" });
+  const header = el("header", {}, el("h3", {}, options.title));
+  if (options.series.length > 1 || options.alwaysKey) {
+    for (const line of options.series) {
+      const key = svg("svg", { width: 18, height: 8, "aria-hidden": "true" });
+      key.append(svg("line", { x1: 0, x2: 18, y1: 4, y2: 4, stroke: line.colour, "stroke-width": line.width || 2, "stroke-dasharray": line.dash || "" }));
+      header.append(el("span", { class: "key" }, key, line.name));
+    }
+  }
+  const place = el("div", {});
+  box.append(header, place);
+  const self = { options, place, cross: null, x: null };
+  self.draw = () => draw(self);
+  charts.push(self);
+  if (options.time) overTime.push(self);
+  return box;
+}
+function range(options) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const line of options.series) for (const [, y] of line.points) {
+    if (y === null || y === undefined || (options.log && y <= 0)) continue;
+    low = Math.min(low, y); high = Math.max(high, y);
+  }
+  if (!Number.isFinite(low)) return [options.log ? 1 : 0, options.log ? 10 : 1];
+  if (options.log) {
+    const snap = (value, round) => { const power = 10 ** Math.floor(Math.log10(value)); const list = [1, 2, 5, 10].map((f) => f * power);
+      return round === "down" ? list.filter((f) => f <= value * 1.0001).pop() : list.find((f) => f >= value * 0.9999); };
+    [low, high] = [snap(low, "down"), snap(high, "up")];
+    return low === high ? [low / 2, high * 2] : [low, high];
+  }
+  const ticks = steps(0, high || 1, 4);
+  const step = ticks[1] - ticks[0];
+  return [Math.min(0, low), Math.ceil((high || 1) / step - 1e-9) * step];
+}
+function draw(self) {
+  const { options, place } = self;
+  const width = Math.max(280, place.clientWidth), height = options.height || 190;
+  const left = 58, right = width - 10, top = 8, bottom = height - 24;
+  const [low, high] = range(options);
+  let [from, to] = options.domain;
+  if (to <= from) to = from + 1;
+  const x = scale(from, to, left, right, options.logX), y = scale(low, high, bottom, top, options.log);
+  const image = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": options.title });
+  for (const band of options.bands || []) {
+    const [a, b] = [Math.max(left, x(band.from)), Math.min(right, x(band.to))];
+    if (b - a < 1) continue;
+    image.append(svg("rect", { x: a, y: top, width: b - a, height: bottom - top, class: "warm" }));
+    if (options.nameBands && b - a > 60) image.append(svg("text", { x: a + 6, y: top + 13 }, band.name));
+  }
+  const format = options.log ? options.tick : options.tick || compact;
+  for (const at of options.log ? decades(low, high) : steps(low, high, 4)) {
+    image.append(svg("line", { x1: left, x2: right, y1: y(at), y2: y(at), class: "grid" }));
+    image.append(svg("text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, format(at)));
+  }
+  const ticksX = options.logX ? options.ticksX : steps(from, to, Math.max(3, Math.floor(width / 110)));
+  for (const at of ticksX) {
+    if (at < from || at > to) continue;
+    if (options.logX) image.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "grid" }));
+    image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === from ? "start" : "middle" }, options.tickX(at)));
+  }
+  image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
+  for (const line of options.series) {
+    let path = "", pen = false;
+    for (const [px, py] of line.points) {
+      if (py === null || py === undefined || (options.log && py <= 0)) { pen = false; continue; }
+      path += `${pen ? "L" : "M"}${x(px).toFixed(1)} ${y(py).toFixed(1)}`;
+      pen = true;
+    }
+    if (line.fill && path) {
+      const points = line.points.filter(([, py]) => py !== null && py !== undefined);
+      const area = `${path}L${x(points[points.length - 1][0]).toFixed(1)} ${bottom}L${x(points[0][0]).toFixed(1)} ${bottom}Z`;
+      image.append(svg("path", { d: area, fill: line.colour, opacity: 0.1 }));
+    }
+    image.append(svg("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-linejoin": "round",
+      "stroke-linecap": "round", "stroke-dasharray": line.dash || "" }));
+    if (line.points.length === 1 && line.points[0][1] > 0) image.append(svg("circle", { cx: x(line.points[0][0]), cy: y(line.points[0][1]), r: 3, fill: line.colour }));
+  }
+  for (const mark of options.marks || []) {
+    if (mark.at < from || mark.at > to) continue;
+    image.append(svg("line", { x1: x(mark.at), x2: x(mark.at), y1: top, y2: bottom, stroke: mark.colour || css("--bad"), "stroke-width": 1.5, "stroke-dasharray": "4 3" }));
+  }
+  self.cross = svg("line", { y1: top, y2: bottom, class: "cross" });
+  image.append(self.cross);
+  image.addEventListener("pointermove", (event) => hover(self, x, event, left, right, image));
+  image.addEventListener("pointerleave", unhover);
+  self.x = x;
+  place.replaceChildren(image);
+}
+function nearest(points, at, log) {
+  let best = null, distance = Infinity;
+  for (const point of points) {
+    const d = log ? Math.abs(Math.log(point[0] / at)) : Math.abs(point[0] - at);
+    if (d < distance) { distance = d; best = point; }
+  }
+  return best;
+}
+function hover(self, x, event, left, right, image) {
+  const pixel = event.clientX - image.getBoundingClientRect().left;
+  if (pixel < left || pixel > right) { unhover(); return; }
+  const at = x.back(pixel);
+  const linked = self.options.time ? overTime : [self];
+  for (const other of linked) {
+    if (!other.cross) continue;
+    const place = other.x(at);
+    other.cross.setAttribute("x1", place); other.cross.setAttribute("x2", place); other.cross.style.visibility = "visible";
+  }
+  const rows = self.options.series.map((line) => {
+    const point = nearest(line.points, at, self.options.logX);
+    return point && el("div", {}, el("span", { class: "swatch", style: `background:${line.colour}` }), el("span", {}, line.name), el("span", {}, self.options.value(point[1])));
+  });
+  show(event, el("b", {}, self.options.where(at)), rows);
+}
+function unhover() {
+  for (const other of charts) if (other.cross) other.cross.style.visibility = "hidden";
+  tip.hidden = true;
+}
+function show(event, ...content) {
+  tip.replaceChildren(...content.flat(2).filter(Boolean));
+  tip.hidden = false;
+  const wide = tip.offsetWidth, x = event.clientX + 16;
+  tip.style.left = `${x + wide > innerWidth - 8 ? event.clientX - wide - 16 : x}px`;
+  tip.style.top = `${Math.max(8, Math.min(event.clientY - 12, innerHeight - tip.offsetHeight - 8))}px`;
+}
+
+// The heat map of one run: time to the right, latency upwards, on a logarithmic scale of counts.
+function heatmap(run, domain, title) {
+  const heat = run.heat;
+  const box = el("section", { class: "card chart" });
+  const place = el("div", { style: "position:relative" });
+  box.append(el("header", {}, el("h3", {}, title), el("span", { class: "key" }, "few"), ramp(), el("span", { class: "key" }, "many answers")), place);
+  let rows = [Infinity, -Infinity], most = 1;
+  for (const column of heat.columns) for (const [row, count] of column) { rows = [Math.min(rows[0], row), Math.max(rows[1], row)]; most = Math.max(most, count); }
+  const self = { cross: null, x: null, options: { series: [] } };
+  self.draw = () => {
+    const width = Math.max(280, place.clientWidth), height = 230, left = 58, right = width - 10, top = 8, bottom = height - 24;
+    const low = 10 ** (rows[0] / heat.per_decade), high = 10 ** ((rows[1] + 1) / heat.per_decade);
+    const x = scale(domain[0], domain[1], left, right), y = scale(low, high, bottom, top, true);
+    const canvas = el("canvas", { style: `position:absolute;left:0;top:0;width:${width}px;height:${height}px` });
+    const ratio = Math.min(3, devicePixelRatio || 1);
+    canvas.width = width * ratio; canvas.height = height * ratio;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const colour = colours();
+    heat.columns.forEach((column, index) => {
+      const start = heat.start + index * heat.step;
+      const a = Math.round(x(start) * ratio) / ratio, b = Math.round(x(start + heat.step) * ratio) / ratio;
+      for (const [row, count] of column) {
+        const up = Math.round(y(10 ** ((row + 1) / heat.per_decade)) * ratio) / ratio, down = Math.round(y(10 ** (row / heat.per_decade)) * ratio) / ratio;
+        pen.fillStyle = colour(0.12 + 0.88 * (Math.log(count) / Math.log(most) || 0));
+        pen.fillRect(a, up, Math.max(b - a, 1 / ratio), down - up);
+      }
+    });
+    const image = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, style: "position:relative;display:block" });
+    for (const at of decades(low, high)) image.append(svg("text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, time(at / 1000)));
+    for (const at of steps(domain[0], domain[1], Math.max(3, Math.floor(width / 110)))) image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === domain[0] ? "start" : "middle" }, `${at} s`));
+    image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
+    self.cross = svg("line", { y1: top, y2: bottom, class: "cross" });
+    image.append(self.cross);
+    image.addEventListener("pointermove", (event) => {
+      const frame = image.getBoundingClientRect(), px = event.clientX - frame.left, py = event.clientY - frame.top;
+      if (px < left || px > right || py < top || py > bottom) { unhover(); return; }
+      const at = x.back(px), column = Math.floor((at - heat.start) / heat.step);
+      for (const other of overTime) if (other.cross) { const p = other.x(at); other.cross.setAttribute("x1", p); other.cross.setAttribute("x2", p); other.cross.style.visibility = "visible"; }
+      const row = Math.floor(Math.log10(y.back(py)) * heat.per_decade);
+      const cell = (heat.columns[column] || []).find(([r]) => r === row);
+      const from = 10 ** (row / heat.per_decade) / 1000, to = 10 ** ((row + 1) / heat.per_decade) / 1000;
+      show(event, el("b", {}, `second ${Math.floor(at)}`), el("div", {}, `${group(String(cell ? cell[1] : 0))} answers in ${time(from)} to ${time(to)}`));
+    });
+    image.addEventListener("pointerleave", unhover);
+    self.x = x;
+    place.style.height = `${height}px`;
+    place.replaceChildren(canvas, image);
+  };
+  charts.push(self);
+  overTime.push(self);
+  return box;
+}
+function colours() {
+  const stops = css("--heat").split(",").map((text) => text.trim()).map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+  return (share) => {
+    const place = Math.max(0, Math.min(0.9999, share)) * (stops.length - 1), index = Math.floor(place), part = place - index;
+    return `rgb(${stops[index].map((c, i) => Math.round(c + (stops[index + 1][i] - c) * part)).join(",")})`;
+  };
+}
+function ramp() {
+  const bar = el("span", { style: "width:90px;height:9px;border-radius:3px;display:inline-block;border:1px solid var(--line)" });
+  const paint = () => { const colour = colours(); bar.style.background = `linear-gradient(90deg,${[0.12, 0.35, 0.55, 0.78, 1].map(colour).join(",")})`; };
+  charts.push({ draw: paint, cross: null });
+  return bar;
+}
+
+// The parts of the page.
+const mainPhase = (run) => (run.main === null ? null : run.result.phases[run.main]);
+const quantile = (summary, q) => summary && summary.quantiles.find((known) => Math.abs(known.quantile - q) < 1e-9);
+const extent = () => {
+  let end = 1;
+  for (const run of data.runs) {
+    for (const point of run.lines) end = Math.max(end, point.t + 1);
+    for (const phase of run.result.phases) end = Math.max(end, run.lines.length ? 0 : phase.starts_s + phase.duration_s);
+  }
+  return [0, end];
+};
+
+function head() {
+  const first = data.runs[0].result;
+  const button = el("button", { type: "button" }, "Light / dark");
+  button.addEventListener("click", () => {
+    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    redraw();
+  });
+  const about = first.scenario.about;
+  root.append(el("div", { class: "top" }, el("div", {}, el("h1", {}, data.title), about && el("p", { class: "about" }, about), single && el("p", { class: "meta" }, metaOf(data.runs[0]))), button));
+  for (const run of data.runs.filter((run) => !run.quotable)) {
+    root.append(el("div", { class: "bad", role: "alert" }, el("strong", {}, `${run.word}${single ? "" : ` - ${run.label}`}: these figures must not be quoted`),
+      el("ul", {}, run.reasons.map((reason) => el("li", {}, reason)))));
+  }
+  if (!single) {
+    root.append(el("div", { class: "runs" }, data.runs.map((run, index) => el("span", {}, el("i", { class: "swatch", style: `background:${runColour(index)}` }), el("b", {}, run.label), badge(run),
+      el("span", { class: "meta", style: "margin:0" }, metaOf(run))))));
+  }
+}
+const badge = (run) => el("span", { class: `word ${run.quotable ? "good" : "no"}` }, run.word);
+function metaOf(run) {
+  const result = run.result, phase = mainPhase(run), parts = [];
+  if (single && run.quotable) parts.push("valid");
+  if (result.target.product) parts.push(result.target.product);
+  if (phase) {
+    const a = phase.arrival;
+    parts.push(a.kind === "open" ? `open loop, ${a.process}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight` : "load not known");
+    if (phase.connections) parts.push(`${number(phase.connections)} connections`);
+    parts.push(seconds(phase.duration_s));
+  }
+  if (result.started_unix_s) parts.push(result.started);
+  if (result.tool.name !== "tacho") parts.push(`imported from ${result.tool.name} ${result.tool.version}`);
+  return parts.join("  ·  ");
+}
+
+function tiles(run) {
+  const phase = mainPhase(run);
+  if (!phase) return;
+  const total = phase.total, summary = total.response || total.service, sure = phase.uncertainty;
+  const kind = total.response ? "response" : "service";
+  const list = [];
+  const tile = (name, value, unit, note) => list.push(el("div", { class: "card tile" }, el("h3", {}, name), el("b", {}, value, unit && el("small", {}, unit)), el("i", {}, note || "\u00a0")));
+  tile("Throughput", number(total.completed_per_s, 4), "/s", sure && `${number(sure.completed_per_s.low, 4)} to ${number(sure.completed_per_s.high, 4)}, 95 %`);
+  for (const [q, name] of [[0.5, "p50"], [0.99, "p99"], [0.999, "p99.9"]]) {
+    const found = quantile(summary, q);
+    if (!found) continue;
+    const [value, unit] = time(found.value_us / 1000).split(" ");
+    const interval = q === 0.99 && kind === "response" && sure && sure.response_p99_us;
+    tile(`${kind === "response" ? "Response" : "Service"} ${name}`, found.quotable ? value : `${value}?`, unit,
+      !found.quotable ? "too few samples" : interval ? `${time(interval.low / 1000)} to ${time(interval.high / 1000)}, 95 %` : `${group(String(summary.samples))} samples`);
+  }
+  const counts = total.counts, failed = Object.values(counts.errors).reduce((a, b) => a + b, 0);
+  tile("Errors", group(String(failed)), "", counts.sent ? `${number((failed / counts.sent) * 100)} % of ${group(String(counts.sent))}` : "");
+  if (counts.hits + counts.misses) tile("Hits", number((counts.hits / (counts.hits + counts.misses)) * 100, 4), "%", `${group(String(counts.misses))} misses`);
+  const cost = phase.cost;
+  if (cost.target_cpu_us_per_operation) tile("Target CPU", number(cost.target_cpu_us_per_operation), "µs/op", cost.target_cpu_percent && `${number(cost.target_cpu_percent)} % of a core`);
+  if (cost.generator_cpu_us_per_operation) tile("Generator CPU", number(cost.generator_cpu_us_per_operation), "µs/op", cost.generator_cpu_percent && `${number(cost.generator_cpu_percent)} % of a core`);
+  root.append(el("div", { class: run.quotable ? "" : "invalid" }, el("div", { class: "tiles" }, list)));
+}
+
+function comparison() {
+  const heading = el("tr", {}, el("th", {}, ""), data.runs.map((run, index) => el("th", {}, el("i", { class: "swatch", style: `background:${runColour(index)};margin-right:6px` }), run.label)),
+    data.runs.slice(1).map((run) => el("th", {}, `${run.label} / ${data.runs[0].label}`)));
+  const rows = data.figures.map((row) => el("tr", {}, el("td", {}, row.name), row.values.map((value) => el("td", {}, number(value, 4))),
+    row.values.slice(1).map((value) => {
+      const base = row.values[0];
+      if (!base || !value) return el("td", { class: "weak" }, "–");
+      const ratio = value / base, change = Math.abs(ratio - 1), up = ratio > 1;
+      const word = change <= row.margin ? "weak" : up === row.higher_is_better ? "good" : "no";
+      return el("td", { class: word }, `× ${ratio.toFixed(3)}`);
+    })));
+  root.append(el("h2", {}, "Side by side"), el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, heading), el("tbody", {}, rows))),
+    el("p", { class: "note" }, "Ratios of single runs have no interval: how much two runs of the same thing differ is not in them. Grey lies within the margin; `ab` gives a verdict."));
+  if (data.differences.length) {
+    root.append(el("h2", {}, "What differs in how they were run"), el("div", { class: "card scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, el("th", {}, "setting"), data.runs.map((run) => el("th", { class: "left" }, run.label)))),
+      el("tbody", {}, data.differences.map(([path, values]) => el("tr", {}, el("td", { class: "mono" }, path), values.map((value) => el("td", { class: "left mono" }, value)))))))); 
+  }
+}
+
+function list(title, pick, name, kind) {
+  const runs = data.runs.filter((run) => pick(run).length);
+  if (!runs.length) return;
+  root.append(el("h2", {}, title));
+  for (const run of runs) {
+    root.append(el("div", { class: "card", style: "margin-bottom:10px" }, single ? null : el("h3", { style: "margin-bottom:8px" }, run.label),
+      el("ul", { class: `findings ${kind}` }, pick(run).map((sentence) => el("li", {}, sentence[0].toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? "" : "."))))));
+  }
+}
+
+function timeCharts() {
+  const domain = extent();
+  const withLines = data.runs.filter((run) => run.lines.length);
+  if (!withLines.length) return;
+  const bands = single ? data.runs[0].result.phases.filter((phase) => !phase.measured).map((phase) => ({ from: phase.starts_s, to: phase.starts_s + phase.duration_s, name: phase.name })) : [];
+  const marks = single ? data.runs[0].result.faults.map((fault) => ({ at: fault.at_s })) : [];
+  const phase = single && mainPhase(data.runs[0]);
+  if (phase && phase.steady && phase.steady.found && phase.steady.from_s > 0) marks.push({ at: phase.starts_s + phase.steady.from_s, colour: css("--good") });
+  const common = { time: true, domain, bands, marks, tickX: (at) => `${at} s`, where: (at) => `second ${Math.floor(at)}` };
+  const pick = (field) => (run) => run.lines.map((point) => [point.t + 0.5, point[field]]);
+  const perRun = (field, more) => data.runs.map((run, index) => ({ name: run.label, colour: runColour(index), points: pick(field)(run), ...more }));
+  const one = (name, field, colour, more) => ({ name, colour, points: pick(field)(data.runs[0]), ...more });
+  const holder = el("div", { class: "charts" });
+  root.append(el("h2", {}, "Over time"), holder);
+  const rate = single ? [one("completed", "rate", "var(--p50)", { fill: true })] : perRun("rate");
+  if (single && data.runs[0].lines.some((point) => point.errors)) rate.push(one("errors", "errors", "var(--bad)"));
+  holder.append(chart({ ...common, nameBands: true, title: "Completed per second", series: rate, value: (v) => `${number(v, 4)}/s` }));
+  const log = { log: true, tick: time, value: time };
+  const has = (field) => data.runs.some((run) => run.lines.some((point) => point[field] !== null));
+  if (single && has("p99")) {
+    const series = [one("p50", "p50", "var(--p50)"), one("p99", "p99", "var(--p99)")];
+    if (has("max")) series.unshift(one("max", "max", "var(--max)", { width: 1.2 }));
+    holder.append(chart({ ...common, ...log, title: "Latency", series, height: 220 }));
+  } else if (has("p99")) {
+    holder.append(chart({ ...common, ...log, title: "Latency p50", series: perRun("p50") }), chart({ ...common, ...log, title: "Latency p99", series: perRun("p99") }));
+  }
+  for (const [index, run] of data.runs.entries()) {
+    if (run.heat && run.heat.columns.some((column) => column.length)) holder.append(heatmap(run, domain, single ? "Every answer by time and latency" : `Every answer: ${data.runs[index].label}`));
+  }
+  if (has("lag")) {
+    const series = single ? [one("lag p99", "lag", "var(--lag)")] : perRun("lag");
+    holder.append(chart({ ...common, ...log, title: "Generator lag p99 (the generator's own lateness)", series, height: 130 }));
+  }
+  telemetry(common);
+}
+const UNITS = [[/_bytes(_per_s)?$/, (v) => `${compact(v)}B`], [/_percent$/, (v) => `${number(v)} %`], [/_us$/, (v) => time(v / 1000)]];
+function telemetry(common) {
+  const names = [...new Set(data.runs.flatMap((run) => run.telemetry.map((series) => series.name)))];
+  if (!names.length) return;
+  const ofTarget = names.filter((name) => /^target\./.test(name)), others = names.filter((name) => !/^target\./.test(name));
+  const draw = (name) => {
+    const format = (UNITS.find(([pattern]) => pattern.test(name)) || [null, compact])[1];
+    const series = data.runs.map((run, index) => ({ name: single ? name : run.label, colour: single ? "var(--run-2)" : runColour(index),
+      points: ((run.telemetry.find((known) => known.name === name) || {}).points || []).map(([t, v]) => [t + 0.5, v]) })).filter((line) => line.points.length);
+    return chart({ ...common, title: name.replace(/_/g, " "), series, height: 130, tick: format, value: format });
+  };
+  if (ofTarget.length) root.append(el("h2", {}, "The target"), el("div", { class: "two" }, ofTarget.map(draw)));
+  if (others.length) {
+    const inside = el("div", { class: "two" }, others.map(draw));
+    const details = el("details", {}, el("summary", {}, `${others.length} more series`), inside);
+    details.addEventListener("toggle", redraw);
+    root.append(details);
+  }
+}
+
+function percentiles() {
+  const series = [];
+  const dashes = { response: "", service: "6 4", lag: "2 3" };
+  for (const [index, run] of data.runs.entries()) {
+    for (const curve of run.curves) {
+      if (curve.operation !== "all" || (!single && curve.clock !== (run.curves.some((c) => c.clock === "response") ? "response" : "service"))) continue;
+      const colour = single ? { response: "var(--p50)", service: "var(--run-2)", lag: "var(--lag)" }[curve.clock] : runColour(index);
+      series.push({ name: single ? curve.clock : run.label, colour, dash: single ? dashes[curve.clock] : "", points: curve.points });
+    }
+  }
+  if (single) {
+    const classes = data.runs[0].curves.filter((curve) => curve.operation !== "all");
+    if (classes.length > 1) classes.slice(0, 4).forEach((curve, index) => series.push({ name: curve.operation, colour: runColour(index + 3), width: 1.3, points: curve.points }));
+  }
+  if (!series.length) return;
+  const deepest = Math.max(...series.map((line) => line.points[line.points.length - 1][0]));
+  const ticksX = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].filter((at) => at <= deepest * 1.01);
+  const name = (inverse) => (inverse === 1 ? "min" : inverse === 2 ? "p50" : `p${(100 - 100 / inverse).toFixed(Math.max(0, Math.round(Math.log10(inverse)) - 2)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}`);
+  const order = { response: "from the intended start", service: "from the send", lag: "the generator's own lateness" };
+  root.append(el("h2", {}, "Percentiles"), el("div", { class: "charts" }, chart({ title: "Latency at each percentile, out to the last sample", log: true, logX: true, domain: [1, deepest], ticksX, tickX: name, tick: time, value: time,
+    where: (at) => `p${(100 - 100 / at).toPrecision(Math.min(8, 3 + Math.max(0, Math.floor(Math.log10(at)) - 1)))}`, series, height: 280, alwaysKey: true })));
+  if (single) root.append(el("p", { class: "note" }, Object.entries(order).filter(([clock]) => series.some((line) => line.name === clock)).map(([clock, text]) => `${clock}: ${text}`).join("; ")));
+}
+
+const QUANTILES = [0.5, 0.9, 0.99, 0.999, 0.9999];
+function operations() {
+  root.append(el("h2", {}, "Operations"));
+  for (const run of data.runs) {
+    for (const phase of run.result.phases) {
+      const classes = phase.operations.length > 1 ? phase.operations.concat([phase.total]) : [phase.total];
+      const rows = classes.flatMap((operation) => {
+        const clocks = [["response", operation.response], ["service", operation.service], ["lag", operation.lag]].filter(([, summary]) => summary);
+        const lines = clocks.length ? clocks : [["–", null]];
+        return lines.map(([clock, summary], index) => el("tr", {}, el("td", { class: operation.name === "all" ? "sum" : "" }, index ? "" : operation.name), index ? [el("td"), el("td"), el("td")] : [el("td", {}, group(String(operation.counts.completed))), el("td", {}, number(operation.completed_per_s, 4)),
+          el("td", { class: errorsOf(operation) ? "no" : "" }, group(String(errorsOf(operation))))],
+          el("td", { class: "left weak" }, clock), QUANTILES.map((q) => { const found = quantile(summary, q); return el("td", { class: found && !found.quotable ? "weak" : "", title: found && !found.quotable ? "too few samples" : "" }, found ? time(found.value_us / 1000) + (found.quotable ? "" : "?") : "–"); }),
+          el("td", {}, summary ? others(summary) : "–"), el("td", {}, summary && summary.max_us !== null ? time(summary.max_us / 1000) : "–"), el("td", {}, summary ? group(String(summary.samples)) : "–")));
+      });
+      root.append(el("div", { class: "card scroll", style: "margin-bottom:10px" }, el("h3", { style: "margin-bottom:4px" }, `${single ? "" : `${run.label}: `}phase ${phase.name}${phase.measured ? "" : ", not measured"}`), el("table", {}, el("thead", {}, el("tr", {},
+        ["operation", "completed", "per second", "errors"].map((name) => el("th", {}, name)), el("th", { class: "left" }, "clock"), ["p50", "p90", "p99", "p99.9", "p99.99", "mean", "max", "samples"].map((name) => el("th", {}, name)))), el("tbody", {}, rows)), errorTexts(phase)));
+    }
+  }
+}
+const errorsOf = (operation) => Object.values(operation.counts.errors).reduce((a, b) => a + b, 0);
+function others(summary) {
+  const extra = summary.quantiles.filter((known) => !QUANTILES.some((q) => Math.abs(q - known.quantile) < 1e-9)).map((known) => `p${Number((known.quantile * 100).toPrecision(6))} ${time(known.value_us / 1000)}`);
+  const mean = summary.mean_us === null ? [] : [time(summary.mean_us / 1000)];
+  return mean.concat(extra).join(", ") || "–";
+}
+function errorTexts(phase) {
+  const errors = Object.entries(phase.total.counts.errors);
+  const extra = Object.entries(phase.total.counts.extra);
+  return [errors.length ? el("p", { class: "note no" }, errors.map(([what, count]) => `${group(String(count))} × ${what}`).join("; ")) : null,
+    extra.length ? el("p", { class: "note" }, extra.map(([what, count]) => `${what} ${group(String(count))}`).join("  ·  ")) : null];
+}
+
+function gates() {
+  const rows = data.runs.flatMap((run) => run.result.gates.map((gate) => el("tr", {}, single ? null : el("td", {}, run.label), el("td", { class: single ? "" : "left" }, gate.name), el("td", {}, `${number(gate.value, 4)} ${gate.unit}`), el("td", {}, `${gate.rule === "at_least" ? "≥" : "≤"} ${number(gate.limit, 4)} ${gate.unit}`),
+    el("td", { class: gate.passed ? "good" : "no" }, gate.passed ? "passed" : "FAILED"), el("td", { class: "left wrap" }, gate.explanation)))
+    .concat(run.result.verification.map((check) => el("tr", {}, single ? null : el("td", {}, run.label), el("td", { class: single ? "" : "left" }, check.what), el("td", {}, check.found), el("td", {}, `= ${check.expected}`), el("td", { class: check.passed ? "good" : "no" }, check.passed ? "passed" : "WRONG"), el("td", { class: "left wrap" }, "verified at the target")))));
+  if (!rows.length) return;
+  root.append(el("h2", {}, "Gates and verification"), el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, el("tr", {}, (single ? [] : ["run"]).concat(["rule", "found", "allowed", "result"]).map((name) => el("th", {}, name)), el("th", { class: "left" }, "meaning"))), el("tbody", {}, rows))));
+}
+
+function configuration() {
+  root.append(el("h2", {}, "How it was run"));
+  for (const run of data.runs) {
+    const result = run.result, facts = [];
+    if (result.command_line.length) facts.push(["command", result.command_line.join(" ")]);
+    facts.push(["measured by", `${result.tool.name} ${result.tool.version}${result.tool.commit ? ` (${result.tool.commit})` : ""}`]);
+    if (result.target.address) facts.push(["target", result.target.address]);
+    if (result.target.product) facts.push(["product", result.target.product]);
+    for (const [key, value] of Object.entries(result.target.settings)) facts.push([`target setting ${key}`, value]);
+    if (result.machine) facts.push(["generator's machine", `${result.machine.cpu}, ${result.machine.cores} cores, ${number(result.machine.memory_mib / 1024)} GiB, Linux ${result.machine.kernel}`]);
+    if (result.clocks) facts.push(["clock", `${result.clocks.source} on ${result.clocks.kernel_source}`]);
+    if (result.generators.length) facts.push(["generators", `${result.generators.length} process(es), ${result.generators.reduce((sum, g) => sum + g.threads, 0)} thread(s)`]);
+    if (result.scenario.article) facts.push(["article", result.scenario.article]);
+    facts.push(["seed", String(result.seed)]);
+    const table = (rows) => el("table", {}, el("tbody", {}, rows.map(([name, value]) => el("tr", {}, el("td", { class: "weak", style: "width:220px" }, name), el("td", { class: "left mono" }, value)))));
+    const scenario = run.configuration.length ? el("details", {}, el("summary", {}, `scenario as it was run, ${run.configuration.length} settings`), el("div", { class: "scroll" }, table(run.configuration))) : null;
+    root.append(el("div", { class: "card", style: "margin-bottom:10px" }, single ? null : el("h3", {}, run.label), el("div", { class: "scroll" }, table(facts)), scenario));
+  }
+}
+
+let pending = 0;
+function redraw() {
+  cancelAnimationFrame(pending);
+  pending = requestAnimationFrame(() => charts.forEach((one) => one.draw()));
+}
+head();
+if (single) tiles(data.runs[0]); else comparison();
+list("Findings", (run) => run.result.findings, "finding", "");
+timeCharts();
+percentiles();
+operations();
+gates();
+list("What this number hides", (run) => run.result.hides, "hidden", "hides");
+configuration();
+root.append(el("footer", {}, "Latency counts from the moment an operation was due unless said otherwise. Every figure can be made again from the bundle: result.json, histograms.hlog, seconds.csv."));
+charts.forEach((one) => one.draw());
+addEventListener("resize", redraw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
