@@ -5,6 +5,7 @@
 //! counts from the intended send time.
 
 pub mod ab;
+pub mod bundles;
 pub mod capacity;
 pub mod compare;
 pub mod dataset;
@@ -13,6 +14,7 @@ pub mod engine;
 mod error;
 pub mod generator;
 pub mod http;
+pub mod import;
 pub mod ledger;
 mod limits;
 mod machine;

@@ -99,6 +99,45 @@ impl Builder {
         }
     }
 
+    /// A result of another tool, which says neither when nor where it was made.
+    pub(crate) fn imported(tool: &str, version: &str, scenario: ScenarioAsRun) -> Self {
+        let mut builder = Self::new(scenario, 0, UNIX_EPOCH);
+        let result = &mut builder.result;
+        result.tool = Tool { name: tool.to_owned(), version: version.to_owned(), commit: None };
+        result.started = String::new();
+        (result.machine, result.clocks) = (None, None);
+        builder
+    }
+
+    /// Counts of one class whose times are given otherwise.
+    pub(crate) fn counts(&mut self, phase: &str, name: &str, counts: &OperationCounts) -> &mut Self {
+        self.operation(phase, name, counts, Times::default())
+    }
+
+    /// Times of one class over a whole phase.
+    pub(crate) fn distribution(
+        &mut self,
+        phase: &str,
+        name: &str,
+        clock: Clock,
+        distribution: &Distribution,
+    ) -> &mut Self {
+        self.histograms.add_total(key(phase, name, clock), distribution);
+        self
+    }
+
+    /// Times of one class of which only some quantiles are known; those of the only class are those of all.
+    pub(crate) fn summary(&mut self, phase: &str, name: &str, clock: Clock, summary: Summary) -> &mut Self {
+        if let Some(phase) = self.phase_named(phase) {
+            let is_only = phase.operations.len() == 1;
+            for operation in phase.operations.iter_mut().filter(|operation| operation.name == name) {
+                *operation.clock_mut(clock) = Some(summary.clone());
+            }
+            *phase.total.clock_mut(clock) = is_only.then_some(summary);
+        }
+        self
+    }
+
     /// How the run was asked for and the source commit of the program.
     pub fn command(&mut self, command_line: &[String], commit: Option<&str>) -> &mut Self {
         self.result.command_line = command_line.to_vec();
@@ -282,12 +321,7 @@ impl Bundle {
                     let Some(timeline) = self.histograms.get(&phase.name, &operation.name, clock) else {
                         continue;
                     };
-                    let place = match clock {
-                        Clock::Response => &mut operation.response,
-                        Clock::Service => &mut operation.service,
-                        Clock::Lag => &mut operation.lag,
-                    };
-                    *place = Summary::of(&timeline.total);
+                    *operation.clock_mut(clock) = Summary::of(&timeline.total);
                 }
             }
         }

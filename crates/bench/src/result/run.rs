@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Distribution;
+use super::{Clock, Distribution};
 use crate::machine::Machine;
 use crate::statistics::Interval;
 
@@ -230,6 +230,17 @@ pub struct OperationCounts {
     pub bytes_received: u64,
     /// Counters of the driver: statements of a transaction and the like.
     pub extra: BTreeMap<String, u64>,
+}
+
+impl Operation {
+    /// The place of a clock's summary.
+    pub(crate) fn clock_mut(&mut self, clock: Clock) -> &mut Option<Summary> {
+        match clock {
+            Clock::Response => &mut self.response,
+            Clock::Service => &mut self.service,
+            Clock::Lag => &mut self.lag,
+        }
+    }
 }
 
 impl OperationCounts {

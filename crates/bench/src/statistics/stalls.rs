@@ -91,7 +91,8 @@ impl Rhythm {
         let moves = match with {
             [] => "look for what the target does at that distance (flush, checkpoint, compaction, garbage collection)"
                 .to_owned(),
-            names => format!("{} moves with it", names.join(", ")),
+            [name] => format!("{name} moves with it"),
+            names => format!("{} move with it", names.join(", ")),
         };
         format!(
             "every {:.0} s {what} rises to {:.1} times its usual value for about {:.0} s ({} times, autocorrelation {:.2}): {moves}",

@@ -8,6 +8,9 @@ use super::{Interval, mean};
 
 /// Steps of one batch of MSER-5.
 const BATCH: usize = 5;
+/// Of cuts whose error is as small as the smallest within this share the earliest is taken: on a level series the best
+/// one lies anywhere.
+const INDIFFERENCE: f64 = 0.1;
 /// Fewest steps that are looked at.
 pub const STEPS_MIN: usize = 20;
 /// Largest change of the mean over the steady part, as a share of it. fio's rule, a slope below 0.3 % of the mean per
@@ -60,7 +63,9 @@ pub fn mser5(series: &[f64]) -> Option<usize> {
         rest.iter().map(|b| (b - mean).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
     };
     // The last few batches always agree with themselves; the rule leaves them out.
-    let cut = (0..count.saturating_sub(BATCH)).min_by(|a, b| error(*a).total_cmp(&error(*b)))?;
+    let cuts = 0..count.saturating_sub(BATCH);
+    let best = cuts.clone().map(error).min_by(f64::total_cmp)?;
+    let cut = cuts.into_iter().find(|cut| error(*cut) <= best * (1.0 + INDIFFERENCE))?;
     (cut <= count / 2).then_some(cut * BATCH)
 }
 

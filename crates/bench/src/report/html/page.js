@@ -161,7 +161,12 @@ function draw(self) {
   }
   for (const mark of options.marks || []) {
     if (mark.at < from || mark.at > to) continue;
-    image.append(svg("line", { x1: x(mark.at), x2: x(mark.at), y1: top, y2: bottom, stroke: mark.colour || css("--bad"), "stroke-width": 1.5, "stroke-dasharray": "4 3" }));
+    image.append(svg("line", { x1: x(mark.at), x2: x(mark.at), y1: top, y2: bottom, stroke: mark.colour, "stroke-width": 1.5, "stroke-dasharray": "4 3" }));
+    if (!options.nameBands || !mark.name) continue;
+    const flip = x(mark.at) > right - 120;
+    const text = svg("text", { x: x(mark.at) + (flip ? -6 : 6), y: bottom - 7, "text-anchor": flip ? "end" : "start" }, mark.name);
+    text.style.fill = mark.colour;
+    image.append(text);
   }
   self.cross = svg("line", { y1: top, y2: bottom, class: "cross" });
   image.append(self.cross);
@@ -380,9 +385,9 @@ function timeCharts() {
   const withLines = data.runs.filter((run) => run.lines.length);
   if (!withLines.length) return;
   const bands = single ? data.runs[0].result.phases.filter((phase) => !phase.measured).map((phase) => ({ from: phase.starts_s, to: phase.starts_s + phase.duration_s, name: phase.name })) : [];
-  const marks = single ? data.runs[0].result.faults.map((fault) => ({ at: fault.at_s })) : [];
+  const marks = single ? data.runs[0].result.faults.map((fault) => ({ at: fault.at_s, name: fault.what, colour: "var(--bad)" })) : [];
   const phase = single && mainPhase(data.runs[0]);
-  if (phase && phase.steady && phase.steady.found && phase.steady.from_s > 0) marks.push({ at: phase.starts_s + phase.steady.from_s, colour: css("--good") });
+  if (phase && phase.steady && phase.steady.found && phase.steady.from_s > 0) marks.push({ at: phase.starts_s + phase.steady.from_s, name: "steady from here", colour: "var(--good)" });
   const common = { time: true, domain, bands, marks, tickX: (at) => `${at} s`, where: (at) => `second ${Math.floor(at)}` };
   const pick = (field) => (run) => run.lines.map((point) => [point.t + 0.5, point[field]]);
   const perRun = (field, more) => data.runs.map((run, index) => ({ name: run.label, colour: runColour(index), points: pick(field)(run), ...more }));
@@ -419,7 +424,7 @@ function telemetry(common) {
     const format = (UNITS.find(([pattern]) => pattern.test(name)) || [null, compact])[1];
     const series = data.runs.map((run, index) => ({ name: single ? name : run.label, colour: single ? "var(--run-2)" : runColour(index),
       points: ((run.telemetry.find((known) => known.name === name) || {}).points || []).map(([t, v]) => [t + 0.5, v]) })).filter((line) => line.points.length);
-    return chart({ ...common, title: name.replace(/_/g, " "), series, height: 130, tick: format, value: format });
+    return chart({ ...common, title: name.replace(/_/g, " ").replace(/^target\./, "target: "), series, height: 130, tick: format, value: format });
   };
   if (ofTarget.length) root.append(el("h2", {}, "The target"), el("div", { class: "two" }, ofTarget.map(draw)));
   if (others.length) {
@@ -463,7 +468,7 @@ function operations() {
       const rows = classes.flatMap((operation) => {
         const clocks = [["response", operation.response], ["service", operation.service], ["lag", operation.lag]].filter(([, summary]) => summary);
         const lines = clocks.length ? clocks : [["–", null]];
-        return lines.map(([clock, summary], index) => el("tr", {}, el("td", { class: operation.name === "all" ? "sum" : "" }, index ? "" : operation.name), index ? [el("td"), el("td"), el("td")] : [el("td", {}, group(String(operation.counts.completed))), el("td", {}, number(operation.completed_per_s, 4)),
+        return lines.map(([clock, summary], index) => el("tr", { class: index < lines.length - 1 ? "same" : "" }, el("td", { class: operation.name === "all" ? "sum" : "" }, index ? "" : operation.name), index ? [el("td"), el("td"), el("td")] : [el("td", {}, group(String(operation.counts.completed))), el("td", {}, number(operation.completed_per_s, 4)),
           el("td", { class: errorsOf(operation) ? "no" : "" }, group(String(errorsOf(operation))))],
           el("td", { class: "left weak" }, clock), QUANTILES.map((q) => { const found = quantile(summary, q); return el("td", { class: found && !found.quotable ? "weak" : "", title: found && !found.quotable ? "too few samples" : "" }, found ? time(found.value_us / 1000) + (found.quotable ? "" : "?") : "–"); }),
           el("td", {}, summary ? others(summary) : "–"), el("td", {}, summary && summary.max_us !== null ? time(summary.max_us / 1000) : "–"), el("td", {}, summary ? group(String(summary.samples)) : "–")));
