@@ -2,4 +2,5 @@
 
 pub mod line;
 pub mod mqtt;
+pub mod resp;
 pub mod telemetry;

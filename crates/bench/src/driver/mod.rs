@@ -5,6 +5,7 @@ mod blocking;
 pub(crate) mod choice;
 pub mod host;
 pub mod mqtt;
+pub mod redis;
 pub mod sql;
 
 pub use blocking::{Blocking, Breaker, Done, Failure};

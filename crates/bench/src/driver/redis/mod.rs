@@ -1,0 +1,326 @@
+//! Clients of Redis and what speaks like it, with the semantics of memtier_benchmark: a list of commands with ratios in a
+//! fixed order, key patterns, data sizes, the same random numbers.
+
+mod command;
+pub mod control;
+mod data;
+mod keys;
+mod random;
+
+use std::collections::VecDeque;
+
+use wire::resp::{Reply, Token, reply, write};
+
+use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use command::{Hits, Part, Template};
+use data::Values;
+use keys::{Range, Zipf, sequential};
+use random::Random;
+
+pub use data::{Content, Size};
+pub use keys::{Keys, Pattern};
+
+/// Longest part of a server's error text that is kept: enough for `MOVED 3999 127.0.0.1:6381` and `WRONGTYPE ...`.
+const ERROR_CHARS_MAX: usize = 120;
+
+/// One command of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// Its class in the recorder.
+    pub class: u16,
+    /// The words, with `__key__` and `__data__`.
+    pub text: String,
+    /// How often it is sent before the next command's turn.
+    pub ratio: u32,
+    /// How its keys are chosen.
+    pub pattern: Pattern,
+}
+
+/// Clients that do the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupConfig {
+    /// Connections.
+    pub connections: u32,
+    /// Commands in their order. The first one's pattern decides whether clients have ranges of their own.
+    pub commands: Vec<Command>,
+    /// The keys.
+    pub keys: Keys,
+    /// How long values are.
+    pub size: Size,
+    /// What they say.
+    pub content: Content,
+    /// Operations per client; `None` without end.
+    pub requests: Option<u64>,
+    /// Whether every client draws numbers of its own. Without it all ask for the same keys at the same time, as memtier's
+    /// do without `--distinct-client-seed`.
+    pub distinct_seeds: bool,
+    /// Seed of the first client.
+    pub seed: u32,
+}
+
+/// How clients introduce themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Login {
+    /// User of an access control list; `None` for the default user.
+    pub user: Option<String>,
+    /// Password; `None` for a server without one.
+    pub password: Option<String>,
+    /// Database number.
+    pub database: u32,
+    /// Speak RESP3.
+    pub resp3: bool,
+}
+
+struct Group {
+    config: GroupConfig,
+    templates: Vec<Template>,
+    zipf: Zipf,
+    parallel: bool,
+    first: u32,
+}
+
+/// The driver.
+pub struct Redis {
+    groups: Vec<Group>,
+    login: Login,
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis").field("groups", &self.groups.len()).finish_non_exhaustive()
+    }
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Session {
+    group: u16,
+    /// Replies of the handshake that are to come.
+    handshake: u8,
+    command: u16,
+    /// Times the current command was sent in its turn.
+    turns: u32,
+    /// Operations sent.
+    pub sent: u64,
+    range: Range,
+    /// Last sequential key of each command.
+    last: Vec<Option<u64>>,
+    random: Random,
+    values: Values,
+    /// Commands on their way, oldest first: answers come in order.
+    expected: VecDeque<u16>,
+}
+
+impl Redis {
+    /// A driver; an error says what of the commands cannot be.
+    pub fn new(groups: Vec<GroupConfig>, login: Login) -> Result<Self, String> {
+        let mut first = 0;
+        let mut made = Vec::new();
+        for config in groups {
+            check(&config)?;
+            let templates =
+                config.commands.iter().map(|c| Template::parse(&c.text)).collect::<Result<Vec<_>, _>>()?;
+            let parallel = config.commands[0].pattern == Pattern::Parallel;
+            let next = first + config.connections;
+            made.push(Group { zipf: config.keys.zipf(), templates, parallel, first, config });
+            first = next;
+        }
+        Ok(Self { groups: made, login })
+    }
+
+    fn greet(&self, out: &mut Vec<u8>) -> u8 {
+        let before = out.len();
+        let mut replies = 0;
+        let login = &self.login;
+        if let Some(password) = &login.password {
+            match &login.user {
+                Some(user) => write::command(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
+                None => write::command(out, &[b"AUTH", password.as_bytes()]),
+            }
+            replies += 1;
+        }
+        if login.resp3 {
+            write::command(out, &[b"HELLO", b"3"]);
+            replies += 1;
+        }
+        if login.database > 0 {
+            write::command(out, &[b"SELECT", login.database.to_string().as_bytes()]);
+            replies += 1;
+        }
+        debug_assert_eq!(replies == 0, out.len() == before);
+        replies
+    }
+}
+
+fn check(config: &GroupConfig) -> Result<(), String> {
+    if config.commands.is_empty() || config.commands.iter().all(|command| command.ratio == 0) {
+        return Err("no command has a ratio above zero".to_owned());
+    }
+    let parallel = |command: &Command| command.pattern == Pattern::Parallel;
+    if config.commands.iter().any(parallel) && !parallel(&config.commands[0]) {
+        return Err("key pattern P must be that of the first command: it decides the ranges of the clients"
+            .to_owned());
+    }
+    if config.keys.min > config.keys.max {
+        return Err(format!("smallest key {} is above the largest, {}", config.keys.min, config.keys.max));
+    }
+    match &config.size {
+        Size::Random(min, max) | Size::Growing(min, max) if min > max || *max == 0 => Err(format!(
+            "data from {min} to {max} bytes: the first must not be above the second, nor both be 0"
+        )),
+        Size::Weighted(list) if list.iter().all(|(_, weight)| *weight == 0) => {
+            Err("no data size has a weight above zero".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Group {
+    fn next_key(&self, session: &mut Session, command: usize) -> u64 {
+        let random = &mut session.random;
+        match self.config.commands[command].pattern {
+            Pattern::Random => random.range(session.range.min, session.range.max),
+            Pattern::Gaussian => self.config.keys.gaussian(random, session.range),
+            Pattern::Zipf => self.zipf.draw(random),
+            Pattern::Sequential | Pattern::Parallel => {
+                let key = sequential(session.last[command], session.range);
+                session.last[command] = Some(key);
+                key
+            }
+        }
+    }
+
+    fn render(&self, session: &mut Session, command: usize, out: &mut Vec<u8>) {
+        let mut key = session.range.min;
+        for part in &self.templates[command].parts {
+            match part {
+                Part::Bytes(bytes) => out.extend_from_slice(bytes),
+                Part::Key { before, after } => {
+                    key = self.next_key(session, command);
+                    let prefix = self.config.keys.prefix.as_bytes();
+                    let length = before.len() + prefix.len() + write::decimal_digits(key) + after.len();
+                    write::bulk_header(out, length);
+                    out.extend_from_slice(before);
+                    out.extend_from_slice(prefix);
+                    write::decimal(out, key);
+                    out.extend_from_slice(after);
+                    out.extend_from_slice(b"\r\n");
+                }
+                Part::Data => {
+                    let Session { random, values, range, .. } = session;
+                    let share = (key - range.min) as f64 / (range.max - range.min).max(1) as f64;
+                    let bytes = values.next_size(&self.config.size, share, random);
+                    write::bulk_header(out, bytes);
+                    values.append(out, bytes, random);
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+        }
+    }
+
+    /// The command whose turn it is.
+    fn next_command(&self, session: &mut Session) -> u16 {
+        while session.turns >= self.config.commands[usize::from(session.command)].ratio {
+            session.turns = 0;
+            session.command = (session.command + 1) % self.config.commands.len() as u16;
+        }
+        session.turns += 1;
+        session.command
+    }
+}
+
+impl Protocol for Redis {
+    type Session = Session;
+
+    fn session(&self, number: u32) -> Session {
+        let index = self.groups.iter().rposition(|group| group.first <= number).unwrap_or(0);
+        let group = &self.groups[index];
+        let config = &group.config;
+        let client = number - group.first;
+        let seed = if config.distinct_seeds { config.seed.wrapping_add(client) } else { config.seed };
+        let mut random = Random::new(seed);
+        let values = Values::new(&config.size, config.content, &mut random);
+        Session {
+            group: index as u16,
+            handshake: 0,
+            command: 0,
+            turns: 0,
+            sent: 0,
+            range: config.keys.range_of(client.into(), config.connections.into(), group.parallel),
+            last: vec![None; config.commands.len()],
+            random,
+            values,
+            expected: VecDeque::new(),
+        }
+    }
+
+    fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
+        session.expected.clear();
+        session.handshake = self.greet(out);
+        if session.handshake == 0 { Opening::Ready } else { Opening::Wait }
+    }
+
+    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+        let group = &self.groups[usize::from(session.group)];
+        if group.config.requests.is_some_and(|requests| session.sent >= requests) {
+            return None;
+        }
+        let command = group.next_command(session);
+        group.render(session, usize::from(command), out);
+        session.sent += 1;
+        session.expected.push_back(command);
+        Some(Started { class: group.config.commands[usize::from(command)].class, answer: Answer::InOrder })
+    }
+
+    fn receive(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        _out: &mut Vec<u8>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<Received, String> {
+        let group = &self.groups[usize::from(session.group)];
+        let mut received = Received::default();
+        while let Some(found) = reply(&bytes[received.used..]).map_err(|e| format!("no RESP: {e}"))? {
+            received.used += found.consumed;
+            if session.handshake > 0 {
+                if let Token::Error(text) = found.head {
+                    return Err(format!("the server refused the login: {}", text_of(text)));
+                }
+                session.handshake -= 1;
+                received.ready = session.handshake == 0;
+                continue;
+            }
+            let hits =
+                session.expected.pop_front().map_or(Hits::Whole, |c| group.templates[usize::from(c)].hits);
+            let bytes = u32::try_from(found.consumed).unwrap_or(u32::MAX);
+            judge(&found, hits, |judged| done(Completion { answer: Answer::InOrder, judged, bytes }));
+        }
+        Ok(received)
+    }
+}
+
+fn judge(found: &Reply<'_>, hits: Hits, done: impl FnOnce(Judged<'_>)) {
+    let one = |hit: bool| Judged::Found { hits: u32::from(hit), misses: u32::from(!hit) };
+    match found.head {
+        Token::Error(text) => done(Judged::Failed(&text_of(text))),
+        _ if found.inner_error.is_some() => {
+            done(Judged::Failed(&text_of(found.inner_error.unwrap_or_default())));
+        }
+        Token::Null => done(one(false)),
+        Token::Bulk(_) | Token::Verbatim(_) => done(one(true)),
+        Token::Array(count) | Token::Set(count) if hits == Hits::Elements => {
+            let misses = u32::try_from(found.nulls).unwrap_or(u32::MAX);
+            done(Judged::Found { hits: u32::try_from(count).unwrap_or(u32::MAX) - misses, misses });
+        }
+        Token::Array(count) | Token::Set(count) | Token::Map(count) => done(one(count > 0)),
+        _ => done(Judged::Good),
+    }
+}
+
+fn text_of(error: &[u8]) -> String {
+    String::from_utf8_lossy(error).chars().take(ERROR_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests;
