@@ -80,6 +80,9 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// There is a result, and it is bad.
+    #[error("{0}")]
+    Verdict(String),
     /// A scenario file is not what we expect.
     #[error("scenario {}: {what}", .path.display())]
     Scenario {

@@ -7,6 +7,7 @@
 pub mod ab;
 pub mod bundles;
 pub mod capacity;
+pub mod command;
 pub mod compare;
 pub mod dataset;
 pub mod driver;
@@ -27,6 +28,7 @@ pub mod reads;
 pub mod recorder;
 pub mod report;
 pub mod result;
+pub mod runner;
 mod sampling;
 pub mod scenario;
 pub mod schedule;

@@ -15,6 +15,8 @@ const HTTP_PORT: u16 = 8080;
 pub struct Context {
     /// The program that is started as `<program> serve --data DIR` when no target is given.
     pub server_binary: PathBuf,
+    /// Arguments with which the same program makes a part of a load: `bench worker`.
+    pub worker_arguments: Vec<String>,
     /// How this run was asked for; goes into the result.
     pub command_line: Vec<String>,
     /// The source commit of the program; goes into the result.

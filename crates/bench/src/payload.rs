@@ -15,6 +15,12 @@ const SMALLEST: &str = r#"{"ts":0000000000000,"values":{"seq":0000000000}}"#;
 const SPEED: &str = r#","speed_kmh":000.0"#;
 const COOLANT: &str = r#","coolant":00.00"#;
 const RPM: &str = r#","engine_rpm":0000"#;
+/// What the article's generator sent: one temperature, 13 bytes.
+const ARTICLE: &str = r#"{"temp":73.2}"#;
+/// A water meter of ThingsBoard's own load test.
+const METER: &str =
+    r#"{"ts":0000000000000,"values":{"pulseCounter":0000000000,"leakage":false,"batteryLevel":00}}"#;
+const VEHICLE: &str = r#"{"ts":0000000000000,"values":{"seq":0000000000,"speed_kmh":000.0,"coolant":00.00,"engine_rpm":0000,"latitude":48.000000,"longitude":11.000000,"heading":100,"fuel_percent":00,"odometer_km":100000,"gear":0,"brake":false}}"#;
 const NOTE_FRAME: &str = r#","note":"""#;
 
 /// What one message says, besides its timestamp.
@@ -31,7 +37,7 @@ pub struct Values {
 impl Values {
     /// The values of a device's n-th message.
     pub fn of(device: u32, sequence: u64) -> Self {
-        let mixed = mix(u64::from(device) << 40 ^ sequence);
+        let mixed = message_bits(device, sequence);
         Self {
             speed_tenths: 1_000 + mixed % 1_000,
             coolant_hundredths: 5_000 + (mixed >> 16) % 5_000,
@@ -44,11 +50,24 @@ impl Values {
 #[derive(Debug, Clone)]
 pub struct Template {
     bytes: Vec<u8>,
-    ts: usize,
-    sequence: usize,
+    ts: Option<usize>,
+    sequence: Option<usize>,
     speed: Option<usize>,
     coolant: Option<usize>,
     rpm: Option<usize>,
+    /// Numbers that are not read back.
+    more: Vec<Number>,
+}
+
+/// Digits that change from message to message.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    at: usize,
+    width: usize,
+    min: u64,
+    span: u64,
+    /// Which bits of the message's random number it is made of.
+    shift: u32,
 }
 
 impl Template {
@@ -68,21 +87,79 @@ impl Template {
         }
         text.push_str(&" ".repeat(bytes.saturating_sub(text.len() + 2)));
         text.push_str("}}");
-        let place = |key: &str| text.find(key).expect("BUG: the smallest template has it") + key.len();
+        let ts = Some(place(&text, "\"ts\":"));
+        let sequence = Some(place(&text, "\"seq\":"));
+        Self { ts, sequence, speed, coolant, rpm, more: Vec::new(), bytes: text.into_bytes() }
+    }
+
+    /// The article's 13 bytes: a temperature from 50.0 to 99.9. The server gives the time.
+    pub fn article() -> Self {
+        let at = place(ARTICLE, ":");
+        let number = |at, width, min, span, shift| Number { at, width, min, span, shift };
         Self {
-            ts: place("\"ts\":"),
-            sequence: place("\"seq\":"),
-            speed,
-            coolant,
-            rpm,
-            bytes: text.into_bytes(),
+            bytes: ARTICLE.into(),
+            ts: None,
+            sequence: None,
+            speed: None,
+            coolant: None,
+            rpm: None,
+            more: vec![number(at, 2, 50, 50, 0), number(at + 3, 1, 0, 10, 16)],
         }
     }
 
-    /// Keys of the payload, without `ts`.
+    /// A smart meter: a pulse counter that grows with every message, a leak, a battery.
+    pub fn meter() -> Self {
+        let battery = Number { at: place(METER, "Level\":"), width: 2, min: 10, span: 90, shift: 8 };
+        Self {
+            bytes: METER.into(),
+            ts: Some(place(METER, "\"ts\":")),
+            sequence: Some(place(METER, "Counter\":")),
+            speed: None,
+            coolant: None,
+            rpm: None,
+            more: vec![battery],
+        }
+    }
+
+    /// A vehicle: speed, engine, position, tank, odometer.
+    pub fn vehicle() -> Self {
+        let number = |key: &str, skip, width, min, span, shift| {
+            let at = place(VEHICLE, key) + skip;
+            Number { at, width, min, span, shift }
+        };
+        Self {
+            bytes: VEHICLE.into(),
+            ts: Some(place(VEHICLE, "\"ts\":")),
+            sequence: Some(place(VEHICLE, "\"seq\":")),
+            speed: Some(place(VEHICLE, "\"speed_kmh\":")),
+            coolant: Some(place(VEHICLE, "\"coolant\":")),
+            rpm: Some(place(VEHICLE, "\"engine_rpm\":")),
+            more: vec![
+                number("\"latitude\":", 3, 6, 0, 1_000_000, 3),
+                number("\"longitude\":", 3, 6, 0, 1_000_000, 21),
+                number("\"heading\":", 0, 3, 100, 260, 40),
+                number("\"fuel_percent\":", 0, 2, 10, 90, 44),
+                number("\"odometer_km\":", 0, 6, 100_000, 900_000, 13),
+                number("\"gear\":", 0, 1, 1, 6, 50),
+            ],
+        }
+    }
+
+    /// The key whose value is the number of the message, by which what was stored is counted.
+    pub fn sequence_key(&self) -> Option<&'static str> {
+        self.keys().into_iter().find(|key| *key == SEQUENCE_KEY)
+    }
+
+    /// Keys of the payload whose values can be checked when they are read back.
     pub fn keys(&self) -> Vec<&'static str> {
-        let optional = [(self.speed, "speed_kmh"), (self.coolant, "coolant"), (self.rpm, "engine_rpm")];
-        let mut keys = vec![SEQUENCE_KEY];
+        let seq = self.sequence.filter(|at| self.bytes[..*at].ends_with(b"\"seq\":"));
+        let optional = [
+            (seq, SEQUENCE_KEY),
+            (self.speed, "speed_kmh"),
+            (self.coolant, "coolant"),
+            (self.rpm, "engine_rpm"),
+        ];
+        let mut keys = Vec::new();
         keys.extend(optional.into_iter().filter_map(|(place, key)| place.map(|_| key)));
         keys
     }
@@ -100,8 +177,12 @@ impl Template {
     /// Overwrites the digits in `payload`, a copy of [`Self::bytes`].
     pub(crate) fn patch(&self, payload: &mut [u8], ts_ms: u64, device: u32, sequence: u64) {
         let values = Values::of(device, sequence);
-        digits(&mut payload[self.ts..self.ts + 13], ts_ms);
-        digits(&mut payload[self.sequence..self.sequence + 10], SEQUENCE_BASE + sequence);
+        if let Some(at) = self.ts {
+            digits(&mut payload[at..at + 13], ts_ms);
+        }
+        if let Some(at) = self.sequence {
+            digits(&mut payload[at..at + 10], SEQUENCE_BASE + sequence);
+        }
         if let Some(at) = self.speed {
             digits(&mut payload[at..at + 3], values.speed_tenths / 10);
             digits(&mut payload[at + 4..at + 5], values.speed_tenths % 10);
@@ -112,6 +193,13 @@ impl Template {
         }
         if let Some(at) = self.rpm {
             digits(&mut payload[at..at + 4], values.rpm);
+        }
+        if !self.more.is_empty() {
+            let mixed = message_bits(device, sequence);
+            for number in &self.more {
+                let value = number.min + (mixed >> number.shift) % number.span;
+                digits(&mut payload[number.at..number.at + number.width], value);
+            }
         }
     }
 }
@@ -128,6 +216,16 @@ fn push_number(text: &mut String, piece: &str, bytes: usize) -> Option<usize> {
     let digits_at = text.len() + piece.find(':').expect("BUG: every piece has a value") + 1;
     text.push_str(piece);
     Some(digits_at)
+}
+
+/// Where the text after `key` begins.
+fn place(text: &str, key: &str) -> usize {
+    text.find(key).expect("BUG: the template has it") + key.len()
+}
+
+/// Random bits that follow from a message.
+fn message_bits(device: u32, sequence: u64) -> u64 {
+    mix(u64::from(device) << 40 ^ sequence)
 }
 
 fn digits(place: &mut [u8], mut value: u64) {
@@ -178,6 +276,26 @@ mod tests {
                 keys + usize::from(json["values"].get("note").is_some())
             });
         }
+    }
+
+    #[test]
+    fn every_kind_of_payload_is_json_for_every_message() {
+        for (template, bytes) in
+            [(Template::article(), 13), (Template::meter(), 91), (Template::vehicle(), 219)]
+        {
+            assert_eq!(template.size_bytes(), bytes);
+            let mut texts = std::collections::BTreeSet::new();
+            for n in 0..2_000_u64 {
+                let mut payload = template.bytes().to_vec();
+                template.patch(&mut payload, 1_790_000_000_000 + n, (n % 7) as u32, n);
+                let text = String::from_utf8(payload).unwrap();
+                serde_json::from_str::<serde_json::Value>(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+                texts.insert(text);
+            }
+            assert!(texts.len() > 400, "values change");
+        }
+        assert_eq!(Template::meter().sequence_key(), None);
+        assert_eq!(Template::vehicle().keys(), ["seq", "speed_kmh", "coolant", "engine_rpm"]);
     }
 
     #[test]

@@ -43,10 +43,10 @@ impl Progress {
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
         let total = second.total();
+        let of = if load == Duration::MAX { String::new() } else { format!("/{:.0}", load.as_secs_f64()) };
         self.show(format!(
-            "{:>4}/{:.0} s  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
+            "{:>4}{of} s  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
             second.index + 1,
-            load.as_secs_f64(),
             total.completed,
             total.sent,
             ms(total.clocks.response.quantile_us(0.99)),

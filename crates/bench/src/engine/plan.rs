@@ -22,6 +22,8 @@ pub enum Load {
     Closed {
         /// Operations in flight per connection.
         window: usize,
+        /// How long an operation's place stays empty after its answer.
+        pause: Duration,
     },
     /// Stays connected and says nothing but what keeps the connection alive.
     Idle,
@@ -87,6 +89,8 @@ pub struct Plan {
     pub classes: Vec<String>,
     /// Threads.
     pub threads: u32,
+    /// Which part of the connections this process has, of how many; `(0, 1)` for all. Every part has as many threads.
+    pub part: (u32, u32),
     /// Connections opened per second; `None` for as fast as handshakes end.
     pub open_rate: Option<f64>,
     /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
@@ -99,7 +103,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Connections of all groups.
+    /// Connections of all groups, those of other processes included.
     pub fn connections(&self) -> u32 {
         self.groups.iter().sum()
     }

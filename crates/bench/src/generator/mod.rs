@@ -70,6 +70,7 @@ impl Plan {
             groups: vec![self.connections],
             classes: vec!["publish".to_owned()],
             threads: self.threads,
+            part: (0, 1),
             open_rate: None,
             tick_us: self.tick_us,
             silence: Duration::from_secs(SILENCE_TIMEOUT_S),
@@ -96,6 +97,7 @@ pub fn run(plan: &Plan, shared: &Shared, on_event: impl FnMut(Event)) -> Result<
     let mqtt = Mqtt::new(Config {
         version: plan.protocol,
         qos: QoS::AtLeastOnce,
+        class: 0,
         token_prefix: plan.token_prefix.clone(),
         keep_alive_s: plan.keep_alive_s,
         payload: plan.payload.clone(),

@@ -33,7 +33,7 @@ pub struct Counts {
     pub bytes_out: u64,
     /// Bytes of answers.
     pub bytes_in: u64,
-    /// Failures by what happened, `failed` among them; in total only.
+    /// Failures by what happened, `failed` among them.
     pub errors: BTreeMap<String, u64>,
 }
 

@@ -227,19 +227,21 @@ impl Recorder {
 
     /// An operation was refused or answered wrongly.
     pub fn failed(&mut self, class: u16, what: &str) {
-        self.classes[usize::from(class)].counts.failed += 1;
+        let counts = &mut self.classes[usize::from(class)].counts;
+        counts.failed += 1;
+        counts.error(what, 1);
         self.second[usize::from(class)].failed += 1;
-        self.error(what, 1);
     }
 
-    /// `count` operations or connections failed.
+    /// `count` operations or connections failed that have no class.
     pub fn error(&mut self, what: &str, count: u64) {
         self.total.error(what, count);
     }
 
     /// Ends the current second and hands it out.
     pub fn take_second(&mut self, index: u64) -> Second {
-        let errors = self.total.errors_total();
+        let of_classes: u64 = self.classes.iter().map(|class| class.counts.errors_total()).sum();
+        let errors = self.total.errors_total() + of_classes;
         let classes = self.classes.len();
         let mut second = std::mem::replace(&mut self.second, vec![ClassSecond::default(); classes]);
         for (class, second) in self.classes.iter_mut().zip(&second) {
@@ -266,6 +268,11 @@ impl Recorder {
     /// What each class measured; the current second is not in it.
     pub fn classes(&self) -> &[Class] {
         &self.classes
+    }
+
+    /// What has no class: operations planned, connections lost, operations due and never sent.
+    pub fn unclassed(&self) -> &Counts {
+        &self.total
     }
 
     /// All classes together; the current second is not in it.

@@ -1,12 +1,13 @@
 //! From the recorder of an engine into a bundle.
 
 use super::{ALL, Builder, OperationCounts, SecondLine, Times};
-use crate::recorder::{ClassSecond, Clocks, Counts, Recorder, Second};
+use crate::recorder::{Class, ClassSecond, Clocks, Counts, Recorder, Second};
 
 impl Builder {
     /// Everything a recorder measured in its window, as the operations of a phase; `classes` names them by number.
     pub fn recorder(&mut self, phase: &str, classes: &[String], recorder: &Recorder) -> &mut Self {
-        for (name, class) in classes.iter().zip(recorder.classes()) {
+        let used = |class: &&Class| class.counts != Counts::default();
+        for (name, class) in classes.iter().zip(recorder.classes()).filter(|(_, class)| used(class)) {
             self.operation(phase, name, &counts(&class.counts), times(&class.clocks));
         }
         // What came due and what failed is known in total only.
@@ -33,7 +34,8 @@ impl Builder {
             misses: class.misses,
             ..SecondLine::default()
         };
-        for (name, class) in classes.iter().zip(&second.classes) {
+        let used = |class: &&ClassSecond| class.sent + class.completed + class.failed > 0;
+        for (name, class) in classes.iter().zip(&second.classes).filter(|(_, class)| used(class)) {
             self.second(&line(name, class), times(&class.clocks));
         }
         let total = SecondLine { errors: second.errors, ..line(ALL, &second.total()) };

@@ -2,7 +2,7 @@
 //! acknowledged is read back.
 
 mod options;
-mod verify;
+pub(crate) mod verify;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -142,7 +142,7 @@ impl Options {
         if self.idle {
             Load::Idle
         } else if self.closed {
-            Load::Closed { window: self.window }
+            Load::Closed { window: self.window, pause: Duration::ZERO }
         } else {
             let arrivals = if self.fixed { Arrivals::Fixed } else { Arrivals::Poisson };
             Load::Open { rate: self.rate, arrivals, seed: self.seed }
@@ -161,7 +161,7 @@ impl Options {
                     "{connections} devices, {rate} msg/s open loop ({arrivals}), {messages}, {duration} s"
                 )
             }
-            Load::Closed { window } => {
+            Load::Closed { window, .. } => {
                 format!("{connections} devices, closed loop with window {window}, {messages}, {duration} s")
             }
             Load::Idle | Load::Reopen { .. } => {
@@ -207,7 +207,10 @@ mod tests {
         );
         let options = parse("--devices 200 --closed --window 64 --protocol 5").unwrap();
         options.check().unwrap();
-        assert_eq!((options.load(), options.protocol), (Load::Closed { window: 64 }, Protocol::V5));
+        assert_eq!(
+            (options.load(), options.protocol),
+            (Load::Closed { window: 64, pause: Duration::ZERO }, Protocol::V5)
+        );
         let foreign = "--target mqtt://127.0.0.1:1884 --no-provision --no-verify --server-pid 17";
         parse(foreign).unwrap().check().unwrap();
     }

@@ -18,17 +18,17 @@ const EPSILON: f64 = 0.001;
 
 /// What to read back.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
-    pub(super) client: &'a Client,
+pub(crate) struct Job<'a> {
+    pub(crate) client: &'a Client,
     /// Ids of the devices that connected.
-    pub(super) ids: &'a [String],
-    pub(super) tallies: &'a [Tally],
-    pub(super) keys: &'a [&'static str],
-    pub(super) base_ts_ms: u64,
+    pub(crate) ids: &'a [String],
+    pub(crate) tallies: &'a [Tally],
+    pub(crate) keys: &'a [&'static str],
+    pub(crate) base_ts_ms: u64,
 }
 
 /// Reads back over several connections.
-pub(super) fn verify(job: &Job<'_>) -> Result<Verification> {
+pub(crate) fn verify(job: &Job<'_>) -> Result<Verification> {
     let began = Instant::now();
     let share = job.ids.len().div_ceil(VERIFY_THREADS).max(1);
     let parts = thread::scope(|scope| {

@@ -69,7 +69,7 @@ fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
 #[test]
 fn closed_load_keeps_the_window_full_and_loses_nothing() {
     let acker = Acker::start(Behaviour::default());
-    let outcome = run_quietly(&plan(&acker, 4, Load::Closed { window: 16 })).unwrap();
+    let outcome = run_quietly(&plan(&acker, 4, Load::Closed { window: 16, pause: Duration::ZERO })).unwrap();
     let counts = &outcome.recorder.counts;
     assert!(counts.completed > 4 * 16, "{counts:?}");
     assert_eq!((counts.sent, counts.errors_total()), (counts.completed, 0));

@@ -28,6 +28,7 @@ fn fake_server(directory: &Path, lie: &str) -> Context {
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
     Context {
         server_binary: binary,
+        worker_arguments: Vec::new(),
         command_line: vec!["test".to_owned()],
         commit: Some("c0ffee".to_owned()),
     }

@@ -20,6 +20,8 @@ pub struct Config {
     pub version: Version,
     /// Quality of service of the messages.
     pub qos: QoS,
+    /// Class of the messages in the recorder.
+    pub class: u16,
     /// Device n authenticates with the user name `<token_prefix>n`.
     pub token_prefix: String,
     /// Keep-alive announced and kept.
@@ -115,7 +117,7 @@ impl Protocol for Mqtt {
             QoS::AtMostOnce => Answer::None,
             QoS::AtLeastOnce | QoS::ExactlyOnce => Answer::Key(packet_id.into()),
         };
-        Some(Started { class: 0, answer })
+        Some(Started { class: self.config.class, answer })
     }
 
     fn receive(

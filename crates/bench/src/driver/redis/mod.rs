@@ -229,6 +229,29 @@ impl Group {
     }
 }
 
+impl GroupConfig {
+    /// Bytes of key and data that the first command writes, on average over data sizes.
+    pub(crate) fn payload_bytes(&self) -> f64 {
+        let size = match &self.size {
+            Size::Fixed(size) => f64::from(*size),
+            Size::Random(min, max) | Size::Growing(min, max) => f64::from(min + max) / 2.0,
+            Size::Weighted(list) => {
+                let weights: f64 = list.iter().map(|(_, weight)| f64::from(*weight)).sum();
+                list.iter().map(|(size, weight)| f64::from(*size) * f64::from(*weight)).sum::<f64>() / weights
+            }
+        };
+        let key = (self.keys.prefix.len() + write::decimal_digits(self.keys.max)) as f64;
+        let words = self.commands[0].text.split_whitespace().skip(1);
+        words
+            .map(|word| match word {
+                "__data__" => size,
+                word if word.contains("__key__") => key + (word.len() - "__key__".len()) as f64,
+                word => word.len() as f64,
+            })
+            .sum()
+    }
+}
+
 impl Protocol for Redis {
     type Session = Session;
 

@@ -11,7 +11,7 @@ use crate::schedule::{Planned, Schedule};
 #[derive(Debug)]
 pub(super) enum Feed {
     /// Answers make room; nothing is due by itself.
-    Closed { window: usize },
+    Closed { window: usize, pause_ns: u64 },
     /// Nothing at all.
     Idle,
     /// Operations on a schedule; its devices count from `first`.
@@ -68,7 +68,9 @@ impl Feed {
             Load::Open { rate, arrivals, seed } => {
                 Self::Open { schedule: schedule(rate, arrivals, seed), first: local.start }
             }
-            Load::Closed { window } => Self::Closed { window },
+            Load::Closed { window, pause } => {
+                Self::Closed { window, pause_ns: u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX) }
+            }
             Load::Idle => Self::Idle,
             Load::Reopen { rate, arrivals, seed, close, class } => Self::Reopen(Reopen {
                 schedule: rate.map(|rate| schedule(rate, arrivals, seed)),

@@ -91,7 +91,8 @@ type Share = Vec<Range<u32>>;
 /// Splits every group evenly over the workers; there is no worker without a connection.
 fn shares(plan: &Plan) -> Vec<Share> {
     let largest = plan.groups.iter().copied().max().unwrap_or(0);
-    let threads = plan.threads.clamp(1, largest.max(1));
+    let (part, parts) = plan.part;
+    let threads = (plan.threads * parts).clamp(1, largest.max(1));
     let share_of = |worker: u32| {
         let mut first = 0;
         let share = plan.groups.iter().map(|&count| {
@@ -102,7 +103,8 @@ fn shares(plan: &Plan) -> Vec<Share> {
         });
         share.collect()
     };
-    (0..threads).map(share_of).collect()
+    let own = part * plan.threads..((part + 1) * plan.threads).min(threads);
+    own.map(share_of).collect()
 }
 
 const TICK: Duration = Duration::from_millis(100);
@@ -167,7 +169,7 @@ impl Conductor<'_> {
         Err(Error::Connect {
             target: self.plan.target.to_string(),
             opened: self.shared.opened(),
-            wanted: self.plan.connections().into(),
+            wanted: shares(self.plan).iter().flatten().map(|range| range.len() as u64).sum(),
             reasons: reasons.join("; "),
         })
     }
@@ -272,6 +274,7 @@ mod tests {
             groups: groups.to_vec(),
             classes: vec!["one".to_owned()],
             threads,
+            part: (0, 1),
             open_rate: None,
             tick_us: 0,
             silence: Duration::from_secs(1),
@@ -297,6 +300,18 @@ mod tests {
                     first += count;
                 }
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_several_processes_make_up_the_whole() {
+        for (connections, threads, parts) in [(10, 1, 3), (10, 2, 3), (2, 1, 4), (1_000, 4, 2)] {
+            let mut numbers = Vec::new();
+            for part in 0..parts {
+                let plan = Plan { part: (part, parts), ..plan(&[connections], threads) };
+                numbers.extend(shares(&plan).into_iter().flatten().flatten());
+            }
+            assert_eq!(numbers, (0..connections).collect::<Vec<_>>());
         }
     }
 

@@ -1,5 +1,6 @@
 //! The load of one worker: sends what is due, reads what comes, keeps time.
 
+use std::cmp::Reverse;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,20 +52,27 @@ impl<P: Protocol> Worker<'_, P> {
         self.feeds = groups.map(|((load, local), of)| Feed::new(*load, local, *of, self.index)).collect();
         self.active = 0;
         self.outstanding = 0;
+        self.paused.clear();
         let now_ns = self.now_ns();
         for group in 0..self.feeds.len() {
-            let window = match self.feeds[group] {
-                Feed::Closed { window } => window,
-                Feed::Open { .. } | Feed::Reopen(_) => 0,
+            let (window, pause_ns) = match self.feeds[group] {
+                Feed::Closed { window, pause_ns } => (window, pause_ns),
+                Feed::Open { .. } | Feed::Reopen(_) => (0, 0),
                 Feed::Idle => continue,
             };
+            // Connections that pause begin spread over one pause, as if they had been running.
+            let gap_ns = pause_ns / (self.groups[group].len() as u64).max(1);
+            let mut begins_ns = 0;
             for index in self.groups[group].clone() {
                 let connection = &mut self.connections[index as usize];
                 if connection.phase != Phase::Open || connection.exhausted {
                     continue;
                 }
                 self.active += 1;
-                if window > 0 {
+                begins_ns += gap_ns;
+                if window > 0 && pause_ns > 0 {
+                    self.paused.extend((0..window).map(|_| Reverse((begins_ns, index))));
+                } else if window > 0 {
                     connection.credits = window;
                     connection.last_sent_ns = now_ns;
                     self.mark_dirty(index);
@@ -98,6 +106,7 @@ impl<P: Protocol> Worker<'_, P> {
                 return Ok((!any_exhausted()).then_some(Ended::AllLost));
             }
             self.enqueue_due(now_ns)?;
+            self.end_pauses(now_ns);
             self.send_dirty()?;
             let timeout_ns = self.until_next_ns(pace, self.now_ns());
             let timeout_ns = self.sleep_tick(pace, timeout_ns);
@@ -177,6 +186,20 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
+    /// Lets connections go on whose pause is over.
+    fn end_pauses(&mut self, now_ns: u64) {
+        while let Some(Reverse((at_ns, index))) = self.paused.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.paused.pop();
+            let connection = &mut self.connections[index as usize];
+            if connection.phase == Phase::Open && !connection.exhausted {
+                connection.credits += 1;
+                self.mark_dirty(index);
+            }
+        }
+    }
+
     fn enqueue(&mut self, index: u32, intended_ns: u64) {
         let connection = &mut self.connections[index as usize];
         if connection.exhausted {
@@ -194,8 +217,14 @@ impl<P: Protocol> Worker<'_, P> {
 
     fn until_next_ns(&mut self, pace: &Pace, now_ns: u64) -> u64 {
         let due_ns = self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX);
+        let resumes_ns = self.paused.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
         let second_ns = (pace.second + 1) * SECOND_NS;
-        due_ns.min(second_ns).min(pace.until_ns).saturating_sub(now_ns).min(LOOP_SLEEP_MAX_MS * 1_000_000)
+        due_ns
+            .min(resumes_ns)
+            .min(second_ns)
+            .min(pace.until_ns)
+            .saturating_sub(now_ns)
+            .min(LOOP_SLEEP_MAX_MS * 1_000_000)
     }
 
     /// Sleeps through a tick without looking at answers, so that one turn serves many messages. Returns how long

@@ -1,6 +1,7 @@
 //! One worker thread: its connections, its share of the schedule, its recorder, one epoll loop.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -62,6 +63,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) outstanding: usize,
     /// Connections that have operations to come.
     pub(super) active: usize,
+    /// Connections of a closed loop that pause, and until when.
+    pub(super) paused: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) last_heard_ns: u64,
     pub(super) first_loss_ns: Option<u64>,
 }
@@ -105,6 +108,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             refill: false,
             outstanding: 0,
             active: 0,
+            paused: BinaryHeap::new(),
             last_heard_ns: 0,
             first_loss_ns: None,
         })
@@ -241,10 +245,15 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     /// Operations were answered: in a closed loop each makes room for another.
     fn make_room(&mut self, index: u32, answered: usize) {
-        let refill = self.refill && self.is_closed_loop(index);
+        let pause_ns = if self.refill { self.pause_of(index) } else { None };
         let connection = &mut self.connections[index as usize];
-        if refill && !connection.exhausted {
-            connection.credits += answered;
+        match pause_ns {
+            Some(0) if !connection.exhausted => connection.credits += answered,
+            Some(pause_ns) if !connection.exhausted => {
+                let resumes_ns = self.last_heard_ns + pause_ns;
+                self.paused.extend((0..answered).map(|_| Reverse((resumes_ns, index))));
+            }
+            _ => {}
         }
         // Room in the window may let a waiting operation go.
         if connection.has_to_send() {
@@ -252,8 +261,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    fn is_closed_loop(&self, index: u32) -> bool {
-        matches!(self.feeds.get(self.group_of(index)), Some(Feed::Closed { .. }))
+    /// How long a connection of a closed loop pauses after an answer; `None` in other loads.
+    fn pause_of(&self, index: u32) -> Option<u64> {
+        match self.feeds.get(self.group_of(index)) {
+            Some(Feed::Closed { pause_ns, .. }) => Some(*pause_ns),
+            _ => None,
+        }
     }
 
     /// Waits for readiness, reads what came, sends what that allows.

@@ -1,4 +1,4 @@
-//! Scenario files: named runs as lists of options. A file says nothing an option could not; it is turned into a
+//! Files of options: named runs of the loads that have options of their own. A file says nothing an option could not; it is turned into a
 //! command line, so an option has one definition and one check.
 
 use std::fs;
@@ -11,28 +11,28 @@ use crate::error::{Error, Result};
 /// A file of `scenarios/`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
+pub(super) struct OptionsFile {
     /// Which command the options are for, such as `thingsboard`.
-    pub scenario: String,
+    pub(super) scenario: String,
     /// The runs in order.
     #[serde(rename = "run")]
-    pub runs: Vec<Run>,
+    pub(super) runs: Vec<Run>,
 }
 
 /// One named run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub(super) struct Run {
     /// Its name within the file.
-    pub name: String,
+    pub(super) name: String,
     /// The question it answers.
-    pub about: String,
+    pub(super) about: String,
     options: toml::Table,
 }
 
-impl Scenario {
+impl OptionsFile {
     /// Reads a file.
-    pub fn load(path: &Path) -> Result<Self> {
+    pub(super) fn load(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::file(path))?;
         let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
         let scenario: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
@@ -42,8 +42,14 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Whether a file is one of these and not a scenario of the runner.
+    pub(super) fn is_one(path: &Path) -> Result<bool> {
+        let text = fs::read_to_string(path).map_err(Error::file(path))?;
+        Ok(toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("run")))
+    }
+
     /// A run by its name. The message of an error lists the names there are.
-    pub fn run(&self, name: &str) -> std::result::Result<&Run, String> {
+    pub(super) fn run(&self, name: &str) -> std::result::Result<&Run, String> {
         self.runs.iter().find(|run| run.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
             format!("there is no run `{name}` in scenario {}; there are {}", self.scenario, names.join(", "))
@@ -53,7 +59,7 @@ impl Scenario {
 
 impl Run {
     /// The options as command line arguments: `devices = 200` is `--devices 200`, `closed = true` is `--closed`.
-    pub fn arguments(&self) -> std::result::Result<Vec<String>, String> {
+    pub(super) fn arguments(&self) -> std::result::Result<Vec<String>, String> {
         let mut arguments = Vec::new();
         for (name, value) in &self.options {
             let flag = format!("--{}", name.replace('_', "-"));
@@ -91,9 +97,9 @@ mod tests {
         Ledger(ledger::Options),
     }
 
-    fn load(name: &str) -> Scenario {
+    fn load(name: &str) -> OptionsFile {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
-        Scenario::load(&path).unwrap()
+        OptionsFile::load(&path).unwrap()
     }
 
     #[test]
@@ -132,7 +138,7 @@ mod tests {
             ),
         ] {
             fs::write(&path, text).unwrap();
-            let error = Scenario::load(&path).unwrap_err().to_string();
+            let error = OptionsFile::load(&path).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains("x.toml"), "{error}");
         }
     }

@@ -1,0 +1,270 @@
+//! The command line of the load generator, so that a program only has to delegate to it.
+
+mod options_file;
+mod run;
+mod worker;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::scenario::{BUILTIN, Scenario};
+use crate::{ledger, reads, thingsboard};
+use options_file::{OptionsFile, Run};
+
+/// Where scenario files are looked for.
+const SCENARIOS: &str = "scenarios";
+
+/// Load tests and the loss ledger
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Runs a scenario or one of the loads with options of their own
+    Run(RunArgs),
+    /// Kills the server again and again and checks that what was acknowledged is there
+    Ledger(Box<ledger::Options>),
+    /// Runs what a file of options describes
+    Scenario(ScenarioArgs),
+    /// Lists the scenarios, and the runs of files of options as the commands they stand for
+    List(ListArgs),
+    /// Makes a part of a load for another process, which talks to it by standard input and output
+    #[command(hide = true)]
+    Worker,
+}
+
+/// Runs a load
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`.
+`thingsboard` and `reads` without --set, --scenario and --workers have options of their own.
+
+Examples:
+  tacho bench run gemini-str32 --target redis://127.0.0.1:6379 --scale 0.0001
+  tacho bench run gemini-mix --set phase.run.duration=30s --phase run --workers 2
+  tacho bench run my-scenario.toml --out results/first
+  tacho bench run thingsboard --devices 1000 --rate 1000")]
+pub struct RunArgs {
+    /// Name of a scenario or a file, then its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "NAME|FILE")]
+    words: Vec<String>,
+}
+
+/// Runs what a file of options describes
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho bench scenario scenarios/thingsboard.toml saturation
+  tacho bench scenario scenarios/thingsboard.toml article -- --duration 10s --out /tmp/result")]
+pub struct ScenarioArgs {
+    /// The file
+    file: PathBuf,
+    /// Name of the run in it
+    run: String,
+    /// More options of that command
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+/// Lists scenarios
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Files [default: the built-in scenarios and scenarios/*.toml if there is such a directory]
+    files: Vec<PathBuf>,
+}
+
+/// A command of a file of options.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+enum FileCommand {
+    Thingsboard(Box<thingsboard::Options>),
+    Reads(Box<reads::Options>),
+    Ledger(Box<ledger::Options>),
+}
+
+/// Runs a subcommand; results go to `out`. A run that is not valid is [`Error::Verdict`].
+pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
+    match command {
+        BenchCommand::Run(args) => run_words(&args.words, context, out),
+        BenchCommand::Ledger(options) => run_ledger(options, context, out),
+        BenchCommand::Scenario(args) => run_file(args, context, out),
+        BenchCommand::List(args) => list(args, out),
+        BenchCommand::Worker => worker::serve(context),
+    }
+}
+
+/// `thingsboard` and `reads` have options of their own; everything that only a scenario has leads to the scenario.
+fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
+    let of_scenarios = |word: &String| {
+        let name = word.split('=').next().unwrap_or_default();
+        ["--set", "--workers", "--scale", "--phase", "--scenario"].contains(&name)
+    };
+    let own = matches!(words[0].as_str(), "thingsboard" | "reads") && !words.iter().any(of_scenarios);
+    if own {
+        return match parsed::<FileCommand>(words, out)? {
+            Some(command) => run_command(&command, context, out),
+            None => Ok(()),
+        };
+    }
+    match parsed::<run::Line>(words, out)? {
+        Some(line) => run::scenario(&line, context, out),
+        None => Ok(()),
+    }
+}
+
+/// `None` when the words asked for help, which then was given.
+fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>> {
+    match P::try_parse_from(words) {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(help) if !help.use_stderr() => say(out, &help.to_string()).map(|()| None),
+        Err(error) => Err(Error::Options(error.to_string())),
+    }
+}
+
+fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
+    match command {
+        FileCommand::Thingsboard(options) => {
+            let (report, directory) = thingsboard::run(options, context)?;
+            say(out, &format!("{report}\nresult: {}", directory.display()))?;
+            if report.verdict.valid { Ok(()) } else { Err(invalid()) }
+        }
+        FileCommand::Reads(options) => {
+            let (report, directory) = reads::run(options, context)?;
+            say(out, &format!("{report}\nresult: {}", directory.display()))
+        }
+        FileCommand::Ledger(options) => run_ledger(options, context, out),
+    }
+}
+
+fn run_ledger(options: &ledger::Options, context: &Context, out: &mut dyn Write) -> Result<()> {
+    let (report, directory) = ledger::run(options, context)?;
+    say(out, &format!("{report}\nresult: {}", directory.display()))?;
+    if report.kept() {
+        Ok(())
+    } else {
+        Err(Error::Verdict("the server broke its promise: see the result".to_owned()))
+    }
+}
+
+fn invalid() -> Error {
+    Error::Verdict("the run is not valid; its figures must not be quoted".to_owned())
+}
+
+fn run_file(args: &ScenarioArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
+    let file = OptionsFile::load(&args.file)?;
+    let wrong = |what: String| Error::Scenario { path: args.file.clone(), what };
+    let run = file.run(&args.run).map_err(wrong)?;
+    let mut words = words(&file, run).map_err(wrong)?;
+    words.extend(args.more.iter().cloned());
+    match FileCommand::try_parse_from(&words) {
+        Ok(command) => run_command(&command, context, out),
+        Err(error) => Err(wrong(format!("run {}: {error}", args.run))),
+    }
+}
+
+fn words(file: &OptionsFile, run: &Run) -> std::result::Result<Vec<String>, String> {
+    Ok(std::iter::once(file.scenario.clone()).chain(run.arguments()?).collect())
+}
+
+fn list(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
+    if args.files.is_empty() {
+        for builtin in BUILTIN {
+            let wrong = |what: String| Error::Scenario { path: PathBuf::from(builtin.name), what };
+            list_scenario(builtin.name, &builtin.scenario().map_err(wrong)?, out)?;
+        }
+    }
+    let files = if args.files.is_empty() { option_files(Path::new(SCENARIOS)) } else { args.files.clone() };
+    for file in files {
+        if OptionsFile::is_one(&file)? {
+            list_options(&file, out)?;
+        } else {
+            let name = file.display().to_string();
+            list_scenario(&name, &Scenario::load(&name, &[])?, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn list_scenario(name: &str, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
+    let head = &scenario.head;
+    let phases: Vec<&str> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
+    say(out, &format!("{name} ({})\n  {}", head.driver, head.about))?;
+    if let Some(article) = &head.article {
+        say(out, &format!("  from: {article}"))?;
+    }
+    say(out, &format!("  phases: {}\n  tacho bench run {name}", phases.join(", ")))
+}
+
+fn list_options(path: &Path, out: &mut dyn Write) -> Result<()> {
+    let file = OptionsFile::load(path)?;
+    for run in &file.runs {
+        let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
+        let words = words(&file, run).map_err(wrong)?.join(" ");
+        // `ledger` is a command of its own, all others are loads.
+        let kind = if file.scenario == "ledger" { "" } else { "run " };
+        say(out, &format!("{} {}\n  {}\n  tacho bench {kind}{words}", path.display(), run.name, run.about))?;
+    }
+    Ok(())
+}
+
+/// The files of options in a directory; none where there is no directory.
+fn option_files(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let toml = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+    let mut files: Vec<_> = toml.filter(|path| OptionsFile::is_one(path).unwrap_or(false)).collect();
+    files.sort();
+    files
+}
+
+/// Writes a line. A reader that has gone away wants no more.
+fn say(out: &mut dyn Write, text: &str) -> Result<()> {
+    match writeln!(out, "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("writing")(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_is_listed() {
+        let mut out = Vec::new();
+        list(&ListArgs { files: Vec::new() }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for builtin in BUILTIN {
+            assert!(text.contains(&format!("tacho bench run {}\n", builtin.name)), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_run_of_the_files_of_options_is_a_command() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SCENARIOS);
+        let files = option_files(&directory);
+        assert!(files.len() >= 3, "{files:?}");
+        for path in files {
+            let file = OptionsFile::load(&path).unwrap();
+            for run in &file.runs {
+                let words = words(&file, run).unwrap();
+                FileCommand::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_a_scenario_has_leads_to_the_scenario() {
+        let run = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let mut out = Vec::new();
+            let result = run_words(&words, &Context::default(), &mut out);
+            (String::from_utf8(out).unwrap(), result)
+        };
+        assert!(run("thingsboard --help").0.contains("--devices"));
+        assert!(run("gemini-mix --help").0.contains("--workers"));
+        let error = run("thingsboard --set phase.rnu.rate=1").1.unwrap_err().to_string();
+        assert!(error.contains("there is none called `rnu`"), "{error}");
+    }
+}

@@ -1,0 +1,106 @@
+//! `tacho bench run` of a scenario.
+
+use std::io::{Write, stderr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Parser;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::{invalid, say, worker};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::report::default_directory;
+use crate::result::Bundle;
+use crate::runner;
+use crate::scenario::Scenario;
+
+/// Runs a scenario and writes its result as a bundle
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+pub(super) struct Line {
+    /// Name of a built-in scenario (`tacho bench list`), or a file
+    name: String,
+    /// Address of the server under test, such as redis://:PASSWORD@host:6379/0
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Changes one key of the scenario: phase.run.rate=5000, operation.get.weight=3, seed=2
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Size of data and of counted requests, as a share of the original
+    #[arg(long, value_name = "SHARE")]
+    scale: Option<f64>,
+    /// Only these phases
+    #[arg(long = "phase", value_name = "NAME")]
+    phases: Vec<String>,
+    /// Closed loop in every phase: a new operation when an answer came. For comparison with tools that know nothing else;
+    /// it hides what waits
+    #[arg(long)]
+    closed: bool,
+    /// Process of the target on this machine, to sample its CPU time and memory (found out where the server says it)
+    #[arg(long, value_name = "PID")]
+    server_pid: Option<u32>,
+    /// Generator processes; each has the phase's threads and a part of its connections
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
+    /// Directory of the result [default: bench-runs/<UTC>-<name>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+    /// Run the scenario, not the load of the same name with options of its own
+    #[arg(long)]
+    scenario: bool,
+}
+
+impl Line {
+    fn sets(&self) -> Vec<String> {
+        let mut sets = self.sets.clone();
+        sets.extend(self.target.as_ref().map(|url| format!("target.url={url}")));
+        sets.extend(self.scale.map(|scale| format!("scale={scale:?}")));
+        sets.extend(self.server_pid.map(|pid| format!("target.pid={pid}")));
+        sets
+    }
+}
+
+pub(super) fn scenario(line: &Line, context: &Context, out: &mut dyn Write) -> Result<()> {
+    let mut scenario = Scenario::load(&line.name, &line.sets())?;
+    if line.closed {
+        scenario.close();
+    }
+    let stop = stop_on_signals()?;
+    let options = runner::Options {
+        phases: line.phases.clone(),
+        part: None,
+        quiet: line.quiet,
+        stop: Arc::clone(&stop),
+    };
+    let bundle = if line.workers > 1 {
+        worker::run(&scenario, &options, line.workers, context)?
+    } else {
+        runner::run(&scenario, &options, context, &mut |_| Ok(()))?
+    };
+    finish(&bundle, line, &scenario, out)
+}
+
+fn finish(bundle: &Bundle, line: &Line, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
+    let directory = line.out.clone().unwrap_or_else(|| default_directory(&scenario.head.name));
+    let written = bundle.write_or_rescue(&directory, &mut stderr());
+    say(out, &bundle.to_string())?;
+    written.map_err(|error| Error::Verdict(error.to_string()))?;
+    say(out, &format!("result: {}", directory.display()))?;
+    if bundle.result.standing().is_quotable() { Ok(()) } else { Err(invalid()) }
+}
+
+/// The first Ctrl-C ends the run in order, the second at once.
+pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let failed = || Error::io("taking over Ctrl-C");
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop)).map_err(failed())?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed())?;
+    }
+    Ok(stop)
+}

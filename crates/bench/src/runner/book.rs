@@ -1,0 +1,227 @@
+//! Writes what happened into a bundle.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::gates::{self, Facts};
+use super::meter::Metered;
+use super::{generator, is_measured};
+use crate::engine::{Ended, Load, Segment, SegmentOutcome};
+use crate::recorder::Second;
+use crate::result::{Arrival, Builder, Bundle, Check, Gate, PhaseFacts};
+use crate::scenario::{Gates, Kind};
+use crate::schedule::Arrivals;
+
+/// A difference of the clocks below it is no step: adjustments of a synchronised clock are at most 500 ppm.
+const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);
+
+/// A bundle under way.
+pub(super) struct Book {
+    builder: Builder,
+    classes: Vec<String>,
+    segments: usize,
+    threads: u32,
+    generator_cpu_s: Option<f64>,
+}
+
+/// A segment that is over.
+pub(super) struct Finished<'a> {
+    pub(super) segment: &'a Segment,
+    pub(super) kind: Kind,
+    pub(super) threads: u32,
+    pub(super) connections: u32,
+    /// Begin of its load after the begin of the run.
+    pub(super) starts: Duration,
+    pub(super) outcome: &'a SegmentOutcome,
+    pub(super) metered: Option<&'a Metered>,
+    pub(super) gates: &'a Gates,
+    pub(super) loads: &'a [Load],
+}
+
+impl Book {
+    pub(super) fn new(builder: Builder, classes: Vec<String>) -> Self {
+        Self { builder, classes, segments: 0, threads: 0, generator_cpu_s: None }
+    }
+
+    /// Whether nothing was measured yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments == 0
+    }
+
+    pub(super) fn fault(&mut self, at: Duration, what: String) {
+        self.builder.fault(at, what);
+    }
+
+    /// One second of a segment that began `starts` after the run.
+    pub(super) fn second(&mut self, phase: &str, starts: Duration, second: &Second, rss: Option<u64>) {
+        let offset_s = starts.as_secs();
+        self.builder.recorded_second(phase, &self.classes, second, offset_s);
+        if let Some(bytes) = rss {
+            self.builder.telemetry(offset_s + second.index, "target.rss_bytes", bytes as f64);
+        }
+    }
+
+    pub(super) fn segment(&mut self, finished: &Finished<'_>) {
+        self.segments += 1;
+        let outcome = finished.outcome;
+        let name = &finished.segment.name;
+        self.builder.phase(&PhaseFacts {
+            name: name.clone(),
+            kind: match finished.kind {
+                Kind::Load => "load",
+                Kind::Warmup => "warmup",
+                Kind::Run => "run",
+            }
+            .to_owned(),
+            measured: is_measured(finished.kind),
+            starts: finished.starts,
+            duration: outcome.measured,
+            arrival: arrival(finished.loads, finished.connections),
+            connections: finished.connections,
+        });
+        self.builder.recorder(name, &self.classes, &outcome.recorder);
+        if let Some(metered) = finished.metered {
+            self.builder.cost(name, metered.cost.clone());
+            if is_measured(finished.kind) {
+                self.generator_cpu_s = Some(self.generator_cpu_s.unwrap_or(0.0) + metered.generator_cpu_s);
+            }
+        }
+        self.threads = self.threads.max(finished.threads);
+        self.judge(finished);
+        self.trouble(finished);
+    }
+
+    fn judge(&mut self, finished: &Finished<'_>) {
+        let total = finished.outcome.recorder.total();
+        let facts = Facts {
+            total: &total,
+            loads: finished.loads,
+            metered: finished.metered,
+            threads: finished.threads,
+        };
+        // A load phase that failed has no data set for what follows; how late it was does not matter.
+        let counts_in = |gate: &Gate| is_measured(finished.kind) || gate.name == "error_share";
+        for mut gate in gates::judge(&facts, finished.gates).into_iter().filter(counts_in) {
+            gate.name = format!("{} {}", finished.segment.name, gate.name);
+            self.builder.gate(gate);
+        }
+    }
+
+    fn trouble(&mut self, finished: &Finished<'_>) {
+        let outcome = finished.outcome;
+        let lost_at = outcome.first_loss_s.map(|s| finished.starts + Duration::from_secs_f64(s));
+        let end = finished.starts + outcome.measured + finished.segment.warmup;
+        match outcome.ended {
+            Ended::AllLost => {
+                self.builder.fault(
+                    lost_at.unwrap_or(end),
+                    format!("the server closed all connections{}", said(outcome)),
+                );
+            }
+            Ended::Silent => {
+                self.builder.fault(end, "the server answered nothing any more; the load was given up");
+            }
+            Ended::Stopped => {
+                self.builder.partial(end, "interrupted (Ctrl-C)");
+            }
+            Ended::Planned | Ended::Finished => {
+                if let Some(at) = lost_at {
+                    self.builder.fault(at, format!("connections were lost{}", said(outcome)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn verified(&mut self, checks: Vec<Check>, findings: Vec<String>) {
+        for check in checks {
+            self.builder.check(&check.what, check.expected, check.found, check.passed);
+        }
+        for finding in findings {
+            self.builder.finding(finding);
+        }
+    }
+
+    pub(super) fn finish(mut self, began: Instant, began_wall: SystemTime) -> Bundle {
+        let took = began.elapsed();
+        self.builder.generator(generator(self.threads, self.generator_cpu_s));
+        if let Some(sentence) = clock_step(began_wall, SystemTime::now(), took) {
+            self.builder.finding(sentence);
+        }
+        self.builder.finish(took)
+    }
+}
+
+/// What happened to the connections, most frequent first.
+fn said(outcome: &SegmentOutcome) -> String {
+    let errors = &outcome.recorder.unclassed().errors;
+    let lost = errors.iter().filter(|(what, _)| what.starts_with("connection lost"));
+    lost.max_by_key(|(_, count)| **count)
+        .map(|(what, count)| format!(" ({count} x {what})"))
+        .unwrap_or_default()
+}
+
+fn arrival(loads: &[Load], connections: u32) -> Arrival {
+    let mut rate_per_s = 0.0;
+    let mut process = None;
+    let mut window = None;
+    for load in loads {
+        match load {
+            Load::Open { rate, arrivals, .. } => {
+                rate_per_s += rate;
+                process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
+            }
+            Load::Reopen { rate, .. } => {
+                rate_per_s += rate.unwrap_or(0.0);
+                process = Some(if rate.is_some() { "fixed" } else { "all at once" });
+            }
+            Load::Closed { window: each, .. } => window = Some(*each as u64),
+            Load::Idle => {}
+        }
+    }
+    match (process, window) {
+        (Some(process), _) => Arrival::Open { process: process.to_owned(), rate_per_s },
+        (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections) },
+        (None, None) => Arrival::Open { process: "idle".to_owned(), rate_per_s: 0.0 },
+    }
+}
+
+/// What to say when the wall clock and the monotonic clock disagree about the length of the run.
+fn clock_step(began: SystemTime, now: SystemTime, took: Duration) -> Option<String> {
+    let (by, direction) = match now.duration_since(began) {
+        Ok(wall) if wall > took => (wall - took, "forward"),
+        Ok(wall) => (took - wall, "back"),
+        Err(error) => (took + error.duration(), "back"),
+    };
+    (by >= CLOCK_STEP_MIN).then(|| {
+        format!(
+            "The wall clock was set {direction} by {:.1} s during the run. Latencies use the monotonic clock and are right; \
+             times of day in this bundle are those at its begin.",
+            by.as_secs_f64()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_the_wall_clock_are_seen_in_both_directions() {
+        let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let took = Duration::from_secs(60);
+        let at = |s: i64| {
+            let now = began + took;
+            if s < 0 {
+                now - Duration::from_secs(s.unsigned_abs())
+            } else {
+                now + Duration::from_secs(s.unsigned_abs())
+            }
+        };
+        assert_eq!(clock_step(began, at(0), took), None);
+        assert!(clock_step(began, at(3_600), took).unwrap().contains("forward by 3600.0 s"));
+        assert!(clock_step(began, at(-3), took).unwrap().contains("back by 3.0 s"));
+        assert!(
+            clock_step(began, at(-3_600), took).unwrap().contains("back by 3600.0 s"),
+            "before the begin"
+        );
+    }
+}

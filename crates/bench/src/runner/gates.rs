@@ -1,0 +1,131 @@
+//! The rules of a valid run, fixed before it begins.
+
+use super::meter::Metered;
+use crate::engine::Load;
+use crate::recorder::Class;
+use crate::result::{Gate, Rule};
+use crate::scenario::Gates;
+
+/// What the gates of one segment look at.
+pub(super) struct Facts<'a> {
+    pub(super) total: &'a Class,
+    pub(super) loads: &'a [Load],
+    pub(super) metered: Option<&'a Metered>,
+    pub(super) threads: u32,
+}
+
+/// Judges one measured segment.
+pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
+    let counts = &facts.total.counts;
+    let on_schedule = |load: &Load| matches!(load, Load::Open { .. } | Load::Reopen { .. });
+    let open_loop = facts.loads.iter().any(on_schedule);
+    let idle = facts.loads.iter().all(|load| *load == Load::Idle);
+    let mut gates = Vec::new();
+    if open_loop {
+        let share = counts.measured_sent as f64 / counts.measured_planned.max(1) as f64;
+        gates.push(Gate::new(
+            "sent_share",
+            share,
+            Rule::AtLeast,
+            limits.sent_share_min,
+            "",
+            "share of the planned operations that was sent; a lower one means that the load was not the planned one",
+        ));
+        gates.push(Gate::new(
+            "lag_p99",
+            facts.total.clocks.lag.quantile_us(0.99) as f64,
+            Rule::AtMost,
+            limits.lag_p99_us_max,
+            "us",
+            "the generator's own lateness; give it more threads (threads = N) or processes (--workers N), or lower the rate",
+        ));
+        if let Some(percent) = facts.metered.and_then(|metered| metered.cost.generator_cpu_percent) {
+            gates.push(Gate::new(
+                "generator_core",
+                percent / 100.0 / f64::from(facts.threads),
+                Rule::AtMost,
+                limits.generator_core_max,
+                "",
+                "share of a core that a generator thread used; above it the generator may be the limit, not the server",
+            ));
+        }
+    }
+    let errors = counts.errors_total() as f64;
+    gates.push(Gate::new(
+        "error_share",
+        errors / (counts.sent.max(1) as f64),
+        Rule::AtMost,
+        limits.error_share_max,
+        "",
+        "failures against operations sent, by text in the counts",
+    ));
+    if !idle {
+        gates.push(Gate::new(
+            "completed",
+            counts.measured_completed as f64,
+            Rule::AtLeast,
+            1.0,
+            "operations",
+            "operations of the measured part that were answered",
+        ));
+    }
+    if limits.hit_share_min > 0.0 {
+        gates.push(Gate::new(
+            "hit_share",
+            counts.hit_rate().unwrap_or(0.0),
+            Rule::AtLeast,
+            limits.hit_share_min,
+            "",
+            "share of what was asked for that was there; a lower one measures how fast the server says no",
+        ));
+    }
+    if let Some(steal) = facts.metered.and_then(|metered| metered.steal) {
+        gates.push(Gate::new(
+            "steal_share",
+            steal,
+            Rule::AtMost,
+            limits.steal_share_max,
+            "",
+            "share of the processors' time that the hypervisor gave to others",
+        ));
+    }
+    gates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::{Clocks, Counts};
+    use crate::schedule::Arrivals;
+
+    fn gates(change: impl FnOnce(&mut Counts, &mut Gates)) -> Vec<String> {
+        let mut counts = Counts {
+            planned: 1_000,
+            sent: 1_000,
+            completed: 1_000,
+            measured_planned: 1_000,
+            measured_sent: 1_000,
+            measured_completed: 1_000,
+            ..Counts::default()
+        };
+        let mut limits = Gates::default();
+        change(&mut counts, &mut limits);
+        let total = Class { counts, clocks: Clocks::default() };
+        let loads = [Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1 }];
+        let facts = Facts { total: &total, loads: &loads, metered: None, threads: 1 };
+        judge(&facts, &limits).into_iter().filter(|gate| !gate.passed).map(|gate| gate.name).collect()
+    }
+
+    #[test]
+    fn each_gate_fails_by_itself() {
+        assert!(gates(|_, _| ()).is_empty());
+        assert_eq!(gates(|counts, _| counts.measured_sent = 989), ["sent_share"]);
+        assert_eq!(gates(|counts, _| counts.error("timeout", 1)), ["error_share"]);
+        assert_eq!(gates(|counts, _| counts.measured_completed = 0), ["completed"]);
+        let few = |counts: &mut Counts, limits: &mut Gates| {
+            (counts.hits, counts.misses) = (89, 11);
+            limits.hit_share_min = 0.9;
+        };
+        assert_eq!(gates(few), ["hit_share"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! What generator, server and machine spent while a segment was measured, and whether the wall clock jumped.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::engine::{Event, Segment, Shared};
+use crate::process::{Sampled, own_cpu};
+use crate::result::Cost;
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at: Instant,
+    completed: u64,
+    generator: Duration,
+    server: Option<Duration>,
+    machine: Option<Machine>,
+}
+
+/// Ticks of all processors since the machine started.
+#[derive(Debug, Clone, Copy)]
+struct Machine {
+    total: u64,
+    steal: u64,
+}
+
+/// What one segment cost.
+#[derive(Debug, Clone)]
+pub(crate) struct Metered {
+    pub(crate) began: Instant,
+    pub(crate) cost: Cost,
+    /// CPU time of this process, seconds.
+    pub(crate) generator_cpu_s: f64,
+    /// Share of the processors' time that the hypervisor took.
+    pub(crate) steal: Option<f64>,
+}
+
+/// Samples at the begin and the end of the measured part of each segment.
+#[derive(Debug)]
+pub(crate) struct Meter<'a> {
+    server: Option<Sampled>,
+    plan: &'a [Segment],
+    segment: usize,
+    began: Instant,
+    first: Option<Sample>,
+    last: Option<Sample>,
+    rss_max: Option<u64>,
+    done: Vec<Metered>,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(server: Option<Sampled>, plan: &'a [Segment]) -> Self {
+        Self {
+            server,
+            plan,
+            segment: 0,
+            began: Instant::now(),
+            first: None,
+            last: None,
+            rss_max: None,
+            done: Vec::new(),
+        }
+    }
+
+    /// Index of the segment that runs.
+    pub(crate) fn segment(&self) -> usize {
+        self.segment
+    }
+
+    /// When its load began.
+    pub(crate) fn segment_began(&self) -> Instant {
+        self.began
+    }
+
+    /// Memory of the server now.
+    pub(crate) fn rss(&self) -> Option<u64> {
+        self.server.and_then(|server| server.rss_bytes())
+    }
+
+    /// To be called with every event.
+    pub(crate) fn on_event(&mut self, event: &Event, shared: &Shared) {
+        match event {
+            Event::Connecting(_) => return,
+            Event::Started { segment, at } => {
+                self.close(shared);
+                (self.segment, self.began) = (*segment, *at);
+            }
+            Event::Second(_) | Event::Tick => {}
+        }
+        let plan = &self.plan[self.segment];
+        let elapsed = self.began.elapsed();
+        if self.first.is_none() && elapsed >= plan.warmup {
+            self.first = Some(self.sample(shared));
+        } else if self.first.is_some() && self.last.is_none() {
+            self.rss_max = self.rss_max.max(self.rss());
+            if elapsed >= plan.warmup.saturating_add(plan.duration) {
+                self.last = Some(self.sample(shared));
+            }
+        }
+    }
+
+    /// Ends the last segment.
+    pub(crate) fn finish(mut self, shared: &Shared) -> Vec<Metered> {
+        self.close(shared);
+        self.done
+    }
+
+    fn close(&mut self, shared: &Shared) {
+        let Some(first) = self.first.take() else { return };
+        let last = self.last.take().unwrap_or_else(|| self.sample(shared));
+        let operations = last.completed.saturating_sub(first.completed) as f64;
+        let seconds = (last.at - first.at).as_secs_f64();
+        let per_operation = |cpu: Duration| (operations > 0.0).then(|| cpu.as_secs_f64() * 1e6 / operations);
+        let percent = |cpu: Duration| (seconds > 0.0).then(|| cpu.as_secs_f64() * 100.0 / seconds);
+        let generator = last.generator.saturating_sub(first.generator);
+        let server = last.server.zip(first.server).map(|(last, first)| last.saturating_sub(first));
+        let steal = last.machine.zip(first.machine).and_then(|(last, first)| {
+            let total = last.total.saturating_sub(first.total);
+            (total > 0).then(|| last.steal.saturating_sub(first.steal) as f64 / total as f64)
+        });
+        self.done.push(Metered {
+            began: self.began,
+            cost: Cost {
+                generator_cpu_us_per_operation: per_operation(generator),
+                generator_cpu_percent: percent(generator),
+                target_cpu_us_per_operation: server.and_then(per_operation),
+                target_cpu_percent: server.and_then(percent),
+                target_rss_bytes_max: self.rss_max.take(),
+            },
+            generator_cpu_s: generator.as_secs_f64(),
+            steal,
+        });
+    }
+
+    fn sample(&self, shared: &Shared) -> Sample {
+        Sample {
+            at: Instant::now(),
+            completed: shared.completed(),
+            generator: own_cpu(),
+            server: self.server.and_then(|server| server.cpu()),
+            machine: fs::read_to_string("/proc/stat").ok().and_then(|text| machine(&text)),
+        }
+    }
+}
+
+/// The line `cpu` of proc_stat(5): user nice system idle iowait irq softirq steal; guest times are in user's.
+fn machine(stat: &str) -> Option<Machine> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
+    Some(Machine { total: ticks.iter().sum(), steal: *ticks.get(7)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_the_eighth_number() {
+        let machine = machine("cpu  10 20 30 40 50 60 70 80 1 2\ncpu0 1 1 1 1 1 1 1 1 0 0\n").unwrap();
+        assert_eq!((machine.total, machine.steal), (360, 80));
+        assert!(super::machine("cpu 1 2 3\n").is_none());
+    }
+}

@@ -1,0 +1,270 @@
+//! Runs scenarios: phase after phase on an engine, judged by gates, into one bundle.
+
+mod book;
+mod gates;
+mod meter;
+mod mqtt;
+mod plan;
+mod redis;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime};
+
+use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
+use crate::error::{Error, Result};
+use crate::open_files;
+use crate::options::Context;
+use crate::process::Sampled;
+use crate::progress::Progress;
+use crate::result::{Builder, Bundle, Check, Generator, ScenarioAsRun, Target};
+use crate::scenario::{Kind, Phase, Scenario};
+use book::Book;
+use meter::Meter;
+
+/// What the runner needs of a protocol. A driver is made from a scenario without looking at the world.
+pub(crate) trait Driver {
+    /// Names of the operation classes, by class number.
+    fn classes(&self) -> Vec<String>;
+
+    /// Looks at the server: what it is, and whether it is there. Called once before the first phase.
+    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target>;
+
+    /// Process of the server if it runs on this machine and is known.
+    fn server_pid(&self) -> Option<u32> {
+        None
+    }
+
+    /// Called before each phase; an error says what is missing and which command makes it.
+    fn before(&mut self, _phase: &Phase) -> Result<()> {
+        Ok(())
+    }
+
+    /// Carries out a phase.
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>>;
+
+    /// Called after each phase: what was compared, and what it shows in sentences. With several processes only the first
+    /// is asked.
+    fn after(
+        &mut self,
+        _phase: &Phase,
+        _part: (u32, u32),
+        _segments: &[SegmentOutcome],
+    ) -> Result<(Vec<Check>, Vec<String>)> {
+        Ok((Vec::new(), Vec::new()))
+    }
+}
+
+/// The driver of a scenario. An error says what of the scenario it does not understand.
+pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
+    match scenario.head.driver.as_str() {
+        "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
+        "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
+        other => Err(format!("there is no driver `{other}`; there are mqtt and redis")),
+    }
+}
+
+/// How a scenario is to be run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Names of the phases to run; empty for all.
+    pub phases: Vec<String>,
+    /// Which part of the connections this process has, of how many.
+    pub part: Option<(u32, u32)>,
+    /// No progress.
+    pub quiet: bool,
+    /// Set when the run is to end, as by Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What waits for the other processes before each phase; does nothing when there is only one.
+pub type Barrier<'a> = &'a mut dyn FnMut(&str) -> Result<()>;
+
+/// Runs a scenario. A run with a bad result is an invalid bundle, not an error.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    context: &Context,
+    barrier: Barrier<'_>,
+) -> Result<Bundle> {
+    let wrong = |what: String| Error::Scenario { path: PathBuf::from(&scenario.head.name), what };
+    let phases = chosen(scenario, &options.phases)?;
+    let mut driver = driver(scenario).map_err(wrong)?;
+    let part = options.part.unwrap_or((0, 1));
+    let most = phases.iter().map(|phase| phase.connections()).max().unwrap_or(0);
+    open_files::provide(most.div_ceil(part.1))?;
+    let progress = Progress::new(options.quiet);
+    let target = driver.open(context, &progress)?;
+    let pid = scenario.target.pid.or(driver.server_pid());
+    let server = pid.map(Sampled::new).transpose()?;
+    if let Some(text) = server.as_ref().and_then(|server| open_files::server_cap(server, most)) {
+        return Err(Error::Options(text));
+    }
+    let mut run = Run {
+        book: Book::new(builder(scenario, context, target), driver.classes()),
+        progress,
+        server,
+        began: Instant::now(),
+        began_wall: SystemTime::now(),
+        scenario,
+        part,
+        stop: Arc::clone(&options.stop),
+    };
+    for phase in phases {
+        barrier(&phase.name)?;
+        match run.phase(driver.as_mut(), phase) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if run.book.is_empty() => return Err(error),
+            Err(error) => {
+                run.book.fault(run.began.elapsed(), format!("phase {}: {error}", phase.name));
+                break;
+            }
+        }
+    }
+    Ok(run.book.finish(run.began, run.began_wall))
+}
+
+fn chosen<'a>(scenario: &'a Scenario, names: &[String]) -> Result<Vec<&'a Phase>> {
+    if names.is_empty() {
+        return Ok(scenario.phases.iter().collect());
+    }
+    let find = |name: &String| {
+        scenario.phases.iter().find(|phase| phase.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
+            Error::Options(format!(
+                "there is no phase `{name}` in {}, there are {}",
+                scenario.head.name,
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn builder(scenario: &Scenario, context: &Context, target: Target) -> Builder {
+    let head = &scenario.head;
+    let as_run = ScenarioAsRun {
+        name: head.name.clone(),
+        about: head.about.clone(),
+        driver: head.driver.clone(),
+        article: head.article.clone(),
+        configuration: serde_json::to_value(redacted(scenario)).unwrap_or_default(),
+    };
+    let mut builder = Builder::new(as_run, head.seed, SystemTime::now());
+    builder.command(&context.command_line, context.commit.as_deref()).target(target);
+    builder
+}
+
+/// The effective file without the password that a URL may have.
+fn redacted(scenario: &Scenario) -> toml::Table {
+    let mut table = scenario.effective.clone();
+    if let Some(toml::Value::Table(target)) = table.get_mut("target")
+        && let Some(toml::Value::String(url)) = target.get_mut("url")
+    {
+        *url = plan::without_password(url);
+    }
+    table
+}
+
+struct Run<'a> {
+    book: Book,
+    progress: Progress,
+    server: Option<Sampled>,
+    began: Instant,
+    began_wall: SystemTime,
+    scenario: &'a Scenario,
+    part: (u32, u32),
+    stop: Arc<AtomicBool>,
+}
+
+impl Run<'_> {
+    /// Runs one phase. `Ok(false)` when the run is over with it.
+    fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase) -> Result<bool> {
+        driver.before(phase)?;
+        let plan = plan::segments(phase, self.scenario);
+        let shared = Shared::default();
+        let mut meter = Meter::new(self.server, &plan);
+        let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
+        let began = self.began;
+        let connections = phase.connections();
+        let segments = driver.run(phase, self.part, &shared, &mut |event| {
+            if stop.load(Ordering::Relaxed) {
+                shared.stop();
+            }
+            meter.on_event(&event, &shared);
+            show(&event, &plan, connections, phase, progress, meter.segment());
+            if let Event::Second(second) = &event {
+                let name = &plan[meter.segment()].name;
+                book.second(
+                    name,
+                    meter.segment_began().saturating_duration_since(began),
+                    second,
+                    meter.rss(),
+                );
+            }
+        })?;
+        let meters = meter.finish(&shared);
+        for (index, outcome) in segments.iter().enumerate() {
+            let started = meters.get(index).map_or(began, |metered| metered.began);
+            self.book.segment(&book::Finished {
+                segment: &plan[index],
+                kind: phase.kind,
+                threads: phase.threads,
+                connections: connections.div_ceil(self.part.1),
+                starts: started.saturating_duration_since(began),
+                outcome,
+                metered: meters.get(index),
+                gates: &self.scenario.gates,
+                loads: &plan[index].loads,
+            });
+        }
+        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        if ended < Ended::Stopped && self.part.0 == 0 {
+            let (checks, findings) = driver.after(phase, self.part, &segments)?;
+            self.book.verified(checks, findings);
+        }
+        Ok(ended < Ended::Stopped)
+    }
+}
+
+fn show(
+    event: &Event,
+    plan: &[engine::Segment],
+    connections: u32,
+    phase: &Phase,
+    progress: &Progress,
+    segment: usize,
+) {
+    match event {
+        Event::Connecting(opened) => {
+            progress.fleeting(|| format!("{}: {opened} of {connections} connections open", phase.name));
+        }
+        Event::Started { segment, .. } => {
+            progress
+                .step(format!("{}: {connections} connections open, the load begins", plan[*segment].name));
+        }
+        Event::Second(second) => {
+            let segment = &plan[segment];
+            progress.second(second, segment.warmup.saturating_add(segment.duration));
+        }
+        Event::Tick => {}
+    }
+}
+
+/// Whether the figures of a phase of this kind are the result.
+fn is_measured(kind: Kind) -> bool {
+    kind == Kind::Run
+}
+
+/// What a process says of itself.
+fn generator(threads: u32, cpu_s: Option<f64>) -> Generator {
+    Generator { threads, cpu_s }
+}

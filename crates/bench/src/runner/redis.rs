@@ -1,0 +1,400 @@
+//! Scenarios of driver `redis`.
+//!
+//! `[dataset]`, phases and mixes: `prefix`, `keys`, `base`, `size`, `content`, `deviation`, `median`, `exponent`, `requests`,
+//! `distinct_seeds`. `target.url` is redis://user:password@host:port/database?resp=3. Operations: `command`, `pattern`; `weight` is the ratio.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::Driver;
+use super::plan::{Url, plan};
+use crate::driver::redis::control::Control;
+use crate::driver::redis::{Command, Content, GroupConfig, Keys, Login, Pattern, Redis, Size};
+use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::result::{Check, Target};
+use crate::scenario::{Kind, Mix, Phase, Scenario, typed};
+
+const PORT: u16 = 6_379;
+/// Keys looked for to see whether a data set is there.
+const SAMPLED_KEYS: u64 = 100;
+/// Names that a server of this protocol has as a process; others with the same number are not it.
+const PROCESS_NAMES: [&str; 4] = ["redis", "valkey", "keydb", "tacho"];
+
+/// What an operation says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationOwn {
+    command: String,
+    #[serde(default = "random_pattern")]
+    pattern: String,
+}
+
+fn random_pattern() -> String {
+    "R".to_owned()
+}
+
+/// What data set, phase and mix say together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupOwn {
+    #[serde(default = "memtier_prefix")]
+    prefix: String,
+    #[serde(default = "memtier_keys")]
+    keys: [u64; 2],
+    base: Option<u64>,
+    #[serde(default = "memtier_size")]
+    size: SizeOwn,
+    #[serde(default = "random_content")]
+    content: ContentOwn,
+    deviation: Option<f64>,
+    median: Option<f64>,
+    #[serde(default = "zipf_exponent")]
+    exponent: f64,
+    requests: Option<RequestsOwn>,
+    #[serde(default = "yes")]
+    distinct_seeds: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum SizeOwn {
+    Fixed(u32),
+    Range([u32; 2]),
+    Growing { growing: [u32; 2] },
+    Weighted { weighted: Vec<[u32; 2]> },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ContentOwn {
+    Random,
+    MemtierX,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum RequestsOwn {
+    Count(u64),
+    Word(String),
+}
+
+fn memtier_prefix() -> String {
+    "memtier-".to_owned()
+}
+
+fn memtier_keys() -> [u64; 2] {
+    [0, 10_000_000]
+}
+
+fn memtier_size() -> SizeOwn {
+    SizeOwn::Fixed(32)
+}
+
+fn random_content() -> ContentOwn {
+    ContentOwn::Random
+}
+
+fn zipf_exponent() -> f64 {
+    1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The driver of one scenario.
+pub(super) struct RedisDriver {
+    scenario: Scenario,
+    login: Login,
+    address: Option<SocketAddr>,
+    control: Option<Control>,
+    server_pid: Option<u32>,
+    loaded: bool,
+    /// Calls of each command before the phase.
+    calls_before: BTreeMap<String, u64>,
+    memory_before: u64,
+}
+
+impl RedisDriver {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+        let url = Url::parse(&scenario.target.url, &["redis", "valkey", "tcp"])?;
+        let (path, resp3) = match url.path.strip_suffix("?resp=3") {
+            Some(path) => (path, true),
+            None => (url.path.as_str(), false),
+        };
+        let database = match path {
+            "" => 0,
+            text => text.parse().map_err(|_| format!("target.url: `/{text}` is no database number"))?,
+        };
+        let password = url.password.or_else(|| std::env::var("TACHO_TARGET_PASSWORD").ok());
+        let login = Login { user: url.user, password, database, resp3 };
+        for phase in &scenario.phases {
+            Redis::new(groups(scenario, phase)?, login.clone())
+                .map_err(|e| format!("phase `{}`: {e}", phase.name))?;
+        }
+        Ok(Self {
+            scenario: scenario.clone(),
+            login,
+            address: None,
+            control: None,
+            server_pid: None,
+            loaded: false,
+            calls_before: BTreeMap::new(),
+            memory_before: 0,
+        })
+    }
+
+    fn control(&mut self) -> Result<&mut Control> {
+        self.control.as_mut().ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))
+    }
+
+    /// A run phase of a scenario that has a load phase needs what that one makes.
+    fn check_data(&mut self, phase: &Phase) -> Result<()> {
+        let has_load = self.scenario.phases.iter().any(|phase| phase.kind == Kind::Load);
+        if !has_load || self.loaded || phase.kind == Kind::Load {
+            return Ok(());
+        }
+        let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
+        let mut found = 0;
+        for group in &groups {
+            let range = group.keys.max - group.keys.min;
+            for n in 0..SAMPLED_KEYS {
+                // Spread over the range, not all at its beginning.
+                let number =
+                    group.keys.min + (u128::from(range) * u128::from(n) / u128::from(SAMPLED_KEYS)) as u64;
+                let key = format!("{}{number}", group.keys.prefix);
+                found += self.control()?.text(&["EXISTS", &key])?.parse::<u64>().unwrap_or(0);
+            }
+        }
+        if found > 0 {
+            return Ok(());
+        }
+        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let loads: Vec<String> = loads.map(|phase| format!("--phase {}", phase.name)).collect();
+        Err(Error::Options(format!(
+            "the data set of {name} is not there: of {} keys looked for none exists. Load it first: \
+             tacho bench run {name} {} --target {} --set scale={}",
+            SAMPLED_KEYS * groups.len() as u64,
+            loads.join(" "),
+            super::plan::without_password(&self.scenario.target.url),
+            self.scenario.head.scale,
+            name = self.scenario.head.name,
+        )))
+    }
+
+    fn calls_check(&mut self, segments: &[SegmentOutcome]) -> Result<Vec<Check>> {
+        let mut sent: BTreeMap<String, u64> = BTreeMap::new();
+        for (index, operation) in self.scenario.operations.iter().enumerate() {
+            let command = operation.own.get("command").and_then(toml::Value::as_str).unwrap_or_default();
+            let name = command.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+            let count: u64 = segments.iter().map(|s| s.recorder.classes()[index].counts.sent).sum();
+            *sent.entry(name).or_default() += count;
+        }
+        let before = std::mem::take(&mut self.calls_before);
+        let now = self.control()?.command_calls()?;
+        if now.is_empty() {
+            // A server without commandstats has nothing to compare with.
+            return Ok(Vec::new());
+        }
+        let checks = sent.into_iter().filter(|(_, sent)| *sent > 0).map(|(name, sent)| {
+            let calls = now.get(&name).copied().unwrap_or(0) - before.get(&name).copied().unwrap_or(0);
+            Check {
+                what: format!("calls of {name} that the server counted"),
+                expected: sent.to_string(),
+                found: calls.to_string(),
+                passed: calls == sent,
+            }
+        });
+        Ok(checks.collect())
+    }
+
+    /// How much memory the keys of a load phase take against what they say.
+    fn storage_finding(&mut self, phase: &Phase) -> Result<Option<String>> {
+        let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
+        let [group] = &groups[..] else { return Ok(None) };
+        let bytes = group.payload_bytes();
+        let before = self.memory_before;
+        let control = self.control()?;
+        let keys: u64 = control.text(&["DBSIZE"])?.parse().unwrap_or(0);
+        let memory = used_memory(control)?.saturating_sub(before);
+        if keys == 0 || memory == 0 {
+            return Ok(None);
+        }
+        let stored = memory as f64 / keys as f64;
+        Ok(Some(format!(
+            "{keys} keys take {stored:.0} bytes of memory each for {bytes:.0} bytes of key and value: stored/logical = {:.2} \
+             (memory that was in use before the load is not counted).",
+            stored / bytes
+        )))
+    }
+}
+
+fn used_memory(control: &mut Control) -> Result<u64> {
+    Ok(control.info("memory")?.get("used_memory").and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// The groups of a phase: what the data set says, then the phase, then the mix.
+fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<Vec<GroupConfig>, String> {
+    phase.mixes.iter().map(|mix| group(scenario, phase, mix)).collect()
+}
+
+fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
+    let place = format!("phase `{}`", phase.name);
+    let mut table: Table = scenario.dataset.clone();
+    table.extend(mix.own.clone());
+    let own: GroupOwn =
+        typed(table, &place, &["duration", "warmup", "connections", "arrival", "operations", "threads"])?;
+    let commands = mix
+        .operations
+        .iter()
+        .map(|name| command(scenario, name))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    let base = own.base.unwrap_or(own.keys[0]);
+    let scaled = |key: u64| base + (key.saturating_sub(base) as f64 * scenario.head.scale).round() as u64;
+    let keys = Keys {
+        prefix: own.prefix,
+        min: scaled(own.keys[0]),
+        max: scaled(own.keys[1]),
+        deviation: own.deviation,
+        median: own.median,
+        exponent: own.exponent,
+    };
+    let clients = u64::from(mix.connections);
+    let parallel = commands.first().is_some_and(|command| command.pattern == Pattern::Parallel);
+    let requests = match own.requests {
+        None => None,
+        Some(RequestsOwn::Count(count)) => Some(scenario.scaled(count)),
+        Some(RequestsOwn::Word(word)) if word == "allkeys" => {
+            let range = keys.max - keys.min;
+            Some(if parallel { range / clients + 1 } else { range })
+        }
+        Some(RequestsOwn::Word(word)) => {
+            return Err(format!("{place}: requests = \"{word}\"; use a number or \"allkeys\""));
+        }
+    };
+    if requests.is_none() && phase.duration.is_none() {
+        return Err(format!("{place}: it has neither `duration` nor `requests` and would never end"));
+    }
+    Ok(GroupConfig {
+        connections: mix.connections,
+        commands,
+        keys,
+        size: match own.size {
+            SizeOwn::Fixed(size) => Size::Fixed(size),
+            SizeOwn::Range([min, max]) => Size::Random(min, max),
+            SizeOwn::Growing { growing: [min, max] } => Size::Growing(min, max),
+            SizeOwn::Weighted { weighted } => {
+                Size::Weighted(weighted.into_iter().map(|[s, w]| (s, w)).collect())
+            }
+        },
+        content: match own.content {
+            ContentOwn::Random => Content::Random,
+            ContentOwn::MemtierX => Content::MemtierX,
+        },
+        requests,
+        distinct_seeds: own.distinct_seeds,
+        // Seed 1 is memtier's own.
+        seed: (scenario.head.seed as u32).wrapping_sub(1),
+    })
+}
+
+fn command(scenario: &Scenario, name: &str) -> std::result::Result<Command, String> {
+    let place = format!("operation `{name}`");
+    let operation = scenario.operation(name).ok_or_else(|| format!("{place} is not there"))?;
+    let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+    Ok(Command {
+        class: scenario.class_of(name),
+        text: own.command,
+        ratio: operation.weight,
+        pattern: own.pattern.parse().map_err(|e| format!("{place}: {e}"))?,
+    })
+}
+
+impl Driver for RedisDriver {
+    fn classes(&self) -> Vec<String> {
+        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
+        let url =
+            Url::parse(&self.scenario.target.url, &["redis", "valkey", "tcp"]).map_err(Error::Options)?;
+        let address = url.resolve(PORT)?;
+        let mut control = Control::connect(address, &self.login)?;
+        let server = control.info("server").map_err(|error| match error {
+            Error::Answer(text) if text.contains("NOAUTH") => Error::Options(format!(
+                "{text} Put the password into the target's URL (redis://:PASSWORD@host) or into TACHO_TARGET_PASSWORD"
+            )),
+            other => other,
+        })?;
+        self.server_pid =
+            address.ip().is_loopback().then(|| server.get("process_id")?.parse().ok()).flatten();
+        self.server_pid = self.server_pid.filter(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            PROCESS_NAMES.iter().any(|known| name.contains(known))
+        });
+        let product = server.get("redis_version").map(|version| {
+            let name = server.get("server_name").map_or("Redis", String::as_str);
+            format!("{name} {version}")
+        });
+        let mut settings = BTreeMap::new();
+        for name in ["appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy", "io-threads"] {
+            if let Ok(pair) = control.list(&["CONFIG", "GET", name])
+                && let [_, value] = &pair[..]
+            {
+                settings.insert(name.to_owned(), String::from_utf8_lossy(value).into_owned());
+            }
+        }
+        self.control = Some(control);
+        self.address = Some(address);
+        Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server_pid
+    }
+
+    fn before(&mut self, phase: &Phase) -> Result<()> {
+        self.check_data(phase)?;
+        let control = self.control()?;
+        let (calls, memory) = (control.command_calls()?, used_memory(control)?);
+        (self.calls_before, self.memory_before) = (calls, memory);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
+        let driver = Redis::new(groups, self.login.clone()).map_err(Error::Options)?;
+        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
+        let plan = plan(phase, &self.scenario, address, self.classes(), part);
+        Ok(event::run(&driver, &plan, shared, on_event)?.segments)
+    }
+
+    fn after(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        segments: &[SegmentOutcome],
+    ) -> Result<(Vec<Check>, Vec<String>)> {
+        // The server's counters are those of all processes together.
+        let checks = if part.1 == 1 { self.calls_check(segments)? } else { Vec::new() };
+        let mut findings = Vec::new();
+        if phase.kind == Kind::Load {
+            self.loaded = true;
+            findings.extend(self.storage_finding(phase)?);
+        }
+        Ok((checks, findings))
+    }
+}

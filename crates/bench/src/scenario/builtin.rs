@@ -1,0 +1,51 @@
+//! The scenarios of the repository, compiled in so that they can be run anywhere.
+
+use super::Scenario;
+use super::typed::nearest;
+
+/// A compiled-in scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// The text of its file.
+    pub text: &'static str,
+}
+
+macro_rules! builtin {
+    ($($name:literal = $file:literal),* $(,)?) => {
+        &[$(Builtin { name: $name, text: include_str!(concat!("../../../../scenarios/", $file)) }),*]
+    };
+}
+
+/// All of them, in the order of the list.
+pub const BUILTIN: &[Builtin] = builtin![
+    "thingsboard" = "thingsboard-runner.toml",
+    "thingsboard-reconnect" = "thingsboard-reconnect.toml",
+    "mqtt-closed" = "mqtt-closed.toml",
+    "gemini-hash" = "gemini-hash.toml",
+    "gemini-str32" = "gemini-str32.toml",
+    "gemini-str1250" = "gemini-str1250.toml",
+    "gemini-mix" = "gemini-mix.toml",
+];
+
+impl Builtin {
+    /// The scenario of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        BUILTIN.iter().find(|builtin| builtin.name == name)
+    }
+
+    /// Its value.
+    pub fn scenario(&self) -> Result<Scenario, String> {
+        Scenario::parse(self.text, &[])
+    }
+}
+
+/// What to say about a name that is none.
+pub(super) fn unknown(name: &str) -> String {
+    let names = BUILTIN.iter().map(|builtin| builtin.name);
+    let meant =
+        nearest(name, names.clone()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let all: Vec<&str> = names.collect();
+    format!("there is no scenario `{name}` and no such file{meant} There are {}", all.join(", "))
+}

@@ -1,0 +1,297 @@
+//! Scenario files: what is to be measured, in one TOML format for all drivers.
+//!
+//! ```toml
+//! [scenario]
+//! name = "example"
+//! about = "one sentence"
+//! driver = "redis"
+//!
+//! [target]
+//! url = "redis://127.0.0.1:6379"
+//!
+//! [dataset]            # what the driver knows of it
+//! keys = [0, 9999]
+//!
+//! [[operation]]
+//! name = "get"
+//! weight = 3
+//! command = "GET __key__"
+//!
+//! [[phase]]
+//! name = "run"
+//! arrival = "poisson"
+//! rate = 10_000
+//! connections = 50
+//! warmup = "5s"
+//! duration = "30s"
+//! ```
+//!
+//! A key that nobody knows is an error with a suggestion. Keys that are not the runner's own are handed to the driver, which
+//! refuses what it does not know. Reading is pure: no file, no clock, no network but in [`builtin`] and [`Scenario::load`].
+
+mod builtin;
+mod overrides;
+mod phase;
+mod typed;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Table;
+
+use crate::error::{Error, Result};
+
+pub use builtin::{BUILTIN, Builtin};
+pub use phase::{Arrival, Kind, Mix, Phase};
+pub(crate) use typed::typed;
+
+/// A scenario, checked as far as the runner understands it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Name, about, driver and the like.
+    pub head: Head,
+    /// Address of the server under test; the command line may say another.
+    pub target: Target,
+    /// The data set, in the driver's own words.
+    pub dataset: Table,
+    /// The operations.
+    pub operations: Vec<Operation>,
+    /// The phases in their order.
+    pub phases: Vec<Phase>,
+    /// What the response time should be; the objective of a capacity search.
+    pub slo: Option<String>,
+    /// Limits that make a run invalid.
+    pub gates: Gates,
+    /// The effective file: defaults of the file and every override applied.
+    pub effective: Table,
+}
+
+/// `[scenario]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// Its name.
+    pub name: String,
+    /// One sentence.
+    pub about: String,
+    /// Who speaks to the server: `mqtt`, `redis`.
+    pub driver: String,
+    /// The article or table it reproduces.
+    pub article: Option<String>,
+    /// Seed of schedules and data.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Size of data and of counted requests, as a share of the original.
+    #[serde(default = "whole")]
+    pub scale: f64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+/// `[target]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Its address.
+    #[serde(default)]
+    pub url: String,
+    /// Process to sample, if it runs on this machine.
+    pub pid: Option<u32>,
+}
+
+/// `[[operation]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// Its name, a class in results.
+    pub name: String,
+    /// How often it comes, against the others.
+    pub weight: u32,
+    /// What the driver knows of it.
+    pub own: Table,
+}
+
+/// `[gates]`: limits of a valid run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gates {
+    /// Least share of the planned operations that must be sent.
+    pub sent_share_min: f64,
+    /// Largest p99 of the generator's own lateness, microseconds.
+    pub lag_p99_us_max: f64,
+    /// Largest share of operations that may fail.
+    pub error_share_max: f64,
+    /// Least share of what was asked for that must be there.
+    pub hit_share_min: f64,
+    /// Largest share of a core that a generator thread may use in an open loop.
+    pub generator_core_max: f64,
+    /// Largest share of the processors' time that the hypervisor may take away.
+    pub steal_share_max: f64,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            sent_share_min: 0.99,
+            lag_p99_us_max: 5_000.0,
+            error_share_max: 0.0,
+            hit_share_min: 0.0,
+            generator_core_max: 0.9,
+            steal_share_max: 0.01,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    scenario: Head,
+    #[serde(default)]
+    target: Target,
+    #[serde(default)]
+    dataset: Table,
+    #[serde(default)]
+    operation: Vec<Table>,
+    phase: Vec<Table>,
+    slo: Option<Slo>,
+    #[serde(default)]
+    gates: Gates,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Slo {
+    response: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct OperationCommon {
+    name: String,
+    #[serde(default = "one_u32")]
+    weight: u32,
+}
+
+fn one_u32() -> u32 {
+    1
+}
+
+impl Scenario {
+    /// A built-in scenario by its name, or a file, with overrides `path.to.key=value`.
+    pub fn load(name_or_file: &str, sets: &[String]) -> Result<Self> {
+        let path = Path::new(name_or_file);
+        let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
+        let text = match Builtin::named(name_or_file) {
+            Some(builtin) => builtin.text.to_owned(),
+            None if path.extension().is_some() || path.exists() => {
+                std::fs::read_to_string(path).map_err(Error::file(path))?
+            }
+            None => return Err(Error::Options(builtin::unknown(name_or_file))),
+        };
+        Self::parse(&text, sets).map_err(wrong)
+    }
+
+    /// Reads the text of a file. The error says where and what, and what was perhaps meant.
+    pub fn parse(text: &str, sets: &[String]) -> std::result::Result<Self, String> {
+        let mut effective: Table = toml::from_str(text).map_err(|e| e.to_string())?;
+        for set in sets {
+            overrides::apply(&mut effective, set)?;
+        }
+        let file: File = typed(effective.clone(), "the file", &[])?;
+        let operations =
+            file.operation.into_iter().map(Operation::read).collect::<std::result::Result<Vec<_>, _>>()?;
+        let names: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
+        let phases = file
+            .phase
+            .into_iter()
+            .map(|table| Phase::read(table, &names))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let scenario = Self {
+            head: file.scenario,
+            target: file.target,
+            dataset: file.dataset,
+            operations,
+            phases,
+            slo: file.slo.map(|slo| slo.response),
+            gates: file.gates,
+            effective,
+        };
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if !(self.head.scale > 0.0 && self.head.scale.is_finite()) {
+            return Err(format!("scale = {}: it must be a number above zero", self.head.scale));
+        }
+        if self.phases.is_empty() {
+            return Err("there is no [[phase]]".to_owned());
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for name in self.phases.iter().map(|p| &p.name) {
+            if !seen.insert(name) {
+                return Err(format!("two phases are called `{name}`; their names are those of the results"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes every open loop a closed one, as the tools have that know no other. The window is that of the file.
+    pub fn close(&mut self) {
+        let opened = |arrival: Arrival| !matches!(arrival, Arrival::Closed | Arrival::Idle | Arrival::Reopen);
+        for mix in self.phases.iter_mut().flat_map(|phase| &mut phase.mixes) {
+            if opened(mix.arrival) {
+                mix.arrival = Arrival::Closed;
+            }
+        }
+        let phases = self.effective.get_mut("phase").and_then(toml::Value::as_array_mut);
+        for phase in phases.into_iter().flatten().filter_map(toml::Value::as_table_mut) {
+            close_table(phase);
+            let mixes = phase.get_mut("mix").and_then(toml::Value::as_array_mut);
+            mixes.into_iter().flatten().filter_map(toml::Value::as_table_mut).for_each(close_table);
+        }
+    }
+
+    /// An operation by its name.
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.name == name)
+    }
+
+    /// Class number of an operation.
+    pub fn class_of(&self, name: &str) -> u16 {
+        let index = self.operations.iter().position(|operation| operation.name == name).unwrap_or(0);
+        u16::try_from(index).unwrap_or(u16::MAX)
+    }
+
+    /// `count` at the scenario's scale, at least one.
+    pub fn scaled(&self, count: u64) -> u64 {
+        ((count as f64 * self.head.scale).ceil() as u64).max(1)
+    }
+}
+
+fn close_table(table: &mut Table) {
+    let kept = ["closed", "idle", "reopen"];
+    if !table.get("arrival").and_then(toml::Value::as_str).is_some_and(|arrival| kept.contains(&arrival)) {
+        table.insert("arrival".to_owned(), toml::Value::String("closed".to_owned()));
+    }
+}
+
+impl Operation {
+    fn read(mut table: Table) -> std::result::Result<Self, String> {
+        let mut common = Table::new();
+        for key in ["name", "weight"] {
+            if let Some(value) = table.remove(key) {
+                common.insert(key.to_owned(), value);
+            }
+        }
+        let common: OperationCommon = typed(common, "[[operation]]", &[])?;
+        Ok(Self { name: common.name, weight: common.weight, own: table })
+    }
+}
+
+#[cfg(test)]
+mod tests;

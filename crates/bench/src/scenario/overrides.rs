@@ -1,0 +1,64 @@
+//! `--set path.to.key=value`: changes a scenario before it is read. Members of lists are named by their `name`.
+
+use toml::{Table, Value};
+
+use super::typed::nearest;
+
+/// Applies one override.
+pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
+    let Some((path, value)) = set.split_once('=') else {
+        return Err(format!("--set {set}: write path.to.key=value"));
+    };
+    let value = parse(value.trim());
+    let mut words: Vec<&str> = path.trim().split('.').collect();
+    // What a user changes most stands in [scenario].
+    if let [word @ ("seed" | "scale")] = words[..] {
+        words = vec!["scenario", word];
+    }
+    let Some((key, tables)) = words.split_last() else { return Err(format!("--set {set}: no path")) };
+    let mut place = file;
+    let mut rest = tables;
+    while let Some((word, more)) = rest.split_first() {
+        rest = more;
+        let known: Vec<String> = place.keys().cloned().collect();
+        place = match place.entry(*word).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(table) => table,
+            Value::Array(list) => {
+                let Some((name, more)) = rest.split_first() else {
+                    return Err(format!("--set {set}: `{word}` is a list; say which one: {word}.NAME.{key}"));
+                };
+                rest = more;
+                member(list, name).map_err(|error| format!("--set {set}: {error}"))?
+            }
+            _ => {
+                return Err(format!("--set {set}: `{word}` has no parts (known here: {})", known.join(", ")));
+            }
+        };
+    }
+    place.insert((*key).to_owned(), value);
+    Ok(())
+}
+
+fn member<'a>(list: &'a mut [Value], name: &str) -> Result<&'a mut Table, String> {
+    let names: Vec<String> = list
+        .iter()
+        .map(|value| value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
+        .collect();
+    let index = name.parse().ok().filter(|index| *index < list.len());
+    match names.iter().position(|known| known == name).or(index).map(|index| &mut list[index]) {
+        Some(Value::Table(table)) => Ok(table),
+        _ => {
+            let meant = nearest(name, names.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            Err(format!("there is none called `{name}`, there are {}{meant}", names.join(", ")))
+        }
+    }
+}
+
+/// A TOML value; what is none is text.
+fn parse(text: &str) -> Value {
+    toml::from_str::<Table>(&format!("value = {text}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}

@@ -1,0 +1,286 @@
+//! `[[phase]]`: a load with its own result.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use toml::Table;
+
+use super::typed::{nearest, typed};
+use crate::options::parse_duration;
+
+/// Keys of a phase that are the runner's; all others are the driver's.
+const PHASE_KEYS: &[&str] = &[
+    "name",
+    "kind",
+    "connections",
+    "arrival",
+    "rate",
+    "rate_to",
+    "steps",
+    "window",
+    "pause",
+    "warmup",
+    "duration",
+    "drain",
+    "threads",
+    "tick_us",
+    "open_rate",
+    "operations",
+    "mix",
+];
+/// The same of a mix.
+const MIX_KEYS: &[&str] = &["name", "connections", "arrival", "rate", "window", "pause", "operations"];
+
+/// What a phase is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Makes the data set; no figure of it is the result.
+    Load,
+    /// Brings the server into its working state; no figure of it is the result.
+    Warmup,
+    /// What is measured.
+    Run,
+}
+
+/// How operations come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    /// At random, at a rate.
+    Poisson,
+    /// At exact periods, at a rate.
+    Fixed,
+    /// A new one when an answer came.
+    Closed,
+    /// None.
+    Idle,
+    /// Poisson at rates that grow from `rate` to `rate_to` in `steps` equal steps, each with its own result.
+    Steps,
+    /// The same up and down again.
+    Staircase,
+    /// Connections are closed and opened again, at `rate` or all at once.
+    Reopen,
+}
+
+/// `[[phase]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub kind: Kind,
+    /// Beginning that is not measured.
+    pub warmup: Duration,
+    /// Measured part; `None` until every client has sent what it was to send.
+    pub duration: Option<Duration>,
+    /// Longest wait for outstanding answers.
+    pub drain: Duration,
+    /// Generator threads.
+    pub threads: u32,
+    /// See [`crate::engine::Plan::tick_us`].
+    pub tick_us: u32,
+    /// Connections opened per second.
+    pub open_rate: Option<f64>,
+    /// Last rate of steps.
+    pub rate_to: Option<f64>,
+    /// Number of steps.
+    pub steps: u32,
+    /// What its connections do; one unless the file has several mixes at once.
+    pub mixes: Vec<Mix>,
+}
+
+/// Connections that do the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mix {
+    /// Its name.
+    pub name: String,
+    /// How many.
+    pub connections: u32,
+    /// How operations come about.
+    pub arrival: Arrival,
+    /// Operations per second over all its connections.
+    pub rate: Option<f64>,
+    /// Closed: operations in flight per connection.
+    pub window: usize,
+    /// Closed: how long a connection waits after an answer before it goes on.
+    pub pause: Duration,
+    /// Names of its operations.
+    pub operations: Vec<String>,
+    /// What the driver knows of it.
+    pub own: Table,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPhase {
+    name: String,
+    #[serde(default = "run")]
+    kind: Kind,
+    #[serde(default, deserialize_with = "duration")]
+    warmup: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    duration: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    drain: Option<Duration>,
+    #[serde(default = "one")]
+    threads: u32,
+    #[serde(default)]
+    tick_us: u32,
+    open_rate: Option<f64>,
+    rate_to: Option<f64>,
+    #[serde(default = "one")]
+    steps: u32,
+    #[serde(default)]
+    mix: Vec<Table>,
+    #[serde(default = "one")]
+    connections: u32,
+    arrival: Option<Arrival>,
+    rate: Option<f64>,
+    #[serde(default = "one_window")]
+    window: usize,
+    #[serde(default, deserialize_with = "duration")]
+    pause: Option<Duration>,
+    operations: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMix {
+    name: String,
+    connections: Option<u32>,
+    arrival: Option<Arrival>,
+    rate: Option<f64>,
+    window: Option<usize>,
+    #[serde(default, deserialize_with = "duration")]
+    pause: Option<Duration>,
+    operations: Option<Vec<String>>,
+}
+
+fn run() -> Kind {
+    Kind::Run
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_window() -> usize {
+    1
+}
+
+/// `"30s"`; a bare number is seconds.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Seconds(f64),
+        Text(String),
+    }
+    let text = match Written::deserialize(deserializer)? {
+        Written::Seconds(seconds) => seconds.to_string(),
+        Written::Text(text) => text,
+    };
+    parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn split(mut table: Table, known: &[&str]) -> (Table, Table) {
+    let common = known.iter().filter_map(|key| Some(((*key).to_owned(), table.remove(*key)?))).collect();
+    (common, table)
+}
+
+impl Phase {
+    /// Reads a phase. `operations` are the names there are.
+    pub(super) fn read(table: Table, operations: &[&str]) -> Result<Self, String> {
+        let name = table.get("name").and_then(toml::Value::as_str).unwrap_or("?").to_owned();
+        let place = format!("phase `{name}`");
+        let (common, own) = split(table, PHASE_KEYS);
+        let raw: RawPhase = typed(common, &place, &[])?;
+        let base = Mix {
+            name: raw.name.clone(),
+            connections: raw.connections,
+            arrival: raw.arrival.unwrap_or(Arrival::Poisson),
+            rate: raw.rate,
+            window: raw.window,
+            pause: raw.pause.unwrap_or_default(),
+            operations: raw
+                .operations
+                .unwrap_or_else(|| operations.iter().map(|o| (*o).to_owned()).collect()),
+            own,
+        };
+        let mixes = if raw.mix.is_empty() {
+            vec![base]
+        } else {
+            raw.mix.into_iter().map(|table| base.refined(table, &place)).collect::<Result<Vec<_>, _>>()?
+        };
+        let phase = Self {
+            name: raw.name,
+            kind: raw.kind,
+            warmup: raw.warmup.unwrap_or_default(),
+            duration: raw.duration,
+            drain: raw.drain.unwrap_or(Duration::from_secs(crate::limits::DRAIN_TIMEOUT_S)),
+            threads: raw.threads,
+            tick_us: raw.tick_us,
+            open_rate: raw.open_rate,
+            rate_to: raw.rate_to,
+            steps: raw.steps,
+            mixes,
+        };
+        phase.check(&place, operations)?;
+        Ok(phase)
+    }
+
+    fn check(&self, place: &str, operations: &[&str]) -> Result<(), String> {
+        let stepped = |mix: &Mix| matches!(mix.arrival, Arrival::Steps | Arrival::Staircase);
+        if self.mixes.iter().any(stepped) && (self.rate_to.is_none() || self.steps < 2) {
+            return Err(format!("{place}: steps and staircases need `rate_to` and at least 2 `steps`"));
+        }
+        if self.threads == 0 || self.threads > 64 {
+            return Err(format!("{place}: threads = {}; use 1 to 64", self.threads));
+        }
+        for mix in &self.mixes {
+            let needs_rate = !matches!(mix.arrival, Arrival::Closed | Arrival::Idle | Arrival::Reopen);
+            if needs_rate && mix.rate.is_none_or(|rate| rate <= 0.0) {
+                return Err(format!(
+                    "{place}: an open loop needs a `rate` above zero (or arrival = \"closed\")"
+                ));
+            }
+            if mix.connections == 0 || mix.window == 0 {
+                return Err(format!("{place}: connections and window must be above zero"));
+            }
+            for name in &mix.operations {
+                if !operations.contains(&name.as_str()) {
+                    let meant = nearest(name, operations.iter().copied());
+                    let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                    return Err(format!("{place}: there is no operation `{name}`{meant}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Connections of all mixes.
+    pub fn connections(&self) -> u32 {
+        self.mixes.iter().map(|mix| mix.connections).sum()
+    }
+}
+
+impl Mix {
+    /// A mix of the file: what it does not say is as in the phase.
+    fn refined(&self, table: Table, place: &str) -> Result<Self, String> {
+        let (common, own) = split(table, MIX_KEYS);
+        let raw: RawMix = typed(common, &format!("{place}, mix"), &[])?;
+        let mut merged = self.own.clone();
+        merged.extend(own);
+        Ok(Self {
+            name: raw.name,
+            connections: raw.connections.unwrap_or(self.connections),
+            arrival: raw.arrival.unwrap_or(self.arrival),
+            rate: raw.rate.or(self.rate),
+            window: raw.window.unwrap_or(self.window),
+            pause: raw.pause.unwrap_or(self.pause),
+            operations: raw.operations.unwrap_or_else(|| self.operations.clone()),
+            own: merged,
+        })
+    }
+}

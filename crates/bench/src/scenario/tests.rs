@@ -1,0 +1,103 @@
+//! What scenario files say, and what is said about wrong ones.
+
+use super::*;
+
+const EXAMPLE: &str = r#"
+[scenario]
+name = "example"
+about = "gets"
+driver = "redis"
+[target]
+url = "redis://127.0.0.1"
+[dataset]
+keys = [0, 99]
+[[operation]]
+name = "get"
+command = "GET __key__"
+weight = 3
+[[operation]]
+name = "set"
+command = "SET __key__ __data__"
+[[phase]]
+name = "load"
+kind = "load"
+arrival = "closed"
+operations = ["set"]
+requests = 10
+[[phase]]
+name = "run"
+arrival = "poisson"
+rate = 1000
+connections = 10
+duration = "30s"
+warmup = 5
+"#;
+
+fn parse(sets: &[&str]) -> std::result::Result<Scenario, String> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    Scenario::parse(EXAMPLE, &sets)
+}
+
+#[test]
+fn a_file_becomes_a_scenario() {
+    let scenario = parse(&[]).unwrap();
+    assert_eq!(scenario.operations[0].weight, 3);
+    assert_eq!(scenario.operations[0].own["command"].as_str(), Some("GET __key__"));
+    let [load, run] = &scenario.phases[..] else { panic!() };
+    assert_eq!((load.kind, load.duration), (Kind::Load, None));
+    assert_eq!(load.mixes[0].own["requests"].as_integer(), Some(10));
+    assert_eq!(run.warmup.as_secs(), 5);
+    assert_eq!((run.mixes[0].rate, run.mixes[0].operations.len()), (Some(1_000.0), 2));
+    assert_eq!(scenario.class_of("set"), 1);
+}
+
+#[test]
+fn overrides_reach_every_place_by_name() {
+    let sets = [
+        "phase.run.rate=5.5",
+        "scale=0.5",
+        "target.url=redis://other:1",
+        "operation.get.weight=1",
+        "gates.lag_p99_us_max=1",
+    ];
+    let scenario = parse(&sets).unwrap();
+    assert_eq!(scenario.phases[1].mixes[0].rate, Some(5.5));
+    assert_eq!((scenario.head.scale, scenario.scaled(9)), (0.5, 5));
+    assert_eq!(scenario.target.url, "redis://other:1");
+    assert_eq!(scenario.operations[0].weight, 1);
+    assert_eq!(scenario.gates.lag_p99_us_max, 1.0);
+    assert_eq!(scenario.effective["phase"][1]["rate"].as_float(), Some(5.5));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
+    for (set, expected) in [
+        ("phase.rum.rate=1", "did you mean `run`?"),
+        ("scenario.abuot=x", "did you mean `about`?"),
+        ("gates.lag_p99_max=1", "did you mean `lag_p99_us_max`?"),
+        ("phase.run.rate=-1", "phase `run`: an open loop needs a `rate` above zero"),
+        ("phase.run.duration=30x", "no unit of time"),
+        ("phase.run.arrival=posson", "unknown variant `posson`"),
+        ("phase.run.operations=[\"gte\"]", "did you mean `get`?"),
+        ("phase.load.name=run", "two phases are called `run`"),
+        ("phase.run.arrival=steps", "`rate_to`"),
+        ("scale=0", "above zero"),
+        ("phase.rate=1", "`phase` is a list; say which one: phase.NAME.rate"),
+        ("scale", "path.to.key=value"),
+    ] {
+        let error = parse(&[set]).unwrap_err();
+        assert!(error.contains(expected), "{set}: {error}");
+    }
+}
+
+#[test]
+fn every_builtin_scenario_is_one_and_has_its_name() {
+    for builtin in BUILTIN {
+        let scenario = builtin.scenario().unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
+        assert_eq!(scenario.head.name, builtin.name);
+        assert!(!scenario.head.about.is_empty());
+        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
+    }
+    let error = Scenario::load("gemini-hsah", &[]).unwrap_err().to_string();
+    assert!(error.contains("did you mean `gemini-hash`?"), "{error}");
+}

@@ -1,0 +1,45 @@
+//! Tables become values; what cannot be is said with its place and a suggestion.
+
+use serde::de::DeserializeOwned;
+use toml::Table;
+
+/// How alike a suggestion must be.
+const LIKENESS_MIN: f64 = 0.65;
+
+/// Reads a table. `place` is for the error; `more` are keys that are also known there, for suggestions only.
+pub(crate) fn typed<T: DeserializeOwned>(table: Table, place: &str, more: &[&str]) -> Result<T, String> {
+    T::deserialize(toml::Value::Table(table)).map_err(|error| {
+        let text = error.to_string();
+        let text = text.trim();
+        match suggestion(text, more) {
+            Some(meant) => format!("{place}: {text}; did you mean `{meant}`?"),
+            None => format!("{place}: {text}"),
+        }
+    })
+}
+
+/// What an unknown field was perhaps meant to be, from serde's message that names the known ones.
+fn suggestion(text: &str, more: &[&str]) -> Option<String> {
+    let unknown = text.strip_prefix("unknown field `")?.split('`').next()?;
+    let known = text.split('`').skip(3).step_by(2);
+    known
+        .chain(more.iter().copied())
+        .map(|name| (likeness(unknown, name), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+/// The name in a list that is most like `name`.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (likeness(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1: swapped letters and different ends are what hands do.
+fn likeness(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
+}
