@@ -191,11 +191,11 @@ fn finish(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     places.map(|place| place.join(name)).find(|file| file.is_file())
@@ -208,7 +208,7 @@ fn postgres_programs() -> Option<PathBuf> {
     versions.into_iter().rev().find(|bin| bin.join("postgres").is_file() && bin.join("initdb").is_file())
 }
 
-fn skipped<T>(what: &str) -> Option<T> {
+pub(crate) fn skipped<T>(what: &str) -> Option<T> {
     // Not through the test harness, which would keep the line to itself.
     let _ = writeln!(stderr(), "skipped: {what} is not installed");
     None

@@ -5,5 +5,6 @@
 mod acker;
 mod databases;
 mod generator;
+mod redis;
 mod scenarios;
 mod sql;

@@ -48,6 +48,7 @@ fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
         groups: vec![connections],
         classes: vec!["one".to_owned()],
         threads: 1,
+        part: (0, 1),
         open_rate: None,
         tick_us: 0,
         silence: Duration::from_secs(3),
@@ -61,7 +62,7 @@ fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
     }
 }
 
-const CLOSED: Load = Load::Closed { window: 1 };
+const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
 fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<bench::driver::sql::Session> {
     let mut on_event = on_event;

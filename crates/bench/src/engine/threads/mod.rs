@@ -112,7 +112,10 @@ fn check(plan: &Plan) -> Result<()> {
     }
     for load in plan.segments.iter().flat_map(|segment| &segment.loads) {
         match load {
-            Load::Closed { window } if *window != 1 => {
+            Load::Closed { pause, .. } if !pause.is_zero() => {
+                return Err(Error::Options("this driver has no pauses in a closed loop".to_owned()));
+            }
+            Load::Closed { window, .. } if *window != 1 => {
                 return Err(Error::Options(format!(
                     "a window of {window} is asked for; a connection of this driver carries out one operation at a time"
                 )));

@@ -74,6 +74,7 @@ fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
         groups: vec![connections],
         classes: vec!["one".to_owned()],
         threads: 1,
+        part: (0, 1),
         open_rate: None,
         tick_us: 0,
         silence: Duration::from_secs(5),
@@ -91,7 +92,7 @@ fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Fixed, seed: 3 }
 }
 
-const CLOSED: Load = Load::Closed { window: 1 };
+const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
 fn run_quietly(driver: &Pretend, plan: &Plan) -> (SegmentOutcome, Vec<u32>) {
     let mut outcome = run(driver, plan, &Shared::default(), |_| ()).unwrap();
@@ -193,6 +194,9 @@ fn a_stop_ends_the_run_early() {
 fn what_this_engine_cannot_do_is_refused() {
     let refused =
         |plan: &Plan| run(&Pretend::default(), plan, &Shared::default(), |_| ()).unwrap_err().to_string();
-    assert!(refused(&plan(1, Load::Closed { window: 2 }, 1)).contains("one operation at a time"));
+    assert!(
+        refused(&plan(1, Load::Closed { window: 2, pause: Duration::ZERO }, 1))
+            .contains("one operation at a time")
+    );
     assert!(refused(&plan(1_000_000, CLOSED, 1)).contains("--workers"));
 }

@@ -1,0 +1,327 @@
+//! Scenarios against a real Redis: what is stored is what was asked for, the server's counters agree, and faults are said.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bench::Context;
+use bench::driver::redis::Login;
+use bench::driver::redis::control::Control;
+use bench::result::{Bundle, merge};
+use bench::runner::{self, Options};
+use bench::scenario::Scenario;
+
+use crate::databases::{free_port, program, skipped};
+
+/// A server on loopback with nothing on disk. Dropping it kills the process.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    _directory: tempfile::TempDir,
+}
+
+impl Server {
+    /// `None`, and one line, where there is no Redis.
+    fn start(password: Option<&str>) -> Option<Self> {
+        let Some(program) = program("redis-server") else {
+            return skipped("redis-server (Debian package redis-server)");
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut command = Command::new(program);
+        command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string()]);
+        command.arg("--dir").arg(directory.path()).stdout(Stdio::null());
+        if let Some(password) = password {
+            command.args(["--requirepass", password]);
+        }
+        let child = command.spawn().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let mut server = Self { child, address, _directory: directory };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(address).is_err() {
+            assert!(
+                Instant::now() < deadline && server.child.try_wait().unwrap().is_none(),
+                "Redis does not start"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    fn control(&self) -> Control {
+        Control::connect(self.address, &Login::default()).unwrap()
+    }
+
+    fn keys(&self) -> Vec<String> {
+        let keys = self.control().list(&["KEYS", "*"]).unwrap();
+        let mut keys: Vec<String> = keys.into_iter().map(|key| String::from_utf8(key).unwrap()).collect();
+        keys.sort();
+        keys
+    }
+
+    fn set(&self) -> String {
+        format!("target.url=redis://{}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const SCENARIO: &str = r#"
+[scenario]
+name = "test"
+about = "loads and reads"
+driver = "redis"
+[target]
+url = "redis://127.0.0.1:1"
+[dataset]
+prefix = "key-"
+keys = [1_000, 1_999]
+size = 20
+[[operation]]
+name = "set"
+command = "SET __key__ __data__"
+pattern = "P"
+[[operation]]
+name = "get"
+command = "GET __key__"
+weight = 3
+[[operation]]
+name = "touch"
+command = "EXPIRE __key__ 1000"
+[[phase]]
+name = "load"
+kind = "load"
+operations = ["set"]
+arrival = "closed"
+connections = 7
+window = 10
+requests = "allkeys"
+[[phase]]
+name = "run"
+operations = ["get", "touch"]
+connections = 8
+rate = 2_000
+warmup = "200ms"
+duration = "1s"
+threads = 2
+[gates]
+lag_p99_us_max = 1e9
+steal_share_max = 1
+generator_core_max = 10
+hit_share_min = 0.5
+"#;
+
+fn scenario(server: &Server, sets: &[&str]) -> Scenario {
+    let mut all = vec![server.set()];
+    all.extend(sets.iter().map(|set| (*set).to_owned()));
+    Scenario::parse(SCENARIO, &all).unwrap()
+}
+
+fn run(scenario: &Scenario, phases: &[&str]) -> bench::Result<Bundle> {
+    let phases = phases.iter().map(|phase| (*phase).to_owned()).collect();
+    let options = Options { phases, quiet: true, ..Options::default() };
+    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+}
+
+fn completed(bundle: &Bundle, phase: &str, operation: &str) -> u64 {
+    let phase = bundle.result.phases.iter().find(|p| p.name == phase).unwrap();
+    phase.operations.iter().find(|o| o.name == operation).map_or(0, |o| o.counts.completed)
+}
+
+#[test]
+fn what_is_loaded_is_read_and_the_server_counted_the_same() {
+    let Some(server) = Server::start(None) else { return };
+    let bundle = run(&scenario(&server, &[]), &[]).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let expected: Vec<String> = (1_000..2_000).map(|key| format!("key-{key}")).collect();
+    assert_eq!(server.keys(), expected, "every key of the range and no other");
+    // 7 ranges of 143 keys: the last client has 142 and begins anew for its last operation.
+    assert_eq!(completed(&bundle, "load", "set"), 7 * 143);
+    let (gets, touches) = (completed(&bundle, "run", "get"), completed(&bundle, "run", "touch"));
+    let share = gets as f64 / (gets + touches) as f64;
+    assert!((share - 0.75).abs() < 0.02, "{gets} gets, {touches} touches");
+    let checks: Vec<&str> = bundle.result.verification.iter().map(|check| check.what.as_str()).collect();
+    assert_eq!(checks.len(), 3, "{checks:?}");
+    assert!(
+        bundle.result.findings.iter().any(|f| f.contains("stored/logical")),
+        "{:?}",
+        bundle.result.findings
+    );
+    let run = bundle.main_phase().unwrap();
+    assert_eq!((run.name.as_str(), run.total.counts.misses), ("run", 0));
+    assert!(run.cost.target_cpu_us_per_operation.is_some(), "the process is found by what the server says");
+}
+
+#[test]
+fn several_processes_make_the_same_load_as_one() {
+    let Some(server) = Server::start(None) else { return };
+    let scenario = scenario(&server, &["phase.run.rate=500"]);
+    let parts: Vec<Bundle> = thread::scope(|scope| {
+        let part = |part| {
+            let options = Options { part: Some((part, 3)), quiet: true, ..Options::default() };
+            runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap()
+        };
+        let handles: Vec<_> = (0..3).map(|number| scope.spawn(move || part(number))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    });
+    let whole = merge(parts).unwrap();
+    assert_eq!(completed(&whole, "load", "set"), 7 * 143);
+    assert_eq!(server.keys().len(), 1_000);
+    let planned = whole.main_phase().unwrap().total.counts.planned;
+    assert!((350..650).contains(&planned), "{planned} planned of 500");
+}
+
+#[test]
+fn the_same_command_line_of_memtier_makes_the_same_keys_and_values() {
+    let Some(memtier) = program("memtier_benchmark") else {
+        return skipped("memtier_benchmark (Debian package memtier-benchmark)").unwrap_or_default();
+    };
+    let (Some(ours), Some(theirs)) = (Server::start(None), Server::start(None)) else { return };
+    for (pattern, requests) in [("P", "allkeys"), ("R", "200"), ("S", "200"), ("G", "200"), ("Z", "200")] {
+        let count = if requests == "allkeys" { "\"allkeys\"".to_owned() } else { requests.to_owned() };
+        let sets = [
+            format!("operation.set.pattern={pattern}"),
+            format!("phase.load.requests={count}"),
+            "phase.load.window=1".to_owned(),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        run(&scenario(&ours, &sets), &["load"]).unwrap();
+        let port = theirs.address.port().to_string();
+        let pair = format!("{pattern}:{pattern}");
+        let line = [
+            "-p",
+            &port,
+            "-t",
+            "1",
+            "-c",
+            "7",
+            "--key-prefix=key-",
+            "--key-minimum=1000",
+            "--key-maximum=1999",
+            "-d",
+            "20",
+            "-R",
+            "--distinct-client-seed",
+            "--ratio=1:0",
+            "--key-pattern",
+            &pair,
+            "-n",
+            requests,
+            "--hide-histogram",
+        ];
+        let status = Command::new(&memtier).args(line).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(status.unwrap().success());
+        assert_eq!(ours.keys(), theirs.keys(), "pattern {pattern}");
+        assert!(ours.keys().len() > 20);
+        if pattern == "P" {
+            // Every key has one writer, so values do not depend on who was last.
+            let key = |server: &Server, n: u32| server.control().list(&["GET", &format!("key-{n}")]).unwrap();
+            assert!((1_000..2_000).step_by(37).all(|n| key(&ours, n) == key(&theirs, n)));
+        }
+        for server in [&ours, &theirs] {
+            server.control().text(&["FLUSHALL"]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_data_set_that_is_not_there_is_said_with_the_command_that_loads_it() {
+    let Some(server) = Server::start(None) else { return };
+    let error = run(&scenario(&server, &["scale=0.5"]), &["run"]).unwrap_err().to_string();
+    assert!(
+        error.contains("Load it first: tacho bench run test --phase load --target redis://127.0.0.1:"),
+        "{error}"
+    );
+    assert!(error.ends_with("--set scale=0.5"), "{error}");
+}
+
+#[test]
+fn a_wrong_or_missing_password_is_said_before_the_load() {
+    let Some(server) = Server::start(Some("right")) else { return };
+    let with = |url: String| {
+        let scenario = Scenario::parse(SCENARIO, &[format!("target.url={url}")]).unwrap();
+        run(&scenario, &["load"])
+    };
+    let error = with(format!("redis://:wrong@{}", server.address)).unwrap_err().to_string();
+    assert!(error.contains("the login failed") && error.contains("WRONGPASS"), "{error}");
+    let error = with(format!("redis://{}", server.address)).unwrap_err().to_string();
+    assert!(error.contains("NOAUTH") && error.contains("TACHO_TARGET_PASSWORD"), "{error}");
+    let bundle = with(format!("redis://:right@{}", server.address)).unwrap();
+    assert_eq!(completed(&bundle, "load", "set"), 7 * 143);
+    let json = serde_json::to_string(&bundle.result).unwrap();
+    assert!(!json.contains("right@"), "a password is not published");
+}
+
+#[test]
+fn a_server_that_dies_is_reported_with_its_second_and_nothing_hangs() {
+    let Some(mut server) = Server::start(None) else { return };
+    let scenario = scenario(&server, &["phase.run.duration=60s", "phase.run.rate=500"]);
+    run(&scenario, &["load"]).unwrap();
+    let began = Instant::now();
+    let bundle = thread::scope(|scope| {
+        let running = scope.spawn(|| run(&scenario, &["run"]).unwrap());
+        thread::sleep(Duration::from_millis(1_500));
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        running.join().unwrap()
+    });
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(!bundle.result.valid, "{bundle}");
+    let fault = &bundle.result.faults[0];
+    assert!(fault.what.contains("the server closed all connections"), "{fault:?}");
+    assert!((1.0..10.0).contains(&fault.at_s), "{fault:?}");
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_a_partial_bundle() {
+    let Some(server) = Server::start(None) else { return };
+    let scenario = scenario(&server, &["phase.run.duration=60s", "phase.run.rate=500"]);
+    run(&scenario, &["load"]).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let options = Options {
+        phases: vec!["run".to_owned()],
+        quiet: true,
+        stop: Arc::clone(&stop),
+        ..Options::default()
+    };
+    let bundle = thread::scope(|scope| {
+        let running =
+            scope.spawn(|| runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap());
+        thread::sleep(Duration::from_millis(1_500));
+        stop.store(true, Ordering::Relaxed);
+        running.join().unwrap()
+    });
+    assert!(
+        bundle.result.partial.as_ref().is_some_and(|partial| partial.reason.contains("Ctrl-C")),
+        "{bundle}"
+    );
+    assert!(completed(&bundle, "run", "get") > 100);
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("bundle");
+    bundle.write(&directory).unwrap();
+    assert!(Bundle::read(Path::new(&directory)).unwrap().to_string().starts_with("PARTIAL"));
+}
+
+#[test]
+fn nobody_listening_and_a_server_that_never_answers_end_the_run() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let scenario = Scenario::parse(SCENARIO, &[format!("target.url=redis://{unused}")]).unwrap();
+    let error = run(&scenario, &["load"]).unwrap_err().to_string();
+    assert!(error.contains("connecting to Redis at"), "{error}");
+
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let set = format!("target.url=redis://{}", mute.local_addr().unwrap());
+    let began = Instant::now();
+    let error = run(&Scenario::parse(SCENARIO, &[set]).unwrap(), &["load"]).unwrap_err().to_string();
+    assert!(error.contains("no answer within 10 s"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
