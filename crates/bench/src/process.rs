@@ -28,14 +28,30 @@ impl Sampled {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// CPU time of all its threads, user and system, dead threads included, with the kernel's tick (10 ms).
+    /// CPU time of all its threads, user and system, dead threads included, with the kernel's tick (10 ms). Processes it
+    /// has started count as well, those that ended too: PostgreSQL has one for each connection, Redis one for a snapshot.
     pub fn cpu(&self) -> Option<Duration> {
-        parse_stat_cpu(&self.read("stat")?, rustix::param::clock_ticks_per_second())
+        let ticks = rustix::param::clock_ticks_per_second();
+        let own = parse_stat_cpu(&self.read("stat")?, ticks)?;
+        let of_child = |pid| parse_stat_cpu(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, ticks);
+        Some(own + self.children().into_iter().filter_map(of_child).sum::<Duration>())
     }
 
-    /// Resident memory in bytes.
+    /// Resident memory in bytes, with what the processes it has started have for themselves.
     pub fn rss_bytes(&self) -> Option<u64> {
-        parse_status_kib(&self.read("status")?, "VmRSS:").map(|kib| kib * 1024)
+        let own = parse_status_kib(&self.read("status")?, "VmRSS:")?;
+        let of_child = |pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            parse_status_kib(&status, "RssAnon:")
+        };
+        Some((own + self.children().into_iter().filter_map(of_child).sum::<u64>()) * 1024)
+    }
+
+    /// Processes it has started; none where the kernel does not list them.
+    fn children(&self) -> Vec<u32> {
+        let pid = self.pid();
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
     }
 
     /// Its soft limit of open files.
@@ -65,14 +81,14 @@ pub fn own_cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Fields 14 (utime) and 15 (stime) of proc_pid_stat(5), counted after the command name, which may hold blanks and
-/// brackets.
+/// Fields 14 to 17 (utime, stime, and the same of ended children) of proc_pid_stat(5), counted after the command name,
+/// which may hold blanks and brackets.
 fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     let after_name = &stat[stat.rfind(')')? + 1..];
-    let mut fields = after_name.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_secs_f64((user + system) as f64 / ticks_per_second as f64))
+    let fields: Vec<u64> =
+        after_name.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (fields.len() == 4)
+        .then(|| Duration::from_secs_f64(fields.iter().sum::<u64>() as f64 / ticks_per_second as f64))
 }
 
 fn parse_status_kib(status: &str, name: &str) -> Option<u64> {
@@ -95,7 +111,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_found_behind_a_name_with_brackets() {
-        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 1000 1 2 3";
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 100 50 30 20 20 0 4 0 1000 1 2 3";
         assert_eq!(parse_stat_cpu(stat, 100), Some(Duration::from_secs(2)));
         assert_eq!(parse_stat_cpu("no bracket", 100), None);
     }
@@ -105,6 +121,30 @@ mod tests {
         assert_eq!(parse_status_kib("VmPeak:\t9 kB\nVmRSS:\t  1234 kB\n", "VmRSS:"), Some(1_234));
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 20000                files\n";
         assert_eq!(parse_open_files(limits), Some(1_024));
+    }
+
+    #[test]
+    fn processes_it_has_started_count() {
+        let mut parent = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; sleep 60' & wait",
+            ])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let sampled = Sampled::new(parent.id()).unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(parent.stdout.take().unwrap()), &mut line)
+            .unwrap();
+        let (cpu, children) = (sampled.cpu().unwrap(), sampled.children());
+        for child in &children {
+            Sampled::new(*child).unwrap().signal(Signal::KILL).unwrap();
+        }
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert_eq!((line.trim(), children.len()), ("done", 1));
+        assert!(cpu >= Duration::from_millis(20), "{cpu:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::recorder::Second;
 use crate::result::{Arrival, Builder, Bundle, Check, Gate, PhaseFacts};
 use crate::scenario::{Gates, Kind};
 use crate::schedule::Arrivals;
+use crate::telemetry::Collected;
 
 /// A difference of the clocks below it is no step: adjustments of a synchronised clock are at most 500 ppm.
 const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);
@@ -57,6 +58,18 @@ impl Book {
         self.builder.recorded_second(phase, &self.classes, second, offset_s);
         if let Some(bytes) = rss {
             self.builder.telemetry(offset_s + second.index, "target.rss_bytes", bytes as f64);
+        }
+    }
+
+    /// What was read each second of a phase that began `starts` after the run.
+    pub(super) fn collected(&mut self, starts: Duration, collected: Collected) {
+        for (name, series) in collected.series {
+            for (second, value) in series {
+                self.builder.telemetry(starts.as_secs() + second, &name, value);
+            }
+        }
+        for note in collected.notes {
+            self.builder.finding(format!("Not read each second: {note}"));
         }
     }
 

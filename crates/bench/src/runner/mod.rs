@@ -2,10 +2,12 @@
 
 mod book;
 mod gates;
+mod host;
 mod meter;
 mod mqtt;
 mod plan;
 mod redis;
+mod sql;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::process::Sampled;
 use crate::progress::Progress;
 use crate::result::{Builder, Bundle, Check, Generator, ScenarioAsRun, Target};
 use crate::scenario::{Kind, Phase, Scenario};
+use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
 use meter::Meter;
 
@@ -34,6 +37,11 @@ pub(crate) trait Driver {
     /// Process of the server if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
         None
+    }
+
+    /// What of the server is read each second while a phase runs; its process and the machine are read anyway.
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        Vec::new()
     }
 
     /// Called before each phase; an error says what is missing and which command makes it.
@@ -67,7 +75,9 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
     match scenario.head.driver.as_str() {
         "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
         "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
-        other => Err(format!("there is no driver `{other}`; there are mqtt and redis")),
+        "sql" => Ok(Box::new(sql::SqlDriver::new(scenario)?)),
+        "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
+        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql and host")),
     }
 }
 
@@ -195,7 +205,13 @@ impl Run<'_> {
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
         let connections = phase.connections();
-        let segments = driver.run(phase, self.part, &shared, &mut |event| {
+        let mut collector = Collector::start(sources(driver, self.server, self.part));
+        let mut first_start = began;
+        let outcome = driver.run(phase, self.part, &shared, &mut |event| {
+            if let Event::Started { segment: 0, at } = &event {
+                first_start = *at;
+            }
+            collector.on_event(&event);
             if stop.load(Ordering::Relaxed) {
                 shared.stop();
             }
@@ -210,7 +226,10 @@ impl Run<'_> {
                     meter.rss(),
                 );
             }
-        })?;
+        });
+        let collected = collector.finish();
+        book.collected(first_start.saturating_duration_since(began), collected);
+        let segments = outcome?;
         let meters = meter.finish(&shared);
         for (index, outcome) in segments.iter().enumerate() {
             let started = meters.get(index).map_or(began, |metered| metered.began);
@@ -233,6 +252,22 @@ impl Run<'_> {
         }
         Ok(ended < Ended::Stopped)
     }
+}
+
+/// What is read each second while a phase runs. With several processes the first reads what they all share.
+fn sources(driver: &dyn Driver, server: Option<Sampled>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
+    let name = if part.1 == 1 { "generator".to_owned() } else { format!("generator{}", part.0 + 1) };
+    // This process is there.
+    let own = Process::new(std::process::id(), &name).ok();
+    let mut sources: Vec<Box<dyn Source>> =
+        own.into_iter().map(|own| Box::new(own) as Box<dyn Source>).collect();
+    if part.0 == 0 {
+        let target = server.and_then(|server| Process::new(server.pid(), "target").ok());
+        sources.extend(target.map(|target| Box::new(target) as Box<dyn Source>));
+        sources.push(Box::new(Host));
+        sources.extend(driver.sources());
+    }
+    sources
 }
 
 fn show(

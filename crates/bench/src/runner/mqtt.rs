@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Phase, Scenario, typed};
 use crate::server::{ADMIN, Place, Server};
+use crate::telemetry::{Prometheus, Source};
 use crate::thingsboard::verify;
 
 const PORT: u16 = 1_883;
@@ -106,6 +107,8 @@ struct OwnServer {
     server: Server,
     client: Client,
     ids: Vec<String>,
+    /// Where it tells its own figures.
+    metrics: String,
     _data: tempfile::TempDir,
 }
 
@@ -160,7 +163,13 @@ impl MqttDriver {
         let ids = client.device_ids(&own.device_prefix, devices)?;
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
         self.address = Some(place.mqtt);
-        self.started = Some(OwnServer { server, client, ids, _data: data });
+        self.started = Some(OwnServer {
+            server,
+            client,
+            ids,
+            metrics: format!("{}/metrics", place.http_url()),
+            _data: data,
+        });
         Ok(Target {
             address: place.mqtt.to_string(),
             product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
@@ -198,6 +207,13 @@ impl Driver for MqttDriver {
 
     fn server_pid(&self) -> Option<u32> {
         self.started.as_ref().map(|started| started.server.sampled().pid())
+    }
+
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        let metrics = |started: &OwnServer| -> Box<dyn Source> {
+            Box::new(Prometheus::new(&started.metrics, "tacho", None))
+        };
+        self.started.iter().map(metrics).collect()
     }
 
     fn run(

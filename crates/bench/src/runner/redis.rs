@@ -20,6 +20,7 @@ use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Kind, Mix, Phase, Scenario, typed};
+use crate::telemetry::{self, Source};
 
 const PORT: u16 = 6_379;
 /// Keys looked for to see whether a data set is there.
@@ -358,6 +359,12 @@ impl Driver for RedisDriver {
 
     fn server_pid(&self) -> Option<u32> {
         self.server_pid
+    }
+
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        let Some(address) = self.address else { return Vec::new() };
+        let Login { user, password, .. } = self.login.clone();
+        vec![Box::new(telemetry::Redis::new(address, user, password))]
     }
 
     fn before(&mut self, phase: &Phase) -> Result<()> {

@@ -27,6 +27,17 @@ pub const BUILTIN: &[Builtin] = builtin![
     "gemini-str32" = "gemini-str32.toml",
     "gemini-str1250" = "gemini-str1250.toml",
     "gemini-mix" = "gemini-mix.toml",
+    "sysbench-oltp-read-write" = "sysbench-oltp-read-write.toml",
+    "sysbench-oltp-read-only" = "sysbench-oltp-read-only.toml",
+    "sysbench-oltp-write-only" = "sysbench-oltp-write-only.toml",
+    "sysbench-oltp-point-select" = "sysbench-oltp-point-select.toml",
+    "sysbench-oltp-insert" = "sysbench-oltp-insert.toml",
+    "sysbench-oltp-update-index" = "sysbench-oltp-update-index.toml",
+    "sysbench-oltp-update-non-index" = "sysbench-oltp-update-non-index.toml",
+    "sysbench-oltp-delete" = "sysbench-oltp-delete.toml",
+    "sysbench-oltp-bulk-insert" = "sysbench-oltp-bulk-insert.toml",
+    "host-cpu" = "host-cpu.toml",
+    "host-disk" = "host-disk.toml",
 ];
 
 impl Builtin {

@@ -116,14 +116,15 @@ fn mysql_meaning(name: &str) -> Option<Meaning> {
 #[derive(Debug)]
 pub struct Redis {
     address: SocketAddr,
+    user: Option<String>,
     password: Option<String>,
     connection: Option<BufReader<TcpStream>>,
 }
 
 impl Redis {
     /// Connects at the first reading, and again after a failure.
-    pub fn new(address: SocketAddr, password: Option<String>) -> Self {
-        Self { address, password, connection: None }
+    pub fn new(address: SocketAddr, user: Option<String>, password: Option<String>) -> Self {
+        Self { address, user, password, connection: None }
     }
 
     fn info(&mut self) -> std::io::Result<String> {
@@ -149,7 +150,10 @@ impl Redis {
         stream.set_write_timeout(Some(TIMEOUT))?;
         let mut connection = BufReader::new(stream);
         if let Some(password) = &self.password {
-            let auth = format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len());
+            let words: Vec<&str> =
+                std::iter::once("AUTH").chain(self.user.as_deref()).chain([&**password]).collect();
+            let mut auth = format!("*{}\r\n", words.len());
+            words.iter().for_each(|word| auth.push_str(&format!("${}\r\n{word}\r\n", word.len())));
             connection.get_mut().write_all(auth.as_bytes())?;
             let mut answer = String::new();
             (&mut connection).take(512).read_line(&mut answer)?;
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_named() {
-        let mut redis = Redis::new("127.0.0.1:1".parse().unwrap(), None);
+        let mut redis = Redis::new("127.0.0.1:1".parse().unwrap(), None, None);
         assert!(redis.read().unwrap_err().contains("127.0.0.1:1"));
         let mut database = Database::new(Address::parse("mysql://127.0.0.1:1/").unwrap());
         assert!(database.read().unwrap_err().contains("nobody listens"));

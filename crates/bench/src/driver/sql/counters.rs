@@ -51,11 +51,44 @@ impl ServerCounters {
         }
     }
 
+    /// Settings that decide what a commit costs and what fits into memory.
+    pub fn settings(&mut self) -> Result<BTreeMap<String, String>, SqlError> {
+        let question = match self.dialect {
+            Dialect::Mysql => {
+                "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_buffer_pool_size', 'innodb_flush_log_at_trx_commit', \
+                 'sync_binlog', 'log_bin', 'innodb_flush_method', 'innodb_log_file_size', 'innodb_redo_log_capacity', \
+                 'max_connections', 'thread_handling', 'innodb_doublewrite')"
+            }
+            Dialect::Postgres => {
+                "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings WHERE name IN ('shared_buffers', 'fsync', \
+                 'synchronous_commit', 'max_wal_size', 'full_page_writes', 'max_connections', 'wal_level', 'commit_delay')"
+            }
+        };
+        let rows = self.client.rows(question)?;
+        let pair = |row: Vec<Option<String>>| {
+            let mut columns = row.into_iter().flatten();
+            Some((columns.next()?, columns.next().unwrap_or_default()))
+        };
+        Ok(rows.into_iter().filter_map(pair).collect())
+    }
+
     /// The version of the server as it says it.
     pub fn version(&mut self) -> Result<String, SqlError> {
         let rows = self.client.rows("SELECT version()")?;
         Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
     }
+}
+
+/// What a transaction consisted of between two readings of MySQL's counters: select : update : delete : insert : commit,
+/// per commit, such as `14 : 2 : 1 : 1 : 1`; with their counts where it does not come out even.
+pub fn ratio(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
+    let value = |of: &BTreeMap<String, f64>, name: &str| of.get(name).copied().unwrap_or(0.0) as u64;
+    let names = ["Com_select", "Com_update", "Com_delete", "Com_insert", "Com_commit"];
+    let counts = names.map(|name| value(after, name).saturating_sub(value(before, name)));
+    let commits = counts[4];
+    let is_even = commits > 0 && counts.iter().all(|count| count.is_multiple_of(commits));
+    let shown = counts.map(|count| if is_even { count / commits } else { count }.to_string());
+    shown.join(" : ")
 }
 
 /// Compares the server's statement counters with what was sent between two readings. MySQL counts statements; it is
@@ -74,11 +107,33 @@ pub fn check_statements(
     let mut wrong = Vec::new();
     for (what, server, ours) in [
         ("SELECTs", delta("Com_select"), sent.read),
-        ("writes and transaction statements", writes + control, sent.write + sent.other),
+        ("writes and transaction statements", writes + control, sent.write + sent.other + sent.refused),
     ] {
         if server != ours {
             wrong.push(format!("the server counted {server} {what}, {ours} were sent"));
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(values: [f64; 6]) -> BTreeMap<String, f64> {
+        let names = ["Com_select", "Com_update", "Com_delete", "Com_insert", "Com_commit", "Com_begin"];
+        names.into_iter().map(str::to_owned).zip(values).collect()
+    }
+
+    #[test]
+    fn a_statement_more_or_less_is_noticed() {
+        let (before, after) = (counters([1.0; 6]), counters([141.0, 21.0, 11.0, 11.0, 11.0, 11.0]));
+        let sent = StatementCounts { read: 140, write: 40, other: 20, ..StatementCounts::default() };
+        assert_eq!(check_statements(&before, &after, &sent), Vec::<String>::new());
+        assert_eq!(ratio(&before, &after), "14 : 2 : 1 : 1 : 1");
+        let wrong = check_statements(&before, &after, &StatementCounts { read: 139, ..sent });
+        assert_eq!(wrong, ["the server counted 140 SELECTs, 139 were sent"]);
+        assert_eq!(ratio(&before, &counters([2.0; 6])), "1 : 1 : 1 : 1 : 1");
+        assert_eq!(ratio(&before, &counters([8.0, 3.0, 3.0, 3.0, 3.0, 3.0])), "7 : 2 : 2 : 2 : 2");
+    }
 }

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use client::Client;
 
 pub use address::{Address, Dialect};
-pub use counters::{ServerCounters, check_statements};
+pub use counters::{ServerCounters, check_statements, ratio};
 pub use link::SqlError;
 pub use load::Loaded;
 pub use oltp::{Kind, Protocol, TablePer, Tables, Transaction};

@@ -360,6 +360,11 @@ impl Transaction {
         !self.skip_trx && matches!(self.kind, Kind::ReadWrite | Kind::ReadOnly | Kind::WriteOnly)
     }
 
+    /// Whether it has the statements of sysbench's read-write transaction with its defaults.
+    pub fn is_the_default(&self) -> bool {
+        self.is_wrapped() && self.groups() == Self::of(Kind::ReadWrite).groups()
+    }
+
     /// The groups of statements in order. [`Sql::Delete`] with [`Sql::Insert`] behind it is a pair of one id.
     pub(crate) fn groups(&self) -> Vec<(Sql, u32)> {
         let reads = || {

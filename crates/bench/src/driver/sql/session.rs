@@ -23,6 +23,8 @@ pub struct Statements {
     read: AtomicU64,
     write: AtomicU64,
     other: AtomicU64,
+    unchanged: AtomicU64,
+    refused: AtomicU64,
     retried: AtomicU64,
     reconnected: AtomicU64,
     rows: AtomicU64,
@@ -37,6 +39,10 @@ pub struct StatementCounts {
     pub write: u64,
     /// BEGIN, COMMIT, ROLLBACK, and writes that changed nothing.
     pub other: u64,
+    /// Writes that changed nothing; `other` has them too.
+    pub unchanged: u64,
+    /// Statements other than SELECT that the server refused; the server counts them, sysbench does not.
+    pub refused: u64,
     /// Transactions tried again because the server asked for it.
     pub retried: u64,
     /// Connections opened again.
@@ -53,6 +59,8 @@ impl Statements {
             read: load(&self.read),
             write: load(&self.write),
             other: load(&self.other),
+            unchanged: load(&self.unchanged),
+            refused: load(&self.refused),
             retried: load(&self.retried),
             reconnected: load(&self.reconnected),
             rows: load(&self.rows),
@@ -64,6 +72,8 @@ impl Statements {
             (&self.read, tally.read),
             (&self.write, tally.write),
             (&self.other, tally.other),
+            (&self.unchanged, tally.unchanged),
+            (&self.refused, tally.refused),
             (&self.rows, tally.rows),
         ] {
             if count > 0 {
@@ -87,6 +97,8 @@ pub(super) struct Tally {
     read: u64,
     write: u64,
     other: u64,
+    unchanged: u64,
+    refused: u64,
     rows: u64,
     /// Points that found their row, and those that did not.
     pub(super) hits: u32,
@@ -293,7 +305,8 @@ impl Session {
                 sql.text(table, &Values { id, last, k, c: &self.c, pad: &self.pad }, &mut self.text);
                 self.client.run(&self.text)
             }
-        }?;
+        };
+        let effect = effect.inspect_err(|error| refused(sql, error, tally))?;
         count(sql, effect, tally);
         Ok(())
     }
@@ -339,7 +352,7 @@ impl Session {
         self.text.extend_from_slice(b"', '");
         self.text.extend_from_slice(&self.pad);
         self.text.extend_from_slice(b"')");
-        let effect = self.client.run(&self.text)?;
+        let effect = self.client.run(&self.text).inspect_err(|error| refused(Sql::Insert, error, tally))?;
         count(Sql::Insert, effect, tally);
         Ok(())
     }
@@ -357,7 +370,7 @@ impl Session {
             let row = self.next_bulk_row;
             write!(self.text, "{comma}({row},{row})").expect("BUG: writing to memory cannot fail");
         }
-        let effect = self.client.run(&self.text)?;
+        let effect = self.client.run(&self.text).inspect_err(|error| refused(Sql::Insert, error, tally))?;
         count(Sql::Insert, effect, tally);
         tally.rows += effect.affected;
         Ok(())
@@ -382,6 +395,17 @@ fn place(table: u32, sql: Sql) -> usize {
     (table as usize - 1) * Sql::ALL.len() + sql as usize
 }
 
+fn refused(sql: Sql, error: &SqlError, tally: &mut Tally) {
+    if error.code().is_none() {
+        return;
+    }
+    if sql.is_read() {
+        tally.read += 1;
+    } else {
+        tally.refused += 1;
+    }
+}
+
 fn count(sql: Sql, effect: Effect, tally: &mut Tally) {
     if sql.is_read() {
         tally.read += 1;
@@ -390,6 +414,7 @@ fn count(sql: Sql, effect: Effect, tally: &mut Tally) {
         tally.write += 1;
     } else {
         tally.other += 1;
+        tally.unchanged += 1;
     }
     if sql == Sql::Point {
         let hit = effect.rows > 0;

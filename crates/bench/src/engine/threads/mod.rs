@@ -9,6 +9,7 @@ mod segment;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,14 +46,15 @@ pub fn run<B: Blocking>(
 ) -> Result<Outcome<B::Session>> {
     check(plan)?;
     let (to_main, from_workers) = mpsc::channel();
+    let numbers = numbers(plan);
+    let here = numbers.iter().map(|group| group.len() as u32).sum();
     let connections = Connections::new(plan.connections());
     let turnstile = Turnstile::new();
     thread::scope(|scope| {
         let mut starts = Vec::new();
         let mut handles = Vec::new();
-        let mut first = 0;
-        for (group, count) in plan.groups.iter().enumerate() {
-            for number in first..first + count {
+        for (group, numbers) in numbers.iter().enumerate() {
+            for number in numbers.clone() {
                 let (start, on_start) = mpsc::channel();
                 let worker = Worker {
                     driver,
@@ -71,11 +73,10 @@ pub fn run<B: Blocking>(
                 starts.push(start);
                 handles.push(spawned);
             }
-            first += count;
         }
         drop(to_main);
         let began = Instant::now();
-        let handshakes = wait_for_open(plan, shared, &from_workers, &mut on_event)?;
+        let handshakes = wait_for_open(plan, here, shared, &from_workers, &mut on_event)?;
         let connect_time = began.elapsed();
         let mut segments: Vec<SegmentOutcome> = Vec::new();
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
@@ -86,7 +87,7 @@ pub fn run<B: Blocking>(
             let at = Instant::now();
             // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
-            let conductor = Conductor::new(plan, shared, index, at, wall_ms);
+            let conductor = Conductor::new(plan, shared, &numbers, index, at, wall_ms);
             on_event(Event::Started { segment: index, at });
             for start in &starts {
                 // A worker that is gone has said so.
@@ -102,8 +103,21 @@ pub fn run<B: Blocking>(
     })
 }
 
+/// Connection numbers of each group that this process has.
+fn numbers(plan: &Plan) -> Vec<Range<u32>> {
+    let (part, parts) = plan.part;
+    let mut first = 0;
+    let of_group = |count: &u32| {
+        let at = |index: u32| first + (u64::from(*count) * u64::from(index) / u64::from(parts.max(1))) as u32;
+        let range = at(part)..at(part + 1);
+        first += count;
+        range
+    };
+    plan.groups.iter().map(of_group).collect()
+}
+
 fn check(plan: &Plan) -> Result<()> {
-    let connections = plan.connections();
+    let connections = plan.connections().div_ceil(plan.part.1.max(1));
     if connections > THREADS_MAX {
         return Err(Error::Options(format!(
             "{connections} connections are asked for; this driver has a thread for each and can have at most \
@@ -112,9 +126,6 @@ fn check(plan: &Plan) -> Result<()> {
     }
     for load in plan.segments.iter().flat_map(|segment| &segment.loads) {
         match load {
-            Load::Closed { pause, .. } if !pause.is_zero() => {
-                return Err(Error::Options("this driver has no pauses in a closed loop".to_owned()));
-            }
             Load::Closed { window, .. } if *window != 1 => {
                 return Err(Error::Options(format!(
                     "a window of {window} is asked for; a connection of this driver carries out one operation at a time"
@@ -133,6 +144,7 @@ fn check(plan: &Plan) -> Result<()> {
 
 fn wait_for_open(
     plan: &Plan,
+    here: u32,
     shared: &Shared,
     from_workers: &mpsc::Receiver<FromWorker>,
     on_event: &mut impl FnMut(Event),
@@ -140,7 +152,7 @@ fn wait_for_open(
     let mut reported = 0;
     let mut failures: BTreeMap<String, u64> = BTreeMap::new();
     let mut handshakes = Latency::new();
-    while reported < plan.connections() {
+    while reported < here {
         match from_workers.recv_timeout(TICK) {
             Ok(FromWorker::Opened(Ok(took))) => {
                 reported += 1;
@@ -165,7 +177,7 @@ fn wait_for_open(
     Err(Error::Connect {
         target: plan.target.to_string(),
         opened: shared.opened(),
-        wanted: plan.connections().into(),
+        wanted: here.into(),
         reasons: reasons.join("; "),
     })
 }

@@ -1,6 +1,7 @@
 //! One segment: what all threads share while it lasts, and the main thread's part in it.
 
 use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ const NEVER: u64 = u64::MAX;
 /// Where the operations of a group come from.
 #[derive(Debug)]
 pub(super) enum Feed {
-    Closed,
+    Closed { pause: Duration },
     Idle,
     Open(Mutex<Peekable<Schedule>>),
 }
@@ -63,19 +64,30 @@ pub(super) struct Conductor<'a> {
     plan: &'a Plan,
     shared: &'a Shared,
     segment: &'a Segment,
+    /// Threads of this process.
+    workers: u32,
     second: u64,
 }
 
 impl<'a> Conductor<'a> {
-    pub(super) fn new(plan: &'a Plan, shared: &'a Shared, index: usize, at: Instant, wall_ms: u64) -> Self {
+    pub(super) fn new(
+        plan: &'a Plan,
+        shared: &'a Shared,
+        numbers: &[Range<u32>],
+        index: usize,
+        at: Instant,
+        wall_ms: u64,
+    ) -> Self {
         let segment = &plan.segments[index];
+        let here: Vec<u32> = numbers.iter().map(|numbers| numbers.len() as u32).collect();
+        let workers = here.iter().sum();
         let window = segment.window();
-        let recorders = (plan.connections() as usize).clamp(1, RECORDERS_MAX);
+        let recorders = (workers as usize).clamp(1, RECORDERS_MAX);
         let state = State {
             at,
             wall_ms,
             window,
-            feeds: segment.loads.iter().map(|load| feed(*load)).collect(),
+            feeds: feeds(plan, segment, &here),
             recorders: (0..recorders)
                 .map(|_| Mutex::new(Recorder::new(window, plan.classes.len())))
                 .collect(),
@@ -83,7 +95,7 @@ impl<'a> Conductor<'a> {
             is_cut: AtomicBool::new(false),
             first_loss_ns: AtomicU64::new(NEVER),
         };
-        Self { state: Arc::new(state), plan, shared, segment, second: 0 }
+        Self { state: Arc::new(state), plan, shared, segment, workers, second: 0 }
     }
 
     /// Until all threads have ended the segment; threads that wait for an answer beyond the drain time are cut off.
@@ -96,7 +108,7 @@ impl<'a> Conductor<'a> {
         let window = self.state.window;
         let (mut done, mut lost) = (0, 0);
         let mut stopped_ns = None;
-        let workers = self.plan.connections();
+        let workers = self.workers;
         while done < workers {
             let now_ns = self.state.now_ns();
             if self.shared.is_stopped() && now_ns < window.until_ns && stopped_ns.is_none() {
@@ -174,15 +186,21 @@ impl<'a> Conductor<'a> {
     }
 }
 
-fn feed(load: Load) -> Feed {
-    match load {
-        Load::Closed { .. } => Feed::Closed,
+/// Per group: this process has its share of the rate, as of the connections.
+fn feeds(plan: &Plan, segment: &Segment, here: &[u32]) -> Vec<Feed> {
+    let groups = segment.loads.iter().zip(&plan.groups).zip(here);
+    let feed = |((load, of), here): ((&Load, &u32), &u32)| match *load {
+        _ if *here == 0 => Feed::Idle,
+        Load::Closed { pause, .. } => Feed::Closed { pause },
         // One schedule for all connections of the group: whoever is free takes the next operation.
         Load::Open { rate, arrivals, seed } => {
+            let rate = rate * f64::from(*here) / f64::from(*of);
+            let seed = seed.wrapping_add(u64::from(plan.part.0));
             Feed::Open(Mutex::new(Schedule::new(arrivals, 1, rate, seed).peekable()))
         }
         Load::Idle | Load::Reopen { .. } => Feed::Idle,
-    }
+    };
+    groups.map(feed).collect()
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -191,6 +191,30 @@ fn a_stop_ends_the_run_early() {
 }
 
 #[test]
+fn a_pause_keeps_a_connection_quiet_after_an_answer() {
+    let driver = Pretend::default();
+    let (segment, _) =
+        run_quietly(&driver, &plan(1, Load::Closed { window: 1, pause: Duration::from_millis(100) }, 1_050));
+    let counts = segment.recorder.total().counts;
+    assert!((2..=11).contains(&counts.completed), "{counts:?}");
+}
+
+#[test]
+fn processes_share_connections_and_rate() {
+    let (mut completed, mut sessions) = (0, Vec::new());
+    for part in 0..3 {
+        let mut plan = plan(7, open(400.0), 500);
+        plan.part = (part, 3);
+        let driver = Pretend::default();
+        let (segment, some) = run_quietly(&driver, &plan);
+        completed += segment.recorder.total().counts.completed;
+        sessions.extend(some);
+    }
+    assert_eq!(sessions, (0..7).collect::<Vec<_>>());
+    assert!((198..=202).contains(&completed), "{completed}");
+}
+
+#[test]
 fn what_this_engine_cannot_do_is_refused() {
     let refused =
         |plan: &Plan| run(&Pretend::default(), plan, &Shared::default(), |_| ()).unwrap_err().to_string();

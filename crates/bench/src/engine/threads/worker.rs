@@ -111,14 +111,18 @@ impl<B: Blocking> Worker<'_, B> {
 
     /// Until the segment is over for this thread. Returns whether the connection is lost.
     fn segment(&self, state: &State, session: &mut B::Session) -> bool {
-        let mut free_ns = 0;
+        let mut free_ns = 0_u64;
         loop {
             let after = match &state.feeds[self.group] {
                 Feed::Idle => {
                     self.wait_until(state, state.window.until_ns);
                     return false;
                 }
-                Feed::Closed => {
+                Feed::Closed { pause } => {
+                    if free_ns > 0 && !pause.is_zero() {
+                        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+                        self.wait_until(state, free_ns.saturating_add(pause_ns).min(state.window.until_ns));
+                    }
                     let now_ns = state.now_ns();
                     if now_ns >= state.window.until_ns || self.shared.is_stopped() {
                         return false;

@@ -1,0 +1,223 @@
+//! Scenarios of driver `host`: kernels of work on this machine, and its disk through fio.
+//!
+//! `[dataset]`: `directory` (where files are made) and `disk_gib` (size of the disk, for the quota). Operations: either
+//! `kernel = "..."` or the job of fio (`rw`, `block`, `depth`, ...).
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::Driver;
+use super::plan::plan;
+use crate::driver::Choice;
+use crate::driver::host::fio::{self, Job};
+use crate::driver::host::{Host, Kernel};
+use crate::engine::{Ended, Event, SegmentOutcome, Shared, threads};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::recorder::{Recorder, Second, Window};
+use crate::result::{Check, Target};
+use crate::scenario::{Phase, Scenario, typed};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DatasetOwn {
+    directory: PathBuf,
+    disk_gib: Option<f64>,
+}
+
+impl Default for DatasetOwn {
+    fn default() -> Self {
+        Self { directory: PathBuf::from("."), disk_gib: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KernelOwn {
+    kernel: Kernel,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Work {
+    Kernel(Kernel),
+    Fio(Job),
+}
+
+/// The driver of one scenario.
+pub(super) struct HostDriver {
+    scenario: Scenario,
+    dataset: DatasetOwn,
+    works: Vec<Work>,
+    findings: Vec<String>,
+}
+
+impl HostDriver {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+        let dataset: DatasetOwn = typed(scenario.dataset.clone(), "[dataset]", &[])?;
+        let mut works = Vec::new();
+        for operation in &scenario.operations {
+            let place = format!("operation `{}`", operation.name);
+            works.push(if operation.own.contains_key("kernel") {
+                Work::Kernel(typed::<KernelOwn>(operation.own.clone(), &place, &[])?.kernel)
+            } else {
+                let job: Job = typed(operation.own.clone(), &place, &[])?;
+                job.check().map_err(|what| format!("{place}: {what}"))?;
+                Work::Fio(job)
+            });
+        }
+        let driver = Self { scenario: scenario.clone(), dataset, works, findings: Vec::new() };
+        for phase in &scenario.phases {
+            let jobs = driver.jobs(phase);
+            let classes = phase.mixes.iter().map(|mix| mix.operations.len()).sum::<usize>();
+            if !jobs.is_empty() && (jobs.len() != 1 || classes != 1) {
+                return Err(format!(
+                    "phase `{}`: a job of fio has a phase of its own: operations = [\"one\"]",
+                    phase.name
+                ));
+            }
+        }
+        Ok(driver)
+    }
+
+    fn jobs(&self, phase: &Phase) -> Vec<(u16, &Job)> {
+        let names = phase.mixes.iter().flat_map(|mix| &mix.operations);
+        let classes = names.map(|name| self.scenario.class_of(name));
+        classes
+            .filter_map(|class| match &self.works[usize::from(class)] {
+                Work::Fio(job) => Some((class, job)),
+                Work::Kernel(_) => None,
+            })
+            .collect()
+    }
+
+    fn fio(
+        &mut self,
+        phase: &Phase,
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<SegmentOutcome> {
+        let (class, job) = match self.jobs(phase)[..] {
+            [(class, job)] => (class, job.clone()),
+            _ => return Err(Error::Options("BUG: a phase of fio has one job".to_owned())),
+        };
+        let at = Instant::now();
+        let started_ms = crate::engine::event::now_ms();
+        on_event(Event::Started { segment: 0, at });
+        let classes = self.works.len();
+        let mut second = 0;
+        let measured = fio::run(&job, &self.dataset.directory, phase.duration, shared, &mut || {
+            on_event(Event::Tick);
+            while at.elapsed().as_secs() > second {
+                on_event(Event::Second(Box::new(Second::new(second, classes))));
+                second += 1;
+            }
+        })?;
+        let name = self.scenario.operations[usize::from(class)].name.clone();
+        self.findings.extend(measured.diagnose(&name, &job, self.dataset.disk_gib));
+        let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, classes);
+        measured.record(class, &mut recorder);
+        // fio does not say when which operation was: all stand in one second.
+        on_event(Event::Second(Box::new(recorder.take_second(second))));
+        Ok(SegmentOutcome {
+            recorder,
+            started_ms,
+            measured: measured.took,
+            ended: Ended::Finished,
+            first_loss_s: None,
+        })
+    }
+
+    fn kernels(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        let groups: Vec<(u32, Vec<(u16, u32)>)> = phase
+            .mixes
+            .iter()
+            .map(|mix| {
+                let classes = mix.operations.iter().map(|name| {
+                    (
+                        self.scenario.class_of(name),
+                        self.scenario.operation(name).map_or(0, |operation| operation.weight),
+                    )
+                });
+                (mix.connections, classes.collect())
+            })
+            .collect();
+        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let kernels = self.works.iter().map(|work| match work {
+            Work::Kernel(kernel) => *kernel,
+            // Never asked for: phases of fio do not come here.
+            Work::Fio(_) => Kernel::Syscall,
+        });
+        let host = Host::new(kernels.collect(), choice, &self.dataset.directory);
+        let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let plan = plan(phase, &self.scenario, nowhere, self.classes(), part);
+        let segments = threads::run(&host, &plan, shared, on_event)?.segments;
+        for segment in &segments {
+            for (index, class) in segment.recorder.classes().iter().enumerate() {
+                if let Work::Kernel(kernel) = self.works[index]
+                    && class.counts.completed_within_window > 0
+                {
+                    let per_s = class.counts.completed_within_window as f64 / segment.measured.as_secs_f64();
+                    let name = &self.scenario.operations[index].name;
+                    self.findings.push(kernel.sentence(name, per_s, phase.connections()));
+                }
+            }
+        }
+        Ok(segments)
+    }
+}
+
+impl Driver for HostDriver {
+    fn classes(&self) -> Vec<String> {
+        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+        let mut product = None;
+        if self.works.iter().any(|work| matches!(work, Work::Fio(_))) {
+            product = Some(fio::version()?);
+        }
+        let directory = &self.dataset.directory;
+        if !directory.is_dir() {
+            return Err(Error::Options(format!(
+                "{} is no directory; name one on the disk to measure: --set dataset.directory=DIR",
+                directory.display()
+            )));
+        }
+        let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let settings =
+            model.map(|(_, model)| ("processor".to_owned(), model.to_owned())).into_iter().collect();
+        Ok(Target { address: "this machine".to_owned(), product, started_by_run: false, settings })
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        if self.jobs(phase).is_empty() {
+            return self.kernels(phase, part, shared, on_event);
+        }
+        // One file, one fio.
+        if part.0 > 0 {
+            return Ok(Vec::new());
+        }
+        Ok(vec![self.fio(phase, shared, on_event)?])
+    }
+
+    fn after(&mut self, _: &Phase, _: (u32, u32), _: &[SegmentOutcome]) -> Result<(Vec<Check>, Vec<String>)> {
+        Ok((Vec::new(), std::mem::take(&mut self.findings)))
+    }
+}

@@ -1,0 +1,328 @@
+//! Scenarios of driver `sql`.
+//!
+//! `[dataset]`: the tables (`tables`, `table_size`, `distribution`, ...). Operations: the transactions (`kind` and what
+//! [`crate::driver::sql::Transaction`] knows). Phases of kind `load` fill the tables, or drop them with
+//! `action = "cleanup"`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::Driver;
+use super::plan::plan;
+use crate::driver::Choice;
+use crate::driver::sql::{
+    Address, Dialect, Loaded, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements,
+    ratio,
+};
+use crate::engine::{Ended, Event, SegmentOutcome, Shared, threads};
+use crate::error::{Error, Result};
+use crate::limits::SILENCE_TIMEOUT_S;
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::recorder::{Recorder, Second};
+use crate::result::{Check, Target};
+use crate::scenario::{Kind, Phase, Scenario, typed};
+use crate::telemetry::{Database, Source, is_local, listener_pid};
+
+/// How often a load says how far it is.
+const TICK: Duration = Duration::from_millis(100);
+/// Names that a server of this protocol has as a process; others on the same port (a proxy, a container's forwarder) are
+/// not it.
+const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
+
+/// What a phase says of its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhaseOwn {
+    #[serde(default)]
+    action: Action,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    /// Makes and fills the tables.
+    #[default]
+    Load,
+    /// Drops them.
+    Cleanup,
+}
+
+/// The driver of one scenario.
+pub(super) struct SqlDriver {
+    scenario: Scenario,
+    address: Address,
+    tables: Tables,
+    transactions: Vec<Transaction>,
+    server_pid: Option<u32>,
+    counters: Option<ServerCounters>,
+    /// The server's counters and ours before the phase.
+    before: BTreeMap<String, f64>,
+    sent: StatementCounts,
+    findings: Vec<String>,
+}
+
+impl SqlDriver {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+        let mut address =
+            Address::parse(&scenario.target.url).map_err(|what| format!("target.url: {what}"))?;
+        if address.password.is_empty() {
+            address.password = std::env::var("TACHO_TARGET_PASSWORD").unwrap_or_default();
+        }
+        let mut tables: Tables = typed(scenario.dataset.clone(), "[dataset]", &[])?;
+        let rows = scenario.scaled(tables.table_size.into());
+        tables.table_size =
+            u32::try_from(rows).map_err(|_| format!("[dataset]: {rows} rows are too many"))?;
+        let mut transactions = Vec::new();
+        for operation in &scenario.operations {
+            let place = format!("operation `{}`", operation.name);
+            transactions.push(typed::<Transaction>(operation.own.clone(), &place, &[])?);
+        }
+        let driver = Self {
+            scenario: scenario.clone(),
+            address,
+            tables,
+            transactions,
+            server_pid: None,
+            counters: None,
+            before: BTreeMap::new(),
+            sent: StatementCounts::default(),
+            findings: Vec::new(),
+        };
+        for phase in &scenario.phases {
+            action(phase)?;
+            driver.sql(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
+        }
+        Ok(driver)
+    }
+
+    fn sql(&self, phase: &Phase) -> Result<Sql> {
+        let groups: Vec<(u32, Vec<(u16, u32)>)> = phase
+            .mixes
+            .iter()
+            .map(|mix| {
+                let classes = mix.operations.iter().map(|name| {
+                    let weight = self.scenario.operation(name).map_or(0, |operation| operation.weight);
+                    (self.scenario.class_of(name), weight)
+                });
+                (mix.connections, classes.collect())
+            })
+            .collect();
+        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let silence = Duration::from_secs(SILENCE_TIMEOUT_S);
+        let (address, tables) = (self.address.clone(), self.tables.clone());
+        Sql::new(address, tables, self.transactions.clone(), choice, self.scenario.head.seed, silence)
+    }
+
+    /// The command that fills the tables of this run.
+    fn load_command(&self) -> String {
+        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let loads = loads.filter(|phase| action(phase) == Ok(Action::Load));
+        let phases: String = loads.map(|phase| format!(" --phase {}", phase.name)).collect();
+        format!(
+            "tacho bench run {}{phases} --target {} --scale {}",
+            self.scenario.head.name,
+            self.address.without_password(),
+            self.scenario.head.scale
+        )
+    }
+
+    /// Fills or drops the tables. There is no latency in it; its figures are rows and seconds.
+    fn make(
+        &mut self,
+        phase: &Phase,
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<SegmentOutcome> {
+        let sql = self.sql(phase)?;
+        let at = Instant::now();
+        let started_ms = crate::engine::event::now_ms();
+        on_event(Event::Started { segment: 0, at });
+        let loaded = Loaded::default();
+        let connections = phase.connections();
+        let action = action(phase).map_err(Error::Options)?;
+        let mut second = 0;
+        let done = std::thread::scope(|scope| {
+            let (sql, loaded) = (&sql, &loaded);
+            let worker = scope.spawn(move || match action {
+                Action::Load => sql.load(connections, loaded),
+                Action::Cleanup => sql.clean_up(connections),
+            });
+            while !worker.is_finished() {
+                std::thread::sleep(TICK);
+                if shared.is_stopped() {
+                    loaded.stop();
+                }
+                on_event(Event::Tick);
+                while at.elapsed().as_secs() > second {
+                    on_event(Event::Second(Box::new(Second::new(second, self.transactions.len()))));
+                    second += 1;
+                }
+            }
+            worker.join().expect("BUG: the loader panicked")
+        });
+        done?;
+        let took = at.elapsed();
+        if action == Action::Load {
+            self.findings.push(format!(
+                "{} rows went into {} tables in {:.1} s: {:.0} rows per second with {connections} connections, indexes included.",
+                loaded.rows(),
+                loaded.tables(),
+                took.as_secs_f64(),
+                loaded.rows() as f64 / took.as_secs_f64()
+            ));
+        }
+        let window = super::plan::segments(phase, &self.scenario)[0].window();
+        let mut recorder = Recorder::new(window, self.transactions.len());
+        recorder.take_second(second);
+        let ended = if shared.is_stopped() { Ended::Stopped } else { Ended::Finished };
+        Ok(SegmentOutcome { recorder, started_ms, measured: took, ended, first_loss_s: None })
+    }
+
+    fn statement_checks(&mut self) -> Result<Vec<Check>> {
+        let Some(counters) = &mut self.counters else { return Ok(Vec::new()) };
+        if self.address.dialect != Dialect::Mysql {
+            return Ok(Vec::new());
+        }
+        let after =
+            counters.read().map_err(|error| Error::Answer(format!("the server's counters: {error}")))?;
+        let wrong = check_statements(&self.before, &after, &self.sent);
+        let mut checks = vec![Check {
+            what: "statements the server counted".to_owned(),
+            expected: (self.sent.read + self.sent.write + self.sent.other + self.sent.refused).to_string(),
+            found: if wrong.is_empty() { "the same, by kind".to_owned() } else { wrong.join("; ") },
+            passed: wrong.is_empty(),
+        }];
+        if self.transactions.len() == 1 && self.transactions[0].is_the_default() && self.sent.retried == 0 {
+            let found = ratio(&self.before, &after);
+            checks.push(Check {
+                what: "select : update : delete : insert : commit of a transaction".to_owned(),
+                expected: "14 : 2 : 1 : 1 : 1".to_owned(),
+                passed: found == "14 : 2 : 1 : 1 : 1",
+                found,
+            });
+        }
+        Ok(checks)
+    }
+
+    fn statement_findings(&mut self, segments: &[SegmentOutcome]) -> Vec<String> {
+        let sent = self.sent;
+        let measured_s: f64 = segments.iter().map(|s| s.measured.as_secs_f64()).sum();
+        let mut findings = std::mem::take(&mut self.findings);
+        let total = sent.read + sent.write + sent.other;
+        if total == 0 {
+            return findings;
+        }
+        findings.push(format!(
+            "{total} statements: {} read, {} write, {} other (transaction control, and writes that changed nothing), {} \
+             transactions tried again, {} connections opened again; {:.0} statements per second.",
+            sent.read,
+            sent.write,
+            sent.other,
+            sent.retried,
+            sent.reconnected,
+            total as f64 / measured_s.max(1e-9)
+        ));
+        if sent.unchanged * 100 > sent.write + sent.unchanged {
+            findings.push(format!(
+                "{} of the writes changed nothing: they repeat an earlier run with the same seed, or their rows were deleted. \
+                 Another seed (--set seed=N) or a fresh load writes anew.",
+                sent.unchanged
+            ));
+        }
+        findings
+    }
+}
+
+fn action(phase: &Phase) -> std::result::Result<Action, String> {
+    let own: Table = phase.mixes.first().map(|mix| mix.own.clone()).unwrap_or_default();
+    let own: PhaseOwn = typed(own, &format!("phase `{}`", phase.name), &[])?;
+    Ok(own.action)
+}
+
+/// The server's process if it runs here: who listens on the port, if it is called like one.
+fn process_of(address: &Address) -> Option<u32> {
+    let socket = *address.resolve().ok()?.first()?;
+    if !is_local(socket.ip()) {
+        return None;
+    }
+    listener_pid(address.port).filter(|pid| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        PROCESS_NAMES.iter().any(|known| name.contains(known))
+    })
+}
+
+impl Driver for SqlDriver {
+    fn classes(&self) -> Vec<String> {
+        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+        let place = self.address.without_password();
+        let failed = |error: &dyn std::fmt::Display| Error::Options(format!("{place}: {error}"));
+        let mut counters = ServerCounters::connect(&self.address).map_err(|error| failed(&error))?;
+        let product = counters.version().map_err(|error| failed(&error))?;
+        let settings = counters.settings().map_err(|error| failed(&error))?;
+        self.counters = Some(counters);
+        self.server_pid = process_of(&self.address);
+        Ok(Target { address: place, product: Some(product), started_by_run: false, settings })
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server_pid
+    }
+
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        vec![Box::new(Database::new(self.address.clone()))]
+    }
+
+    fn before(&mut self, phase: &Phase) -> Result<()> {
+        self.sent = StatementCounts::default();
+        if phase.kind != Kind::Load {
+            self.sql(phase)?.check_dataset(&self.load_command())?;
+        }
+        let counters =
+            self.counters.as_mut().ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
+        self.before =
+            counters.read().map_err(|error| Error::Answer(format!("the server's counters: {error}")))?;
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        if phase.kind == Kind::Load {
+            // One process is enough, and two would meet each other.
+            if part.0 > 0 {
+                return Ok(Vec::new());
+            }
+            return Ok(vec![self.make(phase, shared, on_event)?]);
+        }
+        let sql = self.sql(phase)?;
+        let target = *self.address.resolve().map_err(Error::Options)?.first().ok_or(Error::Stopped)?;
+        let plan = plan(phase, &self.scenario, target, self.classes(), part);
+        let outcome = threads::run(&sql, &plan, shared, on_event)?;
+        self.sent = sql.statements();
+        Ok(outcome.segments)
+    }
+
+    fn after(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        segments: &[SegmentOutcome],
+    ) -> Result<(Vec<Check>, Vec<String>)> {
+        // The server's counters are those of all processes together.
+        let checks =
+            if part.1 == 1 && phase.kind != Kind::Load { self.statement_checks()? } else { Vec::new() };
+        Ok((checks, self.statement_findings(segments)))
+    }
+}
