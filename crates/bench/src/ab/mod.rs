@@ -126,8 +126,13 @@ impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for compared in &self.metrics {
             let Compared { metric, ratio, verdict, noise_floor, .. } = compared;
+            if ratio.blocks == 0 {
+                writeln!(f, "{:<14} cannot tell: no block is valid", metric.name)?;
+                continue;
+            }
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-            write!(f, "{:<14} B is {verdict}: {:+.2} %", metric.name, percent(ratio.ratio))?;
+            let word = if *verdict == Verdict::CannotTell { "" } else { "B is " };
+            write!(f, "{:<14} {word}{verdict}: {:+.2} %", metric.name, percent(ratio.ratio))?;
             if let Some(interval) = ratio.interval {
                 write!(
                     f,

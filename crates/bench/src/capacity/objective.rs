@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
+use crate::result::percentile;
 
 /// Least share of the asked rate that must be achieved.
 const ACHIEVED_MIN: f64 = 0.99;
@@ -64,10 +65,6 @@ impl Objective {
         }
         failures
     }
-}
-
-fn percentile(quantile: f64) -> String {
-    format!("p{}", (quantile * 1e8).round() / 1e6)
 }
 
 impl fmt::Display for Objective {

@@ -11,6 +11,8 @@ use crate::statistics::logistic::{Curve, Trial};
 const EDGE: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
 /// Trials of one rate before the majority decides.
 const TRIALS_PER_RATE_MAX: usize = 3;
+/// Steps in a row in which the generator itself was too slow, before it is taken for the limit.
+const FAULTS_MAX: usize = 3;
 /// Rates tried below the first one before giving up: 1.5 to this power is more than 3,000.
 const RATES_DOWN_MAX: usize = 20;
 const CONFIDENCE: f64 = 0.95;
@@ -34,6 +36,8 @@ pub(super) struct Search<'a> {
     edge: Option<Vec<f64>>,
     rng: Xoshiro256PlusPlus,
     rates_down: usize,
+    /// Steps at this rate, one after the other, that said nothing because the generator was too slow.
+    faults: usize,
     answer: Option<Answer>,
 }
 
@@ -50,6 +54,7 @@ impl<'a> Search<'a> {
             edge: None,
             rng: Xoshiro256PlusPlus::seed_from_u64(plan.seed),
             rates_down: 0,
+            faults: 0,
             answer: None,
         }
     }
@@ -59,6 +64,7 @@ impl<'a> Search<'a> {
             return Step::Done(answer);
         }
         let why = match (&self.edge, self.passes, self.fails) {
+            _ if self.faults > 0 => "once more, because the generator was the limit".to_owned(),
             (Some(left), ..) => format!("repeats around the edge, {} to go", left.len()),
             (None, Some(passes), Some(fails)) => {
                 format!("between {passes:.0}/s, which passes, and {fails:.0}/s, which fails")
@@ -78,6 +84,7 @@ impl<'a> Search<'a> {
             self.generator_failed(outcome.rate_per_s, fault);
             return;
         }
+        self.faults = 0;
         let failures = self.plan.objective.failures(outcome);
         let passed = failures.is_empty();
         if !passed {
@@ -197,8 +204,13 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// A generator at its limit says nothing of the target: the highest rate that passed is a lower bound.
+    /// A generator at its limit says nothing of the target: the highest rate that passed is a lower bound. On a busy
+    /// machine it may have been an accident, so it is tried again.
     fn generator_failed(&mut self, rate_per_s: f64, fault: &str) {
+        self.faults += 1;
+        if self.faults < FAULTS_MAX {
+            return;
+        }
         let because = format!("the generator itself was the limit at {rate_per_s:.0}/s: {fault}");
         self.answer = Some(match self.passes {
             Some(rate_per_s) => Answer::AtLeast { rate_per_s, because },

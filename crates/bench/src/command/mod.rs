@@ -1,7 +1,10 @@
 //! The command line of the load generator, so that a program only has to delegate to it.
 
+mod ab;
+mod capacity;
 mod options_file;
 mod run;
+mod series;
 mod worker;
 
 use std::io::Write;
@@ -9,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{BUILTIN, Scenario};
@@ -29,6 +33,13 @@ pub enum BenchCommand {
     Scenario(ScenarioArgs),
     /// Lists the scenarios, and the runs of files of options as the commands they stand for
     List(ListArgs),
+    /// Finds the rate up to which an objective is met, with its interval
+    Capacity(Box<capacity::CapacityArgs>),
+    /// Compares two settings by interleaved runs in random order: better, worse, equivalent or cannot tell
+    Ab(Box<ab::AbArgs>),
+    /// `compare`, `report`, `import`
+    #[command(flatten)]
+    Bundles(BundleCommand),
     /// Makes a part of a load for another process, which talks to it by standard input and output
     #[command(hide = true)]
     Worker,
@@ -90,6 +101,9 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
         BenchCommand::Ledger(options) => run_ledger(options, context, out),
         BenchCommand::Scenario(args) => run_file(args, context, out),
         BenchCommand::List(args) => list(args, out),
+        BenchCommand::Capacity(args) => capacity::run(args, context, out),
+        BenchCommand::Ab(args) => ab::run(args, context, out),
+        BenchCommand::Bundles(command) => bundles::run(command, out),
         BenchCommand::Worker => worker::serve(context),
     }
 }

@@ -179,12 +179,8 @@ fn hidden(phase: &Phase) -> Vec<String> {
         );
     }
     if let Some(summary) = &phase.total.response {
-        let weak: Vec<String> = summary
-            .quantiles
-            .iter()
-            .filter(|q| !q.quotable)
-            .map(|q| format!("p{}", super::short((q.quantile * 1e6).round() / 1e4)))
-            .collect();
+        let weak: Vec<String> =
+            summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile)).collect();
         if !weak.is_empty() {
             hides.push(format!(
                 "{} rest on too few samples ({}) and are hardly more than the maximum",

@@ -28,7 +28,7 @@ pub use run::{
 };
 pub use series::{SecondLine, Telemetry};
 pub use standing::Standing;
-pub(crate) use standing::short;
+pub(crate) use standing::percentile;
 
 /// Name of the sum over all classes of operation.
 pub const ALL: &str = "all";

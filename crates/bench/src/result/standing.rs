@@ -9,6 +9,8 @@ pub struct Standing {
     pub invalid: Vec<String>,
     /// Why the run is not whole, if it is not.
     pub partial: Option<String>,
+    /// Whether any gate or check looked at the run. A result of another tool has none.
+    pub checked: bool,
 }
 
 impl Standing {
@@ -17,10 +19,11 @@ impl Standing {
         self.invalid.is_empty() && self.partial.is_none()
     }
 
-    /// `VALID`, `INVALID`, `PARTIAL` or `INVALID, PARTIAL`.
+    /// `VALID`, `UNCHECKED`, `INVALID`, `PARTIAL` or `INVALID, PARTIAL`.
     pub fn word(&self) -> &'static str {
         match (self.invalid.is_empty(), self.partial.is_none()) {
-            (true, true) => "VALID",
+            (true, true) if self.checked => "VALID",
+            (true, true) => "UNCHECKED",
             (false, true) => "INVALID",
             (true, false) => "PARTIAL",
             (false, false) => "INVALID, PARTIAL",
@@ -64,7 +67,8 @@ impl RunResult {
             .partial
             .as_ref()
             .map(|partial| format!("the run ended early, {:.0} s in: {}", partial.at_s, partial.reason));
-        Standing { invalid, partial }
+        let checked = !(self.gates.is_empty() && self.verification.is_empty());
+        Standing { invalid, partial, checked }
     }
 
     /// Makes the written `valid` agree with gates, checks and faults.
@@ -72,6 +76,11 @@ impl RunResult {
         self.valid = true;
         self.valid = self.standing().is_quotable();
     }
+}
+
+/// `p99.9` for 0.999.
+pub(crate) fn percentile(quantile: f64) -> String {
+    format!("p{}", (quantile * 1e8).round() / 1e6)
 }
 
 /// A number with as many digits as a reader needs.

@@ -128,10 +128,12 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, summary: &Summary) -> fmt::Resul
         None => write!(f, " {:>9}", "-")?,
     }
     writeln!(f, " {:>10}", summary.samples)?;
-    let other =
-        summary.quantiles.iter().filter(|q| !super::QUANTILES.iter().any(|w| (w - q.quantile).abs() < 1e-9));
+    let other = summary
+        .quantiles
+        .iter()
+        .filter(|q| q.quantile > 0.9 && !super::QUANTILES.iter().any(|w| (w - q.quantile).abs() < 1e-9));
     for q in other {
-        writeln!(f, "  {:<25} p{} {:.3} ms", "", super::short(q.quantile * 100.0), q.value_us / 1e3)?;
+        writeln!(f, "  {:<25} {} {:.3} ms", "", super::percentile(q.quantile), q.value_us / 1e3)?;
     }
     Ok(())
 }

@@ -6,8 +6,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::bootstrap::autocorrelation_time;
 use super::{Interval, mean};
 
-/// Steps of one batch of MSER-5.
+/// Steps of one batch of MSER-5; runs too short for `BATCHES_MIN` of them have smaller ones.
 const BATCH: usize = 5;
+const BATCHES_MIN: usize = 20;
+/// The last few batches always agree with themselves; the rule leaves them out.
+const BATCHES_LEFT_OUT: usize = 5;
 /// Of cuts whose error is as small as the smallest within this share the earliest is taken: on a level series the best
 /// one lies anywhere.
 const INDIFFERENCE: f64 = 0.1;
@@ -55,18 +58,18 @@ pub enum Steadiness {
 /// White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 1997; batches of five
 /// steps: Spratt, 1998). `None` when the best cut lies in the second half, where the rule is not to be trusted.
 pub fn mser5(series: &[f64]) -> Option<usize> {
-    let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
+    let batch = (series.len() / BATCHES_MIN).clamp(1, BATCH);
+    let batches: Vec<f64> = series.chunks_exact(batch).map(mean).collect();
     let count = batches.len();
     let error = |cut: usize| {
         let rest = &batches[cut..];
         let mean = mean(rest);
         rest.iter().map(|b| (b - mean).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
     };
-    // The last few batches always agree with themselves; the rule leaves them out.
-    let cuts = 0..count.saturating_sub(BATCH);
+    let cuts = 0..count.saturating_sub(BATCHES_LEFT_OUT);
     let best = cuts.clone().map(error).min_by(f64::total_cmp)?;
     let cut = cuts.into_iter().find(|cut| error(*cut) <= best * (1.0 + INDIFFERENCE))?;
-    (cut <= count / 2).then_some(cut * BATCH)
+    (cut <= count / 2).then_some(cut * batch)
 }
 
 /// Least squares line; its interval takes n values as n / autocorrelation time independent ones. `None` for fewer

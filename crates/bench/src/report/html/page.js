@@ -11,7 +11,7 @@ function el(name, attributes, ...children) {
   for (const [key, value] of Object.entries(attributes || {})) {
     if (key === "class") node.className = value; else if (key === "style") node.style.cssText = value; else node.setAttribute(key, value);
   }
-  for (const child of children.flat(9)) if (child !== null && child !== undefined) node.append(child);
+  for (const child of children.flat(9)) if (child || child === 0) node.append(child);
   return node;
 }
 function svg(name, attributes, text) {
@@ -47,6 +47,11 @@ function time(ms) {
   if (ms >= 1) return `${number(ms)} ms`;
   return `${number(ms * 1000)} µs`;
 }
+function between(interval) {
+  const [low, high] = [time(interval.low / 1000), time(interval.high / 1000)];
+  const [a, unit] = low.split(" ");
+  return high.endsWith(` ${unit}`) ? `${a}–${high}` : `${low}–${high}`;
+}
 const seconds = (s) => (s >= 120 ? `${Math.floor(s / 60)} min ${Math.round(s % 60)} s` : `${number(s)} s`);
 
 // Axes.
@@ -61,9 +66,9 @@ function steps(low, high, count) {
 }
 function decades(low, high) {
   const ticks = [];
-  const wide = Math.log10(high / low) > 1.6;
+  const span = Math.log10(high / low);
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    for (const factor of wide ? [1] : [1, 2, 5]) {
+    for (const factor of span > 3 ? [1] : span > 1.4 ? [1, 3] : [1, 2, 5]) {
       const at = factor * 10 ** power;
       if (at >= low * 0.999 && at <= high * 1.001) ticks.push(Number(at.toPrecision(6)));
     }
@@ -140,7 +145,7 @@ function draw(self) {
   for (const at of ticksX) {
     if (at < from || at > to) continue;
     if (options.logX) image.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "grid" }));
-    image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === from ? "start" : "middle" }, options.tickX(at)));
+    image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === from ? "start" : x(at) > right - 14 ? "end" : "middle" }, options.tickX(at)));
   }
   image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
   for (const line of options.series) {
@@ -241,7 +246,7 @@ function heatmap(run, domain, title) {
     });
     const image = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, style: "position:relative;display:block" });
     for (const at of decades(low, high)) image.append(svg("text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, time(at / 1000)));
-    for (const at of steps(domain[0], domain[1], Math.max(3, Math.floor(width / 110)))) image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === domain[0] ? "start" : "middle" }, `${at} s`));
+    for (const at of steps(domain[0], domain[1], Math.max(3, Math.floor(width / 110)))) image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === domain[0] ? "start" : x(at) > right - 14 ? "end" : "middle" }, `${at} s`));
     image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
     self.cross = svg("line", { y1: top, y2: bottom, class: "cross" });
     image.append(self.cross);
@@ -312,7 +317,7 @@ function head() {
 const badge = (run) => el("span", { class: `word ${run.quotable ? "good" : "no"}` }, run.word);
 function metaOf(run) {
   const result = run.result, phase = mainPhase(run), parts = [];
-  if (single && run.quotable) parts.push("valid");
+  if (single && run.quotable) parts.push(run.word.toLowerCase());
   if (result.target.product) parts.push(result.target.product);
   if (phase) {
     const a = phase.arrival;
@@ -332,14 +337,14 @@ function tiles(run) {
   const kind = total.response ? "response" : "service";
   const list = [];
   const tile = (name, value, unit, note) => list.push(el("div", { class: "card tile" }, el("h3", {}, name), el("b", {}, value, unit && el("small", {}, unit)), el("i", {}, note || "\u00a0")));
-  tile("Throughput", number(total.completed_per_s, 4), "/s", sure && `${number(sure.completed_per_s.low, 4)} to ${number(sure.completed_per_s.high, 4)}, 95 %`);
+  tile("Throughput", number(total.completed_per_s, 4), "/s", sure && `95 %: ${number(sure.completed_per_s.low, 4)}–${number(sure.completed_per_s.high, 4)}`);
   for (const [q, name] of [[0.5, "p50"], [0.99, "p99"], [0.999, "p99.9"]]) {
     const found = quantile(summary, q);
     if (!found) continue;
     const [value, unit] = time(found.value_us / 1000).split(" ");
     const interval = q === 0.99 && kind === "response" && sure && sure.response_p99_us;
     tile(`${kind === "response" ? "Response" : "Service"} ${name}`, found.quotable ? value : `${value}?`, unit,
-      !found.quotable ? "too few samples" : interval ? `${time(interval.low / 1000)} to ${time(interval.high / 1000)}, 95 %` : `${group(String(summary.samples))} samples`);
+      !found.quotable ? "too few samples" : interval ? `95 %: ${between(interval)}` : `${group(String(summary.samples))} samples`);
   }
   const counts = total.counts, failed = Object.values(counts.errors).reduce((a, b) => a + b, 0);
   tile("Errors", group(String(failed)), "", counts.sent ? `${number((failed / counts.sent) * 100)} % of ${group(String(counts.sent))}` : "");

@@ -1,0 +1,166 @@
+//! `tacho bench ab`: carries out what `crate::ab` decides.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::say;
+use super::series::{Series, SeriesArgs};
+use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, next};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::result::{Arrival, Bundle, Phase};
+use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
+
+/// Change of CPU time per operation that counts as none.
+const CPU_MARGIN: f64 = 0.03;
+
+/// Which figure is the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Primary {
+    /// Completed operations per second.
+    Throughput,
+    /// The 99th percentile of response time.
+    P99,
+    /// CPU time of the target per operation.
+    Cpu,
+}
+
+/// The two settings
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --a or --b that side is the scenario as it is; with neither, it is compared with itself.
+
+Examples:
+  tacho bench ab gemini-str32 --a target.url=redis://127.0.0.1:6379 --b target.url=redis://127.0.0.1:6380
+  tacho bench ab gemini-str32 --b dataset.size=64 --set phase.run.duration=10s --primary throughput")]
+pub struct AbArgs {
+    #[command(flatten)]
+    series: SeriesArgs,
+    /// Changes one key of the scenario for A
+    #[arg(long = "a", value_name = "KEY=VALUE")]
+    a: Vec<String>,
+    /// Changes one key of the scenario for B
+    #[arg(long = "b", value_name = "KEY=VALUE")]
+    b: Vec<String>,
+    /// The figure that decides [default: p99 of an open loop, throughput of a closed one]
+    #[arg(long)]
+    primary: Option<Primary>,
+    /// Most blocks of A and B
+    #[arg(long, value_name = "NUMBER", default_value_t = 40)]
+    blocks_max: usize,
+}
+
+/// What `ab.json` holds.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    scenario: &'a str,
+    phase: &'a str,
+    a: &'a [String],
+    b: &'a [String],
+    answer: &'a Answer,
+    runs: &'a [Run],
+}
+
+/// Compares, and says each run on the way.
+pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
+    let series = Series::begin(&args.series, "ab", context)?;
+    let scenario = series.scenario(&args.a)?;
+    series.scenario(&args.b)?;
+    say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&args.a), settings(&args.b)))?;
+    series.load_data(&args.a)?;
+    if args.a != args.b {
+        series.load_data(&args.b)?;
+    }
+    let mut plan: Option<Plan> = None;
+    let mut history: Vec<Run> = Vec::new();
+    let answer = loop {
+        // Which figures there are, and which decides, is known after the first run.
+        let step = match &plan {
+            Some(plan) => next(plan, &history),
+            None => Step::Run { arm: Arm::A, block: 1, pilot: true, blocks: 0 },
+        };
+        let (arm, block, pilot, blocks) = match step {
+            Step::Done(answer) => break answer,
+            Step::Run { arm, block, pilot, blocks } => (arm, block, pilot, blocks),
+        };
+        let sets = if arm == Arm::A { &args.a } else { &args.b };
+        // Both runs of a block have one schedule, each block another.
+        let mut sets = sets.clone();
+        sets.push(format!("seed={}", series.seed.wrapping_add(block as u64) & (i64::MAX as u64)));
+        let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1))?;
+        let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a run has no result".to_owned()))?;
+        if plan.is_none() {
+            let metrics = metrics(phase, args.primary);
+            plan = Some(Plan { blocks_max: args.blocks_max, ..Plan::new(metrics, series.seed) });
+        }
+        let run = Run { arm, values: values(phase), invalid: invalid(&bundle) };
+        say(out, &line(block, blocks, pilot, &run))?;
+        history.push(run);
+    };
+    let comparison = Comparison {
+        scenario: &scenario.head.name,
+        phase: &series.phase,
+        a: &args.a,
+        b: &args.b,
+        answer: &answer,
+        runs: &history,
+    };
+    let path = series.write("ab.json", &comparison)?;
+    say(out, &format!("{answer}result: {}", path.display()))
+}
+
+fn settings(sets: &[String]) -> String {
+    if sets.is_empty() { "(as it is)".to_owned() } else { sets.join(" ") }
+}
+
+/// The figures a phase has, the deciding one first.
+fn metrics(phase: &Phase, primary: Option<Primary>) -> Vec<Metric> {
+    let metric = |name: &str, better, margin| Metric { name: name.to_owned(), better, margin };
+    let open = matches!(phase.arrival, Arrival::Open { .. });
+    let mut metrics = vec![
+        metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
+        metric("p99", Better::Lower, P99_MARGIN),
+        metric("cpu", Better::Lower, CPU_MARGIN),
+    ];
+    let known = values(phase);
+    metrics.retain(|metric| known.contains_key(&metric.name));
+    let first = match primary {
+        Some(Primary::Throughput) => "throughput",
+        Some(Primary::P99) => "p99",
+        Some(Primary::Cpu) => "cpu",
+        None if open => "p99",
+        None => "throughput",
+    };
+    metrics.sort_by_key(|metric| metric.name != first);
+    metrics
+}
+
+fn values(phase: &Phase) -> BTreeMap<String, f64> {
+    let total = &phase.total;
+    let p99 =
+        total.response.as_ref().or(total.service.as_ref()).and_then(|summary| summary.quantile_us(0.99));
+    [
+        ("throughput", Some(total.completed_per_s)),
+        ("p99", p99),
+        ("cpu", phase.cost.target_cpu_us_per_operation),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|value| *value > 0.0)?)))
+    .collect()
+}
+
+fn invalid(bundle: &Bundle) -> Option<String> {
+    let reasons: Vec<String> = bundle.result.standing().reasons().map(str::to_owned).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+fn line(block: usize, blocks: usize, pilot: bool, run: &Run) -> String {
+    let of = if blocks > 0 { format!("of about {blocks}") } else { String::new() };
+    let values: Vec<String> = run.values.iter().map(|(name, value)| format!("{name} {value:.1}")).collect();
+    let kind = if pilot { "A against A" } else { "" };
+    let fault = run.invalid.as_deref().map(|fault| format!("  left out: {fault}")).unwrap_or_default();
+    format!("block {block:>2} {of:<12} {:?}  {}  {kind}{fault}", run.arm, values.join("  "))
+}

@@ -1,0 +1,149 @@
+//! `tacho bench capacity`: carries out what `crate::capacity` decides.
+
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::say;
+use super::series::{Series, SeriesArgs};
+use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
+use crate::error::{Error, Result};
+use crate::options::{Context, parse_duration};
+use crate::result::{ALL, Bundle, Clock};
+use crate::scenario::Arrival;
+
+/// Which objective, and how to search
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho bench capacity gemini-str32 --target redis://127.0.0.1:6379 --slo 'p99<=2ms'
+  tacho bench capacity gemini-str32 --slo 'p99.9<=5ms, errors<=0.1%' --start 5000 --step 20s")]
+pub struct CapacityArgs {
+    #[command(flatten)]
+    series: SeriesArgs,
+    /// What must hold: a percentile of response time, and the share of failures if it is not 0.1 %
+    #[arg(long, value_name = "OBJECTIVE")]
+    slo: Objective,
+    /// First rate, operations per second [default: the phase's own rate]
+    #[arg(long, value_name = "RATE")]
+    start: Option<f64>,
+    /// Largest rate to try
+    #[arg(long, value_name = "RATE", default_value_t = 1e7)]
+    rate_max: f64,
+    /// Shortest step; steps are longer where the percentile needs more samples
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    step: std::time::Duration,
+    /// Most steps
+    #[arg(long, value_name = "NUMBER", default_value_t = 60)]
+    steps_max: usize,
+}
+
+/// What `capacity.json` holds.
+#[derive(Serialize)]
+struct Search<'a> {
+    scenario: &'a str,
+    phase: &'a str,
+    objective: String,
+    answer: &'a Answer,
+    steps: &'a [Outcome],
+}
+
+/// Searches, and says each step on the way.
+pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
+    let series = Series::begin(&args.series, "capacity", context)?;
+    let scenario = series.scenario(&[])?;
+    let phase = scenario.phases.iter().find(|phase| phase.name == series.phase);
+    let mix = match phase.map(|phase| phase.mixes.as_slice()) {
+        Some([mix]) => mix,
+        _ => {
+            let what = "a capacity is one rate, and this phase has several loads at once; choose another with --phase";
+            return Err(Error::Options(what.to_owned()));
+        }
+    };
+    let start = args.start.or(mix.rate).unwrap_or(1_000.0);
+    let mut plan = Plan::new(args.slo, start, series.seed);
+    plan.rate_per_s_max = args.rate_max;
+    plan.step_s_min = args.step.as_secs_f64();
+    plan.steps_max = args.steps_max;
+    let mut sets = Vec::new();
+    if !matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed) {
+        sets.push(format!("phase.{}.arrival=poisson", series.phase));
+    }
+    say(out, &format!("{}: how much with {}", scenario.head.name, args.slo))?;
+    series.load_data(&sets)?;
+    let mut history: Vec<Outcome> = Vec::new();
+    let answer = loop {
+        let (rate_per_s, seconds, why) = match next(&plan, &history) {
+            Step::Done(answer) => break answer,
+            Step::Run { rate_per_s, seconds, why } => (rate_per_s, seconds, why),
+        };
+        let mut sets = sets.clone();
+        sets.push(format!("phase.{}.rate={rate_per_s:?}", series.phase));
+        sets.push(format!("phase.{}.duration={seconds:.0}s", series.phase));
+        // Another schedule each time, else one unlucky crowd of arrivals would meet every rate.
+        sets.push(format!("seed={}", series.seed.wrapping_add(history.len() as u64 + 1) & (i64::MAX as u64)));
+        let bundle = series.run(&sets, &format!("step-{:02}", history.len() + 1))?;
+        let outcome = outcome(&bundle, rate_per_s, &args.slo)?;
+        say(out, &line(history.len() + 1, &outcome, &args.slo, &why))?;
+        history.push(outcome);
+    };
+    let search = Search {
+        scenario: &scenario.head.name,
+        phase: &series.phase,
+        objective: args.slo.to_string(),
+        answer: &answer,
+        steps: &history,
+    };
+    let path = series.write("capacity.json", &search)?;
+    say(out, &format!("{answer}\nresult: {}", path.display()))
+}
+
+/// What a step's bundle says to the search. A server that died ends the search.
+fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome> {
+    let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a step has no result".to_owned()))?;
+    if let Some(fault) = bundle.result.faults.first() {
+        return Err(Error::Verdict(format!(
+            "at {rate_per_s:.0}/s, second {:.0}: {}",
+            fault.at_s, fault.what
+        )));
+    }
+    let counts = &phase.total.counts;
+    let share = |part: u64| part as f64 / counts.sent.max(1) as f64;
+    let response = bundle.histograms.get(&phase.name, ALL, Clock::Response);
+    let mut outcome = Outcome {
+        rate_per_s,
+        // Poisson arrivals are not exactly as many as asked for; what is achieved is measured against what came due.
+        achieved_per_s: rate_per_s * phase.total.counts.completed as f64 / counts.planned.max(1) as f64,
+        quantile_us: response
+            .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(slo.quantile) as f64),
+        error_share: share(counts.errors_total()),
+        backlog_growth: (counts.planned.saturating_sub(counts.completed_in_time)) as f64
+            / counts.planned.max(1) as f64,
+        generator_fault: None,
+    };
+    let failed =
+        |name: &str| bundle.result.gates.iter().find(|gate| gate.name.starts_with(name) && !gate.passed);
+    // Lag also grows while operations wait for a busy target: it is the generator's own only when all else is well.
+    let fault = failed("generator_core")
+        .or(failed("steal_share"))
+        .or_else(|| failed("lag_p99").filter(|_| slo.failures(&outcome).is_empty()));
+    outcome.generator_fault = fault.map(|gate| {
+        format!("{} is {:.3} {}, at most {:.3} is allowed", gate.name, gate.value, gate.unit, gate.limit)
+    });
+    Ok(outcome)
+}
+
+fn line(number: usize, outcome: &Outcome, slo: &Objective, why: &str) -> String {
+    let failures = slo.failures(outcome);
+    let verdict = match &outcome.generator_fault {
+        Some(fault) => format!("says nothing: {fault}"),
+        None if failures.is_empty() => "passes".to_owned(),
+        None => format!("fails: {}", failures.join(", ")),
+    };
+    format!(
+        "step {number:>2}  {:>9.0}/s  {:>9.3} ms  {verdict}  ({why})",
+        outcome.rate_per_s,
+        outcome.quantile_us / 1e3
+    )
+}

@@ -1,0 +1,153 @@
+//! What `capacity` and `ab` share: one scenario, one phase of it, run again and again with other settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::run::stop_on_signals;
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::report::default_directory;
+use crate::result::Bundle;
+use crate::runner;
+use crate::scenario::{Kind, Phase, Scenario};
+
+/// The scenario and where results go.
+#[derive(Debug, Args)]
+pub(super) struct SeriesArgs {
+    /// Name of a built-in scenario (`tacho bench list`), or a file
+    name: String,
+    /// Address of the server under test
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Changes one key of the scenario in every run
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Size of data and of counted requests, as a share of the original
+    #[arg(long, value_name = "SHARE")]
+    scale: Option<f64>,
+    /// The phase that is run again and again [default: the only one of kind `run`]
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
+    /// The data is there already: phases that load it are not run
+    #[arg(long)]
+    no_load: bool,
+    /// Process of the target on this machine, to sample its CPU time and memory
+    #[arg(long, value_name = "PID")]
+    server_pid: Option<u32>,
+    /// Directory of the results [default: bench-runs/<UTC>-<command>-<name>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// A series under way.
+pub(super) struct Series<'a> {
+    args: &'a SeriesArgs,
+    context: &'a Context,
+    /// Name of the phase that is run.
+    pub(super) phase: String,
+    /// Where results go.
+    pub(super) directory: PathBuf,
+    /// The scenario's seed.
+    pub(super) seed: u64,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'a> Series<'a> {
+    /// `command` names the series in its default directory.
+    pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
+        let scenario = load(args, &[])?;
+        let phase = chosen(&scenario, args.phase.as_deref())?.name.clone();
+        let own = || default_directory(&format!("{command}-{}", scenario.head.name));
+        let directory = args.out.clone().unwrap_or_else(own);
+        fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
+        if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Error::Options(format!(
+                "{} is not empty; name a directory that does not exist with --out",
+                directory.display()
+            )));
+        }
+        let (phase, seed, stop) = (phase, scenario.head.seed, stop_on_signals()?);
+        Ok(Self { args, context, phase, directory, seed, stop })
+    }
+
+    /// The scenario with some more settings.
+    pub(super) fn scenario(&self, sets: &[String]) -> Result<Scenario> {
+        load(self.args, sets)
+    }
+
+    /// Runs the phases before the measured one that load data.
+    pub(super) fn load_data(&self, sets: &[String]) -> Result<()> {
+        let scenario = self.scenario(sets)?;
+        let loads = scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let names: Vec<String> = loads.map(|phase| phase.name.clone()).collect();
+        if self.args.no_load || names.is_empty() {
+            return Ok(());
+        }
+        let bundle = self.run_phases(&scenario, names)?;
+        let standing = bundle.result.standing();
+        match standing.reasons().next() {
+            None => Ok(()),
+            Some(reason) => Err(Error::Verdict(format!("the data could not be loaded: {reason}"))),
+        }
+    }
+
+    /// Runs the measured phase with some more settings and keeps its bundle as `name`.
+    pub(super) fn run(&self, sets: &[String], name: &str) -> Result<Bundle> {
+        let bundle = self.run_phases(&self.scenario(sets)?, vec![self.phase.clone()])?;
+        let directory = self.directory.join(name);
+        bundle
+            .write_or_rescue(&directory, &mut std::io::stderr())
+            .map_err(|error| Error::Verdict(error.to_string()))?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Verdict(format!(
+                "interrupted (Ctrl-C): there is no answer; what was run so far is in {}",
+                self.directory.display()
+            )));
+        }
+        Ok(bundle)
+    }
+
+    fn run_phases(&self, scenario: &Scenario, phases: Vec<String>) -> Result<Bundle> {
+        let options = runner::Options { phases, part: None, quiet: true, stop: Arc::clone(&self.stop) };
+        runner::run(scenario, &options, self.context, &mut |_| Ok(()))
+    }
+
+    /// Writes the answer with everything that led to it.
+    pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<PathBuf> {
+        let path: &Path = &self.directory.join(name);
+        let text = serde_json::to_string_pretty(value).expect("BUG: an answer has only text keys") + "\n";
+        fs::write(path, text).map_err(Error::file(path))?;
+        Ok(path.to_owned())
+    }
+}
+
+fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
+    let mut sets = args.sets.clone();
+    sets.extend(args.target.as_ref().map(|url| format!("target.url={url}")));
+    sets.extend(args.scale.map(|scale| format!("scale={scale:?}")));
+    sets.extend(args.server_pid.map(|pid| format!("target.pid={pid}")));
+    sets.extend(more.iter().cloned());
+    Scenario::load(&args.name, &sets)
+}
+
+fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
+    let phases: Vec<&Phase> = match name {
+        Some(name) => scenario.phases.iter().filter(|phase| phase.name == name).collect(),
+        None => scenario.phases.iter().filter(|phase| phase.kind == Kind::Run).collect(),
+    };
+    let known = || scenario.phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join(", ");
+    match phases.as_slice() {
+        [only] => Ok(only),
+        [] => Err(Error::Options(format!("there is no such phase; {} has {}", scenario.head.name, known()))),
+        _ => Err(Error::Options(format!(
+            "{} has several phases that measure; choose one with --phase: {}",
+            scenario.head.name,
+            known()
+        ))),
+    }
+}
