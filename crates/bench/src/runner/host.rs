@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::Driver;
 use super::plan::plan;
+use super::{Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
@@ -212,7 +212,7 @@ impl Driver for HostDriver {
         }
         // One file, one fio.
         if part.0 > 0 {
-            return Ok(Vec::new());
+            return Ok(vec![nothing(self.classes().len(), on_event)]);
         }
         Ok(vec![self.fio(phase, shared, on_event)?])
     }

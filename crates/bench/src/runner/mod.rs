@@ -12,14 +12,16 @@ mod sql;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use crate::engine::event::now_ms;
 use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::open_files;
 use crate::options::Context;
 use crate::process::Sampled;
 use crate::progress::Progress;
+use crate::recorder::{Recorder, Window};
 use crate::result::{Builder, Bundle, Check, Generator, ScenarioAsRun, Target};
 use crate::scenario::{Kind, Phase, Scenario};
 use crate::telemetry::{Collector, Host, Process, Source};
@@ -297,6 +299,18 @@ fn show(
 /// Whether the figures of a phase of this kind are the result.
 fn is_measured(kind: Kind) -> bool {
     kind == Kind::Run
+}
+
+/// The part of a process that has nothing to do in a phase.
+fn nothing(classes: usize, on_event: &mut dyn FnMut(Event)) -> SegmentOutcome {
+    on_event(Event::Started { segment: 0, at: Instant::now() });
+    SegmentOutcome {
+        recorder: Recorder::new(Window::default(), classes),
+        started_ms: now_ms(),
+        measured: Duration::ZERO,
+        ended: Ended::Finished,
+        first_loss_s: None,
+    }
 }
 
 /// What a process says of itself.

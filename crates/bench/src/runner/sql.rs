@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use toml::Table;
 
-use super::Driver;
 use super::plan::plan;
+use super::{Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::sql::{
     Address, Dialect, Loaded, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements,
@@ -302,7 +302,7 @@ impl Driver for SqlDriver {
         if phase.kind == Kind::Load {
             // One process is enough, and two would meet each other.
             if part.0 > 0 {
-                return Ok(Vec::new());
+                return Ok(vec![nothing(self.classes().len(), on_event)]);
             }
             return Ok(vec![self.make(phase, shared, on_event)?]);
         }

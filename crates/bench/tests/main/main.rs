@@ -8,3 +8,4 @@ mod generator;
 mod redis;
 mod scenarios;
 mod sql;
+mod sql_scenarios;

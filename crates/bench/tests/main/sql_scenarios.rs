@@ -1,0 +1,136 @@
+//! The built-in scenarios of drivers sql and host, whole runs.
+
+use std::thread;
+
+use bench::Context;
+use bench::result::{Bundle, merge};
+use bench::runner::{self, Options};
+use bench::scenario::Scenario;
+
+use crate::databases::{Database, program, skipped};
+
+/// Small and short, and no judgement of how fast this machine is.
+const SMALL: [&str; 8] = [
+    "dataset.tables=3",
+    "scale=0.0001",
+    "phase.run.connections=6",
+    "phase.run.warmup=100ms",
+    "phase.run.duration=1500ms",
+    "gates.lag_p99_us_max=1e9",
+    "gates.steal_share_max=1",
+    "gates.error_share_max=1",
+];
+
+fn scenario(name: &str, url: &str, sets: &[&str]) -> Scenario {
+    let mut all = vec![format!("target.url={url}")];
+    all.extend(SMALL.iter().chain(sets).map(|set| (*set).to_owned()));
+    Scenario::load(name, &all).unwrap()
+}
+
+fn run(scenario: &Scenario, phases: &[&str], part: Option<(u32, u32)>) -> bench::Result<Bundle> {
+    let phases = phases.iter().map(|phase| (*phase).to_owned()).collect();
+    let options = Options { phases, part, quiet: true, ..Options::default() };
+    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+}
+
+#[test]
+fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
+    let Some(database) = Database::mariadb() else { return };
+    let scenario = scenario("sysbench-oltp-read-write", &database.url("sbtest"), &[]);
+    let error = run(&scenario, &["run"], None).unwrap_err().to_string();
+    assert!(
+        error.contains("no table sbtest1") && error.contains("sysbench-oltp-read-write --phase load"),
+        "{error}"
+    );
+    assert!(!error.contains("s3cret"), "{error}");
+    let bundle = run(&scenario, &[], None).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let checks = &bundle.result.verification;
+    assert!(checks.iter().any(|check| check.what.contains("the server counted")), "{checks:?}");
+    let main = bundle.main_phase().unwrap();
+    assert!(
+        main.total.counts.completed > 10 && main.cost.target_cpu_us_per_operation.unwrap() > 0.0,
+        "{bundle}"
+    );
+    assert!(bundle.result.findings.iter().any(|f| f.contains("3000 rows went into 3 tables")), "{bundle}");
+    for name in
+        ["mysql.Com_commit_per_s", "target.cpu_us_per_operation", "generator.rss_bytes", "host.busy_percent"]
+    {
+        assert!(bundle.telemetry.series(name).next().is_some(), "{name}");
+    }
+    assert!(!format!("{:?}", bundle.result).contains("s3cret"), "the password is in no result");
+    assert!(run(&scenario, &["run"], None).is_err(), "the last phase dropped the tables");
+}
+
+#[test]
+fn postgres_runs_the_same_scenario_in_two_processes() {
+    let Some(database) = Database::postgres() else { return };
+    let scenario = scenario("sysbench-oltp-point-select", &database.url("postgres"), &[]);
+    run(&scenario, &["load"], None).unwrap();
+    let parts: Vec<Bundle> = thread::scope(|scope| {
+        let part = |part| run(&scenario, &["run"], Some((part, 2))).unwrap();
+        let handles: Vec<_> = (0..2).map(|number| scope.spawn(move || part(number))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    });
+    let whole = merge(parts).unwrap();
+    let main = whole.main_phase().unwrap();
+    assert!(main.total.counts.completed > 100 && main.total.counts.misses == 0, "{whole}");
+    assert!(whole.telemetry.series("postgres.tup_fetched_per_s").next().is_some());
+    // The other process of a load phase has nothing to do and waits for no harm.
+    let idle = run(&scenario, &["cleanup"], Some((1, 2))).unwrap();
+    assert_eq!(idle.result.phases.len(), 1);
+}
+
+#[test]
+fn the_machine_is_measured_by_every_kernel() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut sets = vec![
+        format!("dataset.directory={}", directory.path().display()),
+        "gates.steal_share_max=1".to_owned(),
+    ];
+    let names = Scenario::load("host-cpu", &[]).unwrap().phases.into_iter().map(|phase| phase.name);
+    let names: Vec<String> = names.filter(|name| name.ends_with("-1")).collect();
+    for name in &names {
+        sets.push(format!("phase.{name}.duration=1s"));
+        sets.push(format!("phase.{name}.warmup=0s"));
+    }
+    let scenario = Scenario::load("host-cpu", &sets).unwrap();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let bundle = run(&scenario, &names, None).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert_eq!(
+        bundle
+            .result
+            .findings
+            .iter()
+            .filter(|f| f.contains("by one thread") || f.contains("(one thread)"))
+            .count(),
+        12
+    );
+}
+
+#[test]
+fn the_disk_is_measured_by_fio() {
+    if program("fio").is_none() {
+        return skipped("fio (Debian package fio)").unwrap_or_default();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut sets = vec![
+        format!("dataset.directory={}", directory.path().display()),
+        "dataset.disk_gib=100".to_owned(),
+        "gates.steal_share_max=1".to_owned(),
+    ];
+    for name in ["randwrite", "randread", "write", "read"] {
+        sets.push(format!("operation.{name}.size=2m"));
+        sets.push(format!("operation.{name}.direct=false"));
+        sets.push(format!("operation.{name}.engine=psync"));
+        sets.push(format!("operation.{name}.depth=1"));
+    }
+    let scenario = Scenario::load("host-disk", &sets).unwrap();
+    let bundle = run(&scenario, &[], None).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
+    assert_eq!(completed, [512, 512, 2, 2]);
+    assert!(bundle.result.findings.iter().any(|f| f.contains("times the quota")), "{bundle}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
