@@ -25,13 +25,13 @@ pub struct Counts {
     pub completed_within_window: u64,
     /// Operations that the server refused or answered wrongly.
     pub failed: u64,
-    /// Things asked for that were there.
+    /// Things asked for in the measured window that were there.
     pub hits: u64,
-    /// Things asked for that were not there.
+    /// Things asked for in the measured window that were not there.
     pub misses: u64,
-    /// Bytes of requests.
+    /// Bytes of requests of the measured window.
     pub bytes_out: u64,
-    /// Bytes of answers.
+    /// Bytes of answers to operations of the measured window.
     pub bytes_in: u64,
     /// Failures by what happened, `failed` among them.
     pub errors: BTreeMap<String, u64>,

@@ -182,10 +182,10 @@ impl Recorder {
         let lag_ns = operation.sent_ns.saturating_sub(able_ns);
         let counts = &mut self.classes[class].counts;
         counts.sent += 1;
-        counts.bytes_out += bytes;
         self.second[class].sent += 1;
         if self.window.contains(operation.intended_ns) {
             counts.measured_sent += 1;
+            counts.bytes_out += bytes;
             self.second[class].clocks.lag.record_ns(lag_ns);
         } else {
             self.has_unmeasured = true;
@@ -201,11 +201,11 @@ impl Recorder {
         let service_ns = now_ns.saturating_sub(operation.sent_ns);
         let counts = &mut self.classes[class].counts;
         counts.completed += 1;
-        counts.bytes_in += bytes;
         counts.completed_within_window += u64::from(self.window.contains(now_ns));
         self.second[class].completed += 1;
         let clocks = if self.window.contains(operation.intended_ns) {
             counts.measured_completed += 1;
+            counts.bytes_in += bytes;
             &mut self.second[class].clocks
         } else {
             self.has_unmeasured = true;
@@ -217,10 +217,12 @@ impl Recorder {
 
     /// How much of what an operation asked for was there.
     #[inline]
-    pub fn found(&mut self, class: u16, hits: u32, misses: u32) {
-        let class = usize::from(class);
-        self.classes[class].counts.hits += u64::from(hits);
-        self.classes[class].counts.misses += u64::from(misses);
+    pub fn found(&mut self, operation: &Operation, hits: u32, misses: u32) {
+        let class = usize::from(operation.class);
+        if self.window.contains(operation.intended_ns) {
+            self.classes[class].counts.hits += u64::from(hits);
+            self.classes[class].counts.misses += u64::from(misses);
+        }
         self.second[class].hits += u64::from(hits);
         self.second[class].misses += u64::from(misses);
     }
@@ -310,7 +312,7 @@ mod tests {
         let total = recorder.total();
         assert_eq!((total.counts.completed, total.counts.measured_completed), (4, 2));
         assert_eq!((total.counts.planned, total.counts.measured_planned), (4, 2));
-        assert_eq!((total.counts.bytes_out, total.counts.bytes_in), (40, 20));
+        assert_eq!((total.counts.bytes_out, total.counts.bytes_in), (20, 10));
         assert_eq!(
             total.counts.completed_within_window, 3,
             "one message of the warm-up ends inside the window"
@@ -349,7 +351,7 @@ mod tests {
             for recorder in [if i % 3 == 0 { &mut left } else { &mut right }, &mut all] {
                 recorder.sent(&operation, i);
                 recorder.completed(&operation, operation.sent_ns + i * 7_000, 1);
-                recorder.found(operation.class, 1, 2);
+                recorder.found(&operation, 1, 2);
             }
         }
         for recorder in [&mut left, &mut right, &mut all] {

@@ -30,6 +30,8 @@ pub(super) struct Finished<'a> {
     pub(super) kind: Kind,
     pub(super) threads: u32,
     pub(super) connections: u32,
+    /// Processes that make the load.
+    pub(super) parts: u32,
     /// Begin of its load after the begin of the run.
     pub(super) starts: Duration,
     pub(super) outcome: &'a SegmentOutcome,
@@ -88,7 +90,7 @@ impl Book {
             measured: is_measured(finished.kind),
             starts: finished.starts,
             duration: outcome.measured,
-            arrival: arrival(finished.loads, finished.connections),
+            arrival: arrival(finished.loads, finished.connections, finished.parts),
             connections: finished.connections,
         });
         self.builder.recorder(name, &self.classes, &outcome.recorder);
@@ -172,7 +174,8 @@ fn said(outcome: &SegmentOutcome) -> String {
         .unwrap_or_default()
 }
 
-fn arrival(loads: &[Load], connections: u32) -> Arrival {
+/// What this process has of the load: with several processes each has its part of the rates.
+fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
     let mut window = None;
@@ -191,7 +194,9 @@ fn arrival(loads: &[Load], connections: u32) -> Arrival {
         }
     }
     match (process, window) {
-        (Some(process), _) => Arrival::Open { process: process.to_owned(), rate_per_s },
+        (Some(process), _) => {
+            Arrival::Open { process: process.to_owned(), rate_per_s: rate_per_s / f64::from(parts) }
+        }
         (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections) },
         (None, None) => Arrival::Open { process: "idle".to_owned(), rate_per_s: 0.0 },
     }

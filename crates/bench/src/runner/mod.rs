@@ -240,6 +240,7 @@ impl Run<'_> {
                 kind: phase.kind,
                 threads: phase.threads,
                 connections: connections.div_ceil(self.part.1),
+                parts: self.part.1,
                 starts: started.saturating_duration_since(began),
                 outcome,
                 metered: meters.get(index),

@@ -313,7 +313,7 @@ impl<S> Connection<S> {
             answers.answered += 1;
             match completion.judged {
                 Judged::Failed(what) => return recorder.failed(operation.class, what),
-                Judged::Found { hits, misses } => recorder.found(operation.class, hits, misses),
+                Judged::Found { hits, misses } => recorder.found(&operation, hits, misses),
                 Judged::Good => {}
             }
             answers.completed += 1;

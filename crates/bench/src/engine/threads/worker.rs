@@ -198,7 +198,7 @@ impl<B: Blocking> Worker<'_, B> {
                 recorder.sent_when_able(&operation, able_ns, done.bytes_out);
                 recorder.completed(&operation, now_ns, done.bytes_in);
                 if done.hits > 0 || done.misses > 0 {
-                    recorder.found(class, done.hits, done.misses);
+                    recorder.found(&operation, done.hits, done.misses);
                 }
                 drop(recorder);
                 self.shared.add_completed(1);
