@@ -10,7 +10,7 @@ use super::series::{Series, SeriesArgs};
 use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::options::{Context, parse_duration};
-use crate::result::{ALL, Bundle, Clock};
+use crate::result::{ALL, Bundle, Clock, Gate};
 use crate::scenario::Arrival;
 
 /// Which objective, and how to search
@@ -38,6 +38,10 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 60)]
     steps_max: usize,
 }
+
+/// Gates whose failure the search understands: an overload or a generator at its limit. Any other ends it.
+const JUDGED_BY_SEARCH: [&str; 6] =
+    ["sent_share", "lag_p99", "generator_core", "steal_share", "error_share", "completed"];
 
 /// What `capacity.json` holds.
 #[derive(Serialize)]
@@ -122,8 +126,18 @@ fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome>
             / counts.planned.max(1) as f64,
         generator_fault: None,
     };
-    let failed =
-        |name: &str| bundle.result.gates.iter().find(|gate| gate.name.starts_with(name) && !gate.passed);
+    // Names of gates begin with their phase.
+    let is = |gate: &Gate, name: &str| gate.name == name || gate.name.ends_with(&format!(" {name}"));
+    let bad: Vec<&Gate> = bundle.result.gates.iter().filter(|gate| !gate.passed).collect();
+    let other = bad.iter().find(|gate| !JUDGED_BY_SEARCH.iter().any(|name| is(gate, name)));
+    let wrong = bundle.result.verification.iter().find(|check| !check.passed);
+    if let Some(what) = other.map(|gate| &gate.name).or(wrong.map(|check| &check.what)) {
+        return Err(Error::Verdict(format!(
+            "at {rate_per_s:.0}/s the step is not valid ({what}), so its latency says nothing; `tacho bench report` of its \
+             directory says why"
+        )));
+    }
+    let failed = |name: &str| bad.iter().copied().find(|gate| is(gate, name));
     // Lag also grows while operations wait for a busy target: it is the generator's own only when all else is well.
     let fault = failed("generator_core")
         .or(failed("steal_share"))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test helper that fails fails its test.
 
 mod acker;
+mod commands;
 mod databases;
 mod generator;
 mod redis;

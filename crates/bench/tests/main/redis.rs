@@ -18,7 +18,7 @@ use bench::scenario::Scenario;
 use crate::databases::{free_port, program, skipped};
 
 /// A server on loopback with nothing on disk. Dropping it kills the process.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     _directory: tempfile::TempDir,
@@ -26,7 +26,7 @@ struct Server {
 
 impl Server {
     /// `None`, and one line, where there is no Redis.
-    fn start(password: Option<&str>) -> Option<Self> {
+    pub(crate) fn start(password: Option<&str>) -> Option<Self> {
         let Some(program) = program("redis-server") else {
             return skipped("redis-server (Debian package redis-server)");
         };
@@ -50,6 +50,10 @@ impl Server {
             thread::sleep(Duration::from_millis(20));
         }
         Some(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     fn control(&self) -> Control {

@@ -1,0 +1,84 @@
+//! The commands that run a scenario again and again, against a real Redis: they come to an answer and keep every run.
+
+use std::path::Path;
+
+use bench::Context;
+use bench::command::{BenchCommand, run};
+use bench::result::Bundle;
+use clap::Parser;
+
+use crate::redis::Server;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+/// Few keys, few connections, and gates that a busy machine passes too: what is tried here is not the machine.
+const SMALL: &str = "--scale 0.00002 --set phase.load.connections=10 --set phase.run.connections=4 --set phase.run.warmup=0s \
+                     --set gates.lag_p99_us_max=60000000 --set gates.steal_share_max=1 --set gates.generator_core_max=100 \
+                     --set gates.sent_share_min=0";
+
+fn say(words: &str) -> Result<String, String> {
+    let words = std::iter::once("bench").chain(words.split_whitespace());
+    let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+    let mut out = Vec::new();
+    run(&line.command, &Context::default(), &mut out).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn bundles(directory: &Path) -> Vec<Bundle> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).map(|path| Bundle::read(&path).unwrap()).collect()
+}
+
+#[test]
+fn capacity_and_ab_keep_every_run_and_answer() {
+    let Some(server) = Server::start(None) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let (search, comparison) = (home.path().join("capacity"), home.path().join("ab"));
+    let target = format!("--target redis://{} {SMALL}", server.address());
+    // With so few connections most of the keys are not loaded, and reading what is not there is no load.
+    let misses = say(&format!(
+        "capacity gemini-str32 {target} --slo p50<=30s --start 400 --step 1s --out {}",
+        search.display()
+    ));
+    assert!(misses.unwrap_err().contains("hit_share"), "a step that measures misses says nothing");
+    std::fs::remove_dir_all(&search).unwrap();
+    let target = target + " --set gates.hit_share_min=0";
+    let text = say(&format!(
+        "capacity gemini-str32 {target} --slo p50<=30s --start 400 --rate-max 800 --step 1s --out {}",
+        search.display()
+    ))
+    .unwrap();
+    assert!(text.contains("capacity is at least 800/s"), "{text}");
+    let steps = bundles(&search);
+    assert_eq!(steps.len(), 3, "400, 600 and 800/s: {text}");
+    for step in &steps {
+        let standing = step.result.standing();
+        assert!(step.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(search.join("capacity.json")).unwrap()).unwrap();
+    assert_eq!((&json["answer"]["kind"], json["steps"].as_array().unwrap().len()), (&"at_least".into(), 3));
+
+    let text = say(&format!(
+        "ab gemini-str32 {target} --no-load --set phase.run.duration=300ms --set phase.run.rate=500 --b phase.run.connections=2 \
+         --primary throughput --blocks-max 1 --out {}",
+        comparison.display()
+    ))
+    .unwrap();
+    assert_eq!(bundles(&comparison).len(), 8, "three blocks of A against A, one of A against B: {text}");
+    assert!(
+        text.contains("throughput") && text.contains("1 blocks") && text.contains("A against A differs by"),
+        "{text}"
+    );
+
+    let page = home.path().join("page.html");
+    let text = say(&format!("report {} --html {}", search.display(), page.display())).unwrap();
+    assert_eq!(text.matches("VALID gemini-str32").count(), 3, "{text}");
+    assert!(std::fs::metadata(&page).unwrap().len() > 50_000);
+    let again = say(&format!("capacity gemini-str32 {target} --slo p50<=30s --out {}", search.display()));
+    assert!(again.unwrap_err().contains("is not empty"), "an older answer is not written over");
+}
