@@ -5,6 +5,7 @@
 mod acker;
 mod commands;
 mod databases;
+mod engine;
 mod generator;
 mod redis;
 mod scenarios;

@@ -96,6 +96,10 @@ pub(super) struct Connection<S> {
     /// Closed loop: operations that may be begun now.
     pub(super) credits: usize,
     window: usize,
+    /// Something is due that the window or the kernel did not let go.
+    held: bool,
+    /// When that ended for the last time: what was due before could not have been sent earlier.
+    able_ns: u64,
     in_flight: VecDeque<InFlight>,
     /// Open loop: intended times of operations that are due but not sent yet.
     waiting: VecDeque<u64>,
@@ -120,6 +124,8 @@ impl<S> Connection<S> {
             reopening: None,
             credits: 0,
             window: IN_FLIGHT_MAX,
+            held: false,
+            able_ns: 0,
             in_flight: VecDeque::new(),
             waiting: VecDeque::new(),
             inbound: Vec::new(),
@@ -153,7 +159,15 @@ impl<S> Connection<S> {
         self.inbound.clear();
         self.outbound.clear();
         self.credits = 0;
+        self.held = false;
         outstanding
+    }
+
+    /// Times count from a new start: that of a segment.
+    pub(super) fn begin_segment(&mut self) {
+        self.last_sent_ns = 0;
+        self.able_ns = 0;
+        self.held = false;
     }
 
     /// An operation is due since `intended_ns`.
@@ -193,12 +207,16 @@ impl<S> Connection<S> {
             }
             self.send(turn.scratch)?;
         }
+        self.held = !self.waiting.is_empty();
         Ok(pumped)
     }
 
     fn render_due<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, pumped: &mut Pumped) {
         let now_ns = turn.now_ns();
         self.last_sent_ns = now_ns;
+        if std::mem::take(&mut self.held) {
+            self.able_ns = now_ns;
+        }
         while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
             let (intended_ns, is_credit) = match self.waiting.pop_front() {
                 Some(intended_ns) => (intended_ns, false),
@@ -217,7 +235,8 @@ impl<S> Connection<S> {
                 turn.recorder.planned(intended_ns);
             }
             let operation = Operation { class: started.class, intended_ns, sent_ns: now_ns };
-            turn.recorder.sent(&operation, (turn.scratch.len() - before) as u64);
+            let able_ns = intended_ns.max(self.able_ns);
+            turn.recorder.sent_when_able(&operation, able_ns, (turn.scratch.len() - before) as u64);
             let key = match started.answer {
                 Answer::InOrder => 0,
                 Answer::Key(key) => key,

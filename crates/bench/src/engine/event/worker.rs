@@ -143,7 +143,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.first_loss_ns = None;
         self.last_heard_ns = 0;
         for connection in &mut self.connections {
-            connection.last_sent_ns = 0;
+            connection.begin_segment();
         }
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
