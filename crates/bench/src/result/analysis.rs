@@ -164,7 +164,7 @@ fn check_little(phase: &Phase) -> Option<String> {
     let rate = phase.total.completed_per_s;
     match phase.arrival {
         Arrival::Closed { concurrency } => little::closed(rate, mean(&phase.total.service)?, concurrency),
-        Arrival::Open { .. } => little::open(rate, mean(&phase.total.response)?, phase.connections),
+        Arrival::Open { .. } => little::open(rate, mean(&phase.total.response)?, mean(&phase.total.service)?),
         Arrival::Unknown => None,
     }
 }

@@ -3,6 +3,8 @@
 
 /// Largest difference that is not worth a word, as a share.
 const TOLERANCE: f64 = 0.1;
+/// Below this share of operations at the target, waiting is most of the response time.
+const WAITING_SHARE: f64 = 0.5;
 
 /// Mean number of operations in flight.
 pub fn in_flight(completed_per_s: f64, mean_us: f64) -> f64 {
@@ -32,15 +34,18 @@ pub fn closed(completed_per_s: f64, mean_service_us: f64, concurrency: u64) -> O
     }
 }
 
-/// An open loop over `connections` of one operation at a time: a sentence if more is in flight than they can carry,
-/// which means that operations waited for a connection.
-pub fn open(completed_per_s: f64, mean_response_us: f64, connections: u32) -> Option<String> {
-    let found = in_flight(completed_per_s, mean_response_us);
-    (found > f64::from(connections) * (1.0 + TOLERANCE)).then(|| {
+/// An open loop: a sentence if most of what is under way is not at the target but waits to be sent.
+pub fn open(completed_per_s: f64, mean_response_us: f64, mean_service_us: f64) -> Option<String> {
+    let (all, at_target) =
+        (in_flight(completed_per_s, mean_response_us), in_flight(completed_per_s, mean_service_us));
+    // Less than one operation under way is a fraction of the time, not a queue.
+    (all >= 1.0 && at_target < all * WAITING_SHARE).then(|| {
         format!(
-            "Little's law: {completed_per_s:.0}/s x {:.3} ms = {found:.0} operations waiting or in flight on {connections} \
-             connections: most of the response time is waiting for the target to take the next one",
-            mean_response_us / 1e3
+            "Little's law: {completed_per_s:.0}/s x {:.3} ms = {all:.1} operations under way on average, but only \
+             {at_target:.1} of them at the target ({:.3} ms): the others waited to be sent, for the generator or for a \
+             connection that could take one more",
+            mean_response_us / 1e3,
+            mean_service_us / 1e3
         )
     })
 }
@@ -64,7 +69,9 @@ mod tests {
                 .contains("90 % of the time connections waited for the generator")
         );
         assert!(closed(100_000.0, 1_000.0, 50).unwrap().contains("rate or latency is wrong"));
-        assert!(open(1_000.0, 500_000.0, 50).unwrap().contains("500 operations"));
-        assert_eq!(open(1_000.0, 5_000.0, 50), None);
+        let waiting = open(1_000.0, 500_000.0, 2_000.0).unwrap();
+        assert!(waiting.contains("500.0 operations") && waiting.contains("only 2.0 of them"), "{waiting}");
+        assert_eq!(open(1_000.0, 5_000.0, 4_800.0), None);
+        assert_eq!(open(1_000.0, 200.0, 20.0), None, "a fifth of an operation is no queue");
     }
 }

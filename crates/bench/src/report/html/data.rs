@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Labelled;
 use crate::compare;
-use crate::result::{ALL, Bundle, Clock, Distribution, Histograms, RunResult, SecondLine};
+use crate::result::{ALL, Bundle, Clock, Distribution, Histograms, Phase, RunResult, SecondLine};
 
 /// Columns of the heat map and points of a line at most.
 const POINTS_MAX: usize = 600;
@@ -44,7 +44,8 @@ pub(super) struct Run<'a> {
 #[derive(Debug, Default, Serialize)]
 struct Point {
     t: f64,
-    rate: f64,
+    /// `None` while answers of a load that has ended still come in: that is no rate.
+    rate: Option<f64>,
     errors: u64,
     p50: Option<f64>,
     p99: Option<f64>,
@@ -125,7 +126,7 @@ fn run(run: &Labelled) -> Run<'_> {
         reasons: standing.reasons().map(str::to_owned).collect(),
         result,
         main,
-        lines: lines(&bundle.seconds),
+        lines: lines(&bundle.seconds, &result.phases),
         curves: main.map(|main| curves(&bundle.histograms, &result.phases[main].name)).unwrap_or_default(),
         heat: heat(&bundle.histograms),
         telemetry: telemetry(bundle),
@@ -138,7 +139,11 @@ fn run(run: &Labelled) -> Run<'_> {
 
 /// The sum over all classes, several seconds to a point where there are too many: rates are averaged, of latencies the
 /// worst stays.
-fn lines(seconds: &[SecondLine]) -> Vec<Point> {
+fn lines(seconds: &[SecondLine], phases: &[Phase]) -> Vec<Point> {
+    let ended = |line: &SecondLine| {
+        let phase = phases.iter().find(|phase| phase.name == line.phase);
+        phase.is_some_and(|phase| line.second as f64 + 0.5 > phase.starts_s + phase.duration_s)
+    };
     let all: Vec<&SecondLine> = seconds.iter().filter(|line| line.operation == ALL).collect();
     let group = all.len().div_ceil(POINTS_MAX).max(1);
     all.chunks(group)
@@ -149,7 +154,8 @@ fn lines(seconds: &[SecondLine]) -> Vec<Point> {
             let length: f64 = lines.iter().map(|line| line.length_s).sum();
             Point {
                 t: lines[0].second as f64,
-                rate: lines.iter().map(|line| line.completed as f64).sum::<f64>() / length.max(1e-9),
+                rate: (!lines.iter().any(|line| ended(line)))
+                    .then(|| lines.iter().map(|line| line.completed as f64).sum::<f64>() / length.max(1e-9)),
                 errors: lines.iter().map(|line| line.errors).sum(),
                 p50: worst(|line| line.response_p50_us.or(line.service_p50_us)),
                 p99: worst(|line| line.response_p99_us.or(line.service_p99_us)),
@@ -251,10 +257,10 @@ mod tests {
                 ..SecondLine::default()
             })
             .collect();
-        let lines = lines(&seconds);
+        let lines = lines(&seconds, &[]);
         assert!(lines.len() <= POINTS_MAX);
         assert_eq!(lines.iter().map(|point| point.errors).sum::<u64>(), 7_200);
-        assert!(lines.iter().all(|point| (point.rate - 10.0).abs() < 1e-9));
+        assert!(lines.iter().all(|point| (point.rate.unwrap() - 10.0).abs() < 1e-9));
         assert_eq!(
             lines.iter().filter(|point| point.p99 == Some(9_000.0)).count(),
             1,
