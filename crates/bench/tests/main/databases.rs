@@ -122,11 +122,6 @@ impl Database {
         self.child.wait().unwrap();
     }
 
-    /// Its process id.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Lets it stand still or go on.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();

@@ -232,7 +232,6 @@ fn postgres_gets_sysbenchs_statements() {
 #[test]
 fn several_transactions_share_a_run_by_weight() {
     let Some(database) = Database::mariadb() else { return };
-    assert!(database.pid() > 1);
     let mix = vec![Transaction::of(Kind::PointSelect), Transaction::of(Kind::UpdateIndex)];
     let choice = Choice::of_all(&[3, 1]).unwrap();
     let address = Address::parse(&database.url("sbtest")).unwrap();
@@ -245,4 +244,15 @@ fn several_transactions_share_a_run_by_weight() {
         outcome.segments[0].recorder.classes().iter().map(|class| class.counts.completed).collect();
     let share = completed[0] as f64 / (completed[0] + completed[1]) as f64;
     assert!((share - 0.75).abs() < 0.1, "{completed:?}");
+}
+
+#[test]
+fn too_many_prepared_statements_are_refused_with_what_to_do() {
+    let Some(database) = Database::mariadb() else { return };
+    let sql = sql(&database.url("sbtest"), tables(10), Transaction::of(Kind::ReadWrite));
+    sql.load(2, &Loaded::default()).unwrap();
+    sql.ask("SET GLOBAL max_prepared_stmt_count = 10").unwrap();
+    let refused =
+        threads::run(&sql, &plan(&sql, 2, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("max_prepared_stmt_count") && refused.contains("fewer tables"), "{refused}");
 }

@@ -8,6 +8,11 @@ use super::mysql::Mysql;
 use super::postgres::Postgres;
 use crate::driver::Breaker;
 
+/// MySQL's refusal of one more prepared statement.
+const TOO_MANY_STATEMENTS: &str = "1461";
+const FEWER_STATEMENTS: &str = "raise it (SET GLOBAL max_prepared_stmt_count = ...), or take fewer tables or connections: each \
+     connection prepares up to 9 statements on every table; protocol = \"text\" prepares none";
+
 /// A value bound to a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
@@ -91,7 +96,12 @@ impl Client {
     /// Prepares a statement; `None` when the server cannot prepare one of this kind.
     pub(crate) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Option<Statement>, SqlError> {
         match self {
-            Self::Mysql(client) => client.prepare(sql),
+            Self::Mysql(client) => client.prepare(sql).map_err(|error| match error {
+                SqlError::Refused { code, message } if code == TOO_MANY_STATEMENTS => {
+                    SqlError::Refused { code, message: format!("{message}; {FEWER_STATEMENTS}") }
+                }
+                other => other,
+            }),
             Self::Postgres(client) => client.prepare(sql, types).map(Some),
         }
     }
