@@ -119,6 +119,13 @@ pub fn find(rate_per_s: &[f64], p50_us: &[f64]) -> Steadiness {
         );
         return Steadiness::None { trend, drift: change };
     }
+    if change.abs() > DRIFT_MAX {
+        let trend = format!(
+            "throughput varies too much to say whether it drifts: {:+.1} % over the last {seconds} s, which may be chance",
+            change * 100.0
+        );
+        return Steadiness::None { trend, drift: change };
+    }
     let (change_of_log, is_real) = latency_drift;
     let factor = change_of_log.exp();
     let allowed = 1.0 / (1.0 + LATENCY_DRIFT_MAX)..=1.0 + LATENCY_DRIFT_MAX;
@@ -203,6 +210,21 @@ mod tests {
             panic!("latency grows by a second each second")
         };
         assert!(trend.contains("does not keep up"), "{trend}");
+    }
+
+    #[test]
+    fn a_drift_that_may_be_chance_is_not_called_steady() {
+        // Long swings: the last one ends low, and nobody knows whether it comes back.
+        let rate = noisy(60, 9, |i| 1_000.0 * (1.0 + 0.5 * (i as f64 / 6.0).sin()));
+        let found = find(&rate, &noisy(60, 10, |_| 300.0));
+        if let Steadiness::From { drift, .. } = found {
+            assert!(drift.abs() <= DRIFT_MAX, "{drift}");
+        }
+        let uneven = noisy(40, 9, |i| if [22, 25, 36, 38, 39].contains(&i) { 300.0 } else { 1_000.0 });
+        let Steadiness::None { trend, .. } = find(&uneven, &noisy(40, 10, |_| 300.0)) else {
+            panic!("{uneven:?}")
+        };
+        assert!(trend.contains("throughput"), "{trend}");
     }
 
     #[test]
