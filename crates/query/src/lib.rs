@@ -22,6 +22,7 @@ mod prepared;
 mod provider;
 mod pushdown;
 mod reading;
+mod run_aggregate;
 mod scan;
 mod session;
 mod statement;

@@ -27,6 +27,7 @@ use crate::context::Lookup;
 use crate::functions::Functions;
 use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
+use crate::run_aggregate::AggregateRuns;
 use crate::{QueryError, postgres};
 
 /// What all queries plan with.
@@ -42,6 +43,7 @@ pub(crate) struct Planner {
 impl Planner {
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
         let mut physical_rules = PhysicalOptimizer::new().rules;
+        physical_rules.push(Arc::new(AggregateRuns));
         physical_rules.push(Arc::new(AccountHeldRows));
         Self {
             functions: Functions::new(),

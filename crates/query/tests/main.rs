@@ -8,6 +8,7 @@ mod limits;
 mod page;
 mod plans;
 mod prepared;
+mod runs;
 mod scripts;
 mod sessions;
 mod support;

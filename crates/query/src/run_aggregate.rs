@@ -1,0 +1,318 @@
+//! Grouping rows that come in runs: the first stage of an aggregation over a table.
+//!
+//! The store gives the rows of a series one after the other, in the order of time. Those of one group (a device, five
+//! minutes of a device) therefore follow each other, and whether a row begins another group is seen by comparing it with
+//! the row before. Looking each row's group up in a hash table costs several times as much, most of it for tags, which
+//! are text. What comes out is the state of the aggregates for each run; the last stage puts together the runs of one
+//! group, wherever they come from. Its answer is the same for rows in any order, only its work is more then.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow_schema::{Schema, SchemaRef};
+use datafusion::arrow::compute::{concat, partition, take};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{
+    AggregateExec, AggregateMode, aggregate_expressions, evaluate_many,
+};
+use datafusion::physical_plan::execution_plan::{
+    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures_util::{Stream, StreamExt};
+use store::table::{COLUMN_KIND, TS_COLUMN};
+
+use crate::scan::StoreScan;
+
+/// Bytes of states after which they are given to the last stage, however few runs they are.
+const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Puts a [`RunAggregate`] in place of the first stage of an aggregation whose groups are runs of a table's rows.
+#[derive(Debug)]
+pub(crate) struct AggregateRuns;
+
+impl PhysicalOptimizerRule for AggregateRuns {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let replace = |node: Arc<dyn ExecutionPlan>| {
+            let first = node.downcast_ref::<AggregateExec>().filter(|first| groups_are_runs(first));
+            Ok(match first {
+                Some(_) => Transformed::yes(Arc::new(RunAggregate::new(node)) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            })
+        };
+        plan.transform_up(replace).data()
+    }
+
+    fn name(&self) -> &str {
+        "aggregate_runs"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn groups_are_runs(first: &AggregateExec) -> bool {
+    let by = first.group_expr();
+    let supported = first.aggr_expr().iter().all(|aggregate| aggregate.groups_accumulator_supported());
+    *first.mode() == AggregateMode::Partial
+        && by.is_single()
+        && !by.is_empty()
+        && supported
+        && first.limit_options().is_none()
+        && is_table(first.input())
+        && by.expr().iter().all(|(group, _)| changes_slowly(group, &first.input().schema()))
+}
+
+/// Whether the rows are those of a table in the order in which the store gives them.
+fn is_table(input: &Arc<dyn ExecutionPlan>) -> bool {
+    match input.downcast_ref::<FilterExec>() {
+        Some(filter) => is_table(filter.input()),
+        None => input.is::<StoreScan>(),
+    }
+}
+
+/// Whether a value depends on nothing but tags and, in steps, on the time.
+fn changes_slowly(group: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let is_tag = |column: &Column| {
+        schema.field(column.index()).metadata().get(COLUMN_KIND).is_some_and(|kind| kind == "tag")
+    };
+    let is_ts = |column: &Column| schema.field(column.index()).name() == TS_COLUMN;
+    match group.downcast_ref::<Column>() {
+        Some(column) => is_tag(column),
+        None => collect_columns(group).iter().all(|column| is_tag(column) || is_ts(column)),
+    }
+}
+
+/// See above. The operator that it stands in for knows all about the groups and the shape of the answer.
+#[derive(Debug)]
+struct RunAggregate {
+    first: Arc<dyn ExecutionPlan>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RunAggregate {
+    fn new(first: Arc<dyn ExecutionPlan>) -> Self {
+        Self { first, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    fn first(&self) -> &AggregateExec {
+        self.first.downcast_ref().expect("BUG: it is made of an aggregation only")
+    }
+
+    fn over(
+        &self,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::new(Arc::clone(&self.first).replace_children(children, options)?)))
+    }
+}
+
+impl DisplayAs for RunAggregate {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Run")?;
+        self.first().fmt_as(format, f)
+    }
+}
+
+impl ExecutionPlan for RunAggregate {
+    fn name(&self) -> &str {
+        "RunAggregate"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.first.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![self.first().input()]
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.first.apply_expressions(visit)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children, options)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let first = self.first();
+        let groups = first.group_expr().expr().iter().map(|(group, _)| Arc::clone(group)).collect();
+        let create = first.aggr_expr().iter().map(|aggregate| aggregate.create_groups_accumulator());
+        Ok(Box::pin(RunStream {
+            input: first.input().execute(partition, Arc::clone(&context))?,
+            schema: self.schema(),
+            groups: vec![groups],
+            arguments: aggregate_expressions(first.aggr_expr(), first.mode(), 0)?,
+            filters: first.filter_expr().to_vec(),
+            runs: Runs { accumulators: create.collect::<Result<_>>()?, ..Runs::default() },
+            runs_max: context.session_config().batch_size(),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+}
+
+type Expressions = Vec<Arc<dyn PhysicalExpr>>;
+
+struct RunStream {
+    input: SendableRecordBatchStream,
+    schema: SchemaRef,
+    /// Those of the groups, as the only element.
+    groups: Vec<Expressions>,
+    /// By aggregate.
+    arguments: Vec<Expressions>,
+    filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
+    runs: Runs,
+    runs_max: usize,
+    metrics: BaselineMetrics,
+}
+
+/// Runs that have been seen and not been given on.
+#[derive(Default)]
+struct Runs {
+    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    count: usize,
+    /// The groups' values for the runs of each batch.
+    groups: Vec<Vec<ArrayRef>>,
+    /// By row of the current batch: its run.
+    run_of_row: Vec<usize>,
+}
+
+impl Runs {
+    /// Adds the rows of a batch.
+    fn add(
+        &mut self,
+        groups: &[ArrayRef],
+        arguments: &[Vec<ArrayRef>],
+        filters: &[Option<BooleanArray>],
+    ) -> Result<()> {
+        let runs = partition(groups)?.ranges();
+        self.run_of_row.clear();
+        for (run, rows) in runs.iter().enumerate() {
+            self.run_of_row.resize(rows.end, self.count + run);
+        }
+        self.count += runs.len();
+        // A batch has less than 2^32 rows.
+        let first_rows: UInt32Array = runs.iter().map(|rows| Some(rows.start as u32)).collect();
+        let of_runs = groups.iter().map(|group| Ok(take(group, &first_rows, None)?));
+        self.groups.push(of_runs.collect::<Result<_>>()?);
+        for ((accumulator, arguments), filter) in self.accumulators.iter_mut().zip(arguments).zip(filters) {
+            accumulator.update_batch(arguments, &self.run_of_row, filter.as_ref(), self.count)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.accumulators.iter().map(|accumulator| accumulator.size()).sum()
+    }
+
+    /// What is known of all runs so far, which are then forgotten; `None` if there are none.
+    fn take(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        if self.count == 0 {
+            return Ok(None);
+        }
+        let batches = std::mem::take(&mut self.groups);
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for group in 0..batches[0].len() {
+            let pieces: Vec<_> = batches.iter().map(|batch| batch[group].as_ref()).collect();
+            columns.push(concat(&pieces)?);
+        }
+        for accumulator in &mut self.accumulators {
+            columns.extend(accumulator.state(EmitTo::All)?);
+        }
+        self.count = 0;
+        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
+    }
+}
+
+impl RunStream {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let groups = evaluate_many(&self.groups, batch)?.swap_remove(0);
+        let arguments = evaluate_many(&self.arguments, batch)?;
+        let filter = |filter: &Arc<dyn PhysicalExpr>| {
+            let array = filter.evaluate(batch)?.into_array(batch.num_rows())?;
+            let filter = array.as_boolean_opt().cloned();
+            filter.ok_or_else(|| DataFusionError::Internal("a filter of an aggregate is no condition".into()))
+        };
+        let filters: Vec<_> =
+            self.filters.iter().map(|one| one.as_ref().map(filter).transpose()).collect::<Result<_>>()?;
+        self.runs.add(&groups, &arguments, &filters)
+    }
+
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            if self.runs.count >= self.runs_max || self.runs.bytes() > STATE_BYTES_MAX {
+                return Poll::Ready(self.runs.take(&self.schema).transpose());
+            }
+            match ready!(self.input.poll_next_unpin(context)) {
+                None => return Poll::Ready(self.runs.take(&self.schema).transpose()),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(batch)) if batch.num_rows() == 0 => {}
+                Some(Ok(batch)) => {
+                    let time = self.metrics.elapsed_compute().clone();
+                    let _timer = time.timer();
+                    if let Err(error) = self.add(&batch) {
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Stream for RunStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let poll = self.poll_batch(context);
+        self.metrics.record_poll(poll)
+    }
+}
+
+impl RecordBatchStream for RunStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

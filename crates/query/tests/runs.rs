@@ -1,0 +1,117 @@
+//! Groups that are runs of a table's rows.
+
+use std::sync::Arc;
+
+use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use query::Engine;
+use store::{Durability, MemoryStore, Store};
+
+use crate::support::{NEW_YEAR_US, engine, many, rows, user};
+
+async fn plan(engine: &Engine, sql: &str) -> String {
+    let answer = engine.run(&format!("EXPLAIN {sql}"), &user()).await.unwrap();
+    let rows = crate::support::text(&answer.collect().await.unwrap());
+    rows.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)
+}
+
+/// Enough rows to be read by several threads, of vehicles on two lines; every seventh has no value, each third a text.
+fn lines() -> Arc<MemoryStore> {
+    const STEP_US: i64 = 10_000_000;
+    let store = Arc::new(MemoryStore::new());
+    for number in 0..9_i64 {
+        let device = format!("d{number}");
+        let line = ["M1", "M2"][number as usize % 2];
+        let tags = [("device", device.as_str()), ("line", line)];
+        // The last ones are on no line.
+        let key = SeriesKey::new("lines", &tags[..if number < 6 { 2 } else { 1 }]).unwrap();
+        let id = store.series(&key).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for row in 0..10_000_i64 {
+            if row % 7 != 0 {
+                builder.field("x", ValueRef::F64((row * row % 1_000 + number) as f64));
+            }
+            if row % 3 == 0 {
+                builder.field("word", ValueRef::String(["a", "bc", ""][(row / 3 % 3) as usize]));
+            }
+            builder.field("n", ValueRef::I64(row % 11));
+            builder.row(id, Timestamp::from_micros(NEW_YEAR_US + row * STEP_US));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn runs_give_what_a_hash_table_gives() {
+    let engine = engine(lines());
+    let aggregates = "count(*), count(x), sum(n), avg(x), min(x), max(word), last(x, ts), first(n, ts), \
+                      sum(x) FILTER (WHERE n > 5), count(word) FILTER (WHERE word <> ''), bool_and(n < 10)";
+    // What depends on a value is no run; it is never null, so the groups are the same.
+    for (groups, hidden, condition) in [
+        ("device", "CASE WHEN n < 0 THEN '' ELSE device END", ""),
+        ("line", "CASE WHEN n < 0 THEN '' ELSE line END", "WHERE device <> 'd4'"),
+        ("upper(line)", "CASE WHEN n < 0 THEN '' ELSE upper(line) END", "WHERE x > 500"),
+        (
+            "time_bucket(INTERVAL '2 hours', ts)",
+            "time_bucket(INTERVAL '2 hours', CASE WHEN n < 0 THEN NULL ELSE ts END)",
+            "WHERE ts > '2026-01-01T05:00:00Z' AND n <> 3",
+        ),
+        ("date_trunc('hour', ts)", "date_trunc('hour', CASE WHEN n < 0 THEN NULL ELSE ts END)", ""),
+    ] {
+        let asked = |group: &str| {
+            format!(
+                "SELECT device AS d, {group} AS g, {aggregates} FROM lines {condition} GROUP BY 1, 2 ORDER BY 1, 2"
+            )
+        };
+        let (by_runs, by_hash) = (asked(groups), asked(hidden));
+        let plan_by_runs = plan(&engine, &by_runs).await;
+        assert!(plan_by_runs.contains("RunAggregateExec: mode=Partial"), "{plan_by_runs}");
+        let plan_by_hash = plan(&engine, &by_hash).await;
+        assert!(!plan_by_hash.contains("RunAggregate"), "{plan_by_hash}");
+        let answer = rows(&engine, &by_runs).await;
+        assert!(answer.len() >= 8, "{by_runs}: {answer:?}");
+        assert_eq!(answer, rows(&engine, &by_hash).await, "{by_runs}");
+    }
+}
+
+#[tokio::test]
+async fn means_of_runs_are_those_of_their_values() {
+    let engine = engine(many(3, 30_000));
+    let sql = "SELECT device, date_bin(INTERVAL '1 millisecond', ts) AS t, count(*), sum(value) FROM many GROUP BY device, t ORDER BY device, t";
+    let answer = rows(&engine, sql).await;
+    let expected = (0..3).flat_map(|device| {
+        (0..30).map(move |bucket| {
+            let sum: i64 = (bucket * 1_000..(bucket + 1) * 1_000).sum();
+            let fraction = if bucket == 0 { String::new() } else { format!(".{bucket:03}") };
+            format!("d{device} 2026-01-01T00:00:00{fraction}Z 1000 {sum}.0")
+        })
+    });
+    assert_eq!(answer, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn distinct_tags_are_runs_without_any_aggregate() {
+    let engine = engine(many(3, 30_000));
+    let sql = "SELECT DISTINCT device FROM many ORDER BY device";
+    assert!(plan(&engine, sql).await.contains("RunAggregateExec"));
+    assert_eq!(rows(&engine, sql).await, ["d0", "d1", "d2"]);
+}
+
+#[tokio::test]
+async fn groups_that_change_with_each_row_and_small_tables_are_no_runs() {
+    let engine = engine(many(3, 30_000));
+    for sql in [
+        "SELECT ts, count(*) FROM many GROUP BY ts",
+        "SELECT device, value, count(*) FROM many GROUP BY device, value",
+        "SELECT count(*) FROM many",
+        // Aggregates without an accumulator for many groups.
+        "SELECT device, approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY value) FROM many GROUP BY device",
+        "SELECT device, count(*) FROM (SELECT device, value FROM many ORDER BY value LIMIT 70000) GROUP BY device",
+        "SELECT device, max(value) FROM many WHERE ts < '2026-01-01T00:00:00.005Z' GROUP BY device",
+    ] {
+        let plan = plan(&engine, sql).await;
+        assert!(!plan.contains("RunAggregate"), "{sql}: {plan}");
+    }
+}
