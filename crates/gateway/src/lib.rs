@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod http;
 pub mod mqtt;
+mod number;
 pub mod postgres;
 mod seats;
 pub mod statements;

@@ -5,6 +5,7 @@
 //! (`AggregatePartitionsFunction`, `AbstractChunkedAggregationTimeseriesDao`).
 
 mod reduce;
+mod rows;
 
 use std::ops::ControlFlow;
 
@@ -46,6 +47,8 @@ pub struct HistoryRequest {
     /// Direction.
     pub order: Order,
 }
+
+pub use rows::{RowSink, read_rows_into};
 
 /// A value and its time.
 pub type Sample = (Timestamp, Value);
@@ -171,8 +174,8 @@ fn give(
     ControlFlow::Continue(count)
 }
 
-/// The values of a key in a block if all are numbers of one type, as those of nearly all keys are.
-fn numbers(columns: &[ValueColumn]) -> Option<&[f64]> {
+/// The values of a key in a block if there is one in each row and all are of type f64, as those of nearly all keys are.
+pub fn numbers(columns: &[ValueColumn]) -> Option<&[f64]> {
     match columns {
         [ValueColumn::F64(array)] if array.nulls().is_none_or(|nulls| nulls.null_count() == 0) => {
             Some(array.values())

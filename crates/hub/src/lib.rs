@@ -29,11 +29,11 @@ pub use metrics::{Door, Made, Metrics};
 pub use store::backup::BackupList;
 pub use store::{
     Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,
-    Severity,
+    Severity, ValueColumn,
 };
 
 use clock::ReceiptClock;
-use history::{History, HistoryError, HistoryRequest, Sink};
+use history::{History, HistoryError, HistoryRequest, RowSink, Sink};
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use registry::Registry;
@@ -142,6 +142,16 @@ impl Hub {
         sink: &mut impl Sink,
     ) -> Result<(), HistoryError> {
         history::read_into(&*self.store, series, request, sink)
+    }
+
+    /// The same, row by row.
+    pub fn history_rows_into(
+        &self,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl RowSink,
+    ) -> Result<(), HistoryError> {
+        history::read_rows_into(&*self.store, series, request, sink)
     }
 
     /// Makes everything durable that was appended, and stops. Doors must have stopped before.

@@ -1,5 +1,8 @@
 //! The questions, each through the direct path and, where SQL can ask it, through SQL.
 
+use std::collections::HashMap;
+
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -31,6 +34,8 @@ enum Count {
     Values,
     /// By the rows of an answer in lines.
     Rows,
+    /// By the elements of the lists of values of an answer in columns.
+    Columns,
 }
 
 impl Question {
@@ -43,6 +48,7 @@ impl Question {
     pub(super) fn check(&self, answer: &str) -> Result<()> {
         let found = match self.count {
             Count::Values => answer.matches("\"value\":").count(),
+            Count::Columns => values_in_columns(answer),
             // The first line names the columns.
             Count::Rows => answer.lines().count().saturating_sub(1),
         };
@@ -57,6 +63,22 @@ impl Question {
     }
 }
 
+/// Values that are not null of all devices and keys.
+fn values_in_columns(answer: &str) -> usize {
+    let devices: HashMap<String, Columns> = serde_json::from_str(answer).unwrap_or_default();
+    let lists = devices.values().flat_map(|columns| {
+        columns.values.values().map(|list| (list.len() == columns.ts.len()).then_some(list))
+    });
+    lists.flatten().map(|list| list.iter().flatten().count()).sum()
+}
+
+/// What an answer in columns has for a device.
+#[derive(Deserialize)]
+struct Columns {
+    ts: Vec<i64>,
+    values: HashMap<String, Vec<Option<f64>>>,
+}
+
 /// All questions.
 pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
     let end_ms = filled.end_ms;
@@ -65,11 +87,8 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
     let one = |question: &str| {
         format!("/api/plugins/telemetry/DEVICE/{}/values/timeseries?{question}", filled.ids[0])
     };
-    let wide = format!(
-        "/api/plugins/telemetry/DEVICE/{}/values/timeseries?keys={}&{hour}&limit=3600",
-        filled.wide,
-        wide_keys().join(",")
-    );
+    let wide_question = format!("keys={}&{hour}&limit=3600", wide_keys().join(","));
+    let wide = format!("/api/plugins/telemetry/DEVICE/{}/values/timeseries?{wide_question}", filled.wide);
     let per_hour = (HOUR_MS / STEP_MS) as usize;
     let buckets = (12 * HOUR_MS / BUCKET_MS) as usize;
     let means = format!("keys=x&{half_day}&agg=AVG&interval={BUCKET_MS}&limit={buckets}");
@@ -82,6 +101,14 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
         body,
         values,
         count: Count::Values,
+    };
+    let columns = |name, what: &str, question: &str, ids, values| Question {
+        name,
+        what: format!("{what}, in columns"),
+        path: format!("/api/tacho/values?{question}&format=columns"),
+        body: ids,
+        values,
+        count: Count::Columns,
     };
     let sql = |name, statement: String, values| Question {
         name,
@@ -114,6 +141,28 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
             "hundred-12h-means",
             "100 series, 12 hours to 5-minute means",
             many(&means),
+            hundred(),
+            SERIES * buckets,
+        ),
+        columns(
+            "wide-1h-columns",
+            "one device, one hour at 1 Hz, 20 keys",
+            &wide_question,
+            Some(json!([filled.wide])),
+            3_600 * WIDE_KEYS,
+        ),
+        columns(
+            "one-1h-columns",
+            "one series, one hour at 10 s",
+            &raw,
+            Some(json!(filled.ids[..1])),
+            per_hour,
+        ),
+        columns("hundred-1h-columns", "100 series, one hour at 10 s", &raw, hundred(), SERIES * per_hour),
+        columns(
+            "hundred-12h-means-columns",
+            "100 series, 12 hours to 5-minute means",
+            &means,
             hundred(),
             SERIES * buckets,
         ),
@@ -175,5 +224,9 @@ mod tests {
         );
         assert!(question(1, Count::Rows).check("count,avg\r\n3,1.5\r\n").is_ok());
         assert!(question(1, Count::Rows).check("count,avg\r\n").is_err());
+        let columns = r#"{"d":{"ts":[1,2],"values":{"x":[1.5,null],"y":[2,3]}}}"#;
+        assert!(question(3, Count::Columns).check(columns).is_ok());
+        assert!(question(3, Count::Columns).check(r#"{"d":{"ts":[1],"values":{"y":[2,3]}}}"#).is_err());
+        assert!(question(3, Count::Columns).check("no JSON").is_err());
     }
 }

@@ -12,6 +12,7 @@ mod pieces;
 mod plain;
 #[cfg(test)]
 mod tests;
+mod utc_text;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,14 +1,14 @@
 //! The history of a device as text, written value by value while the store is read.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use hub::history::Sink;
 use model::{Timestamp, ValueRef};
 
 use super::json::WireValue;
-use super::number::{pair, write_f64};
 use super::pieces::Pieces;
+use super::time_text::TimeText;
+use crate::number::{F64_BYTES_MAX, write_f64};
 
 /// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. What is needed most often is written by hand,
 /// because a history can have a million values.
@@ -25,7 +25,13 @@ impl HistoryText {
     /// For so many keys; takes values until the text has more than `bytes_max` bytes.
     pub(crate) fn new(keys: usize, strict: bool, bytes_max: usize) -> Self {
         let of_key = vec![Vec::new(); keys];
-        Self { strict, of_key, bytes: 0, bytes_max, before_value: BeforeValue::new() }
+        Self {
+            strict,
+            of_key,
+            bytes: 0,
+            bytes_max,
+            before_value: BeforeValue::new(b",{\"ts\":0000000000000,\"value\":"),
+        }
     }
 
     /// Whether values were left out because the text has become too long.
@@ -80,8 +86,13 @@ impl Sink for HistoryText {
             out.resize(length + times.len() * VALUE_BYTES, 0);
             for (ts, number) in times.iter().zip(numbers) {
                 let room = out[length..].first_chunk_mut().expect("BUG: there is room for each value");
-                length +=
-                    self.before_value.write_number(Timestamp::from_micros(*ts), *number, self.strict, room);
+                length += write_number(
+                    &mut self.before_value,
+                    Timestamp::from_micros(*ts),
+                    *number,
+                    self.strict,
+                    room,
+                );
             }
             out.truncate(length);
             if self.bytes + out.len() - start > self.bytes_max {
@@ -95,82 +106,32 @@ impl Sink for HistoryText {
 
 /// Numbers for which room is made at once.
 const NUMBERS_AT_ONCE: usize = 64;
+/// What stands before a value.
+type BeforeValue = TimeText<7, 29>;
 /// Room for a time of any length and a number with all that stands around them.
-const VALUE_BYTES: usize = 64;
+const VALUE_BYTES: usize = BeforeValue::BYTES_MAX + F64_BYTES_MAX + 3;
 
-/// `,{"ts":<ms>,"value":` with the time of the value before, of which the first digits are mostly those of the next one.
-#[derive(Debug)]
-struct BeforeValue {
-    text: [u8; Self::BYTES],
-    /// The digits before the last eight.
-    high: u32,
+/// Writes a whole value and returns how many bytes it has.
+#[inline]
+fn write_number(
+    before: &mut BeforeValue,
+    ts: Timestamp,
+    number: f64,
+    strict: bool,
+    room: &mut [u8; VALUE_BYTES],
+) -> usize {
+    let mut length = before.write(ts, room);
+    room[length] = b'"';
+    length += usize::from(!strict);
+    let digits = room[length..].first_chunk_mut().expect("BUG: there is room for any number");
+    length += write_f64(number, digits);
+    room[length] = b'"';
+    length += usize::from(!strict);
+    room[length] = b'}';
+    length + 1
 }
 
-impl BeforeValue {
-    /// With the thirteen digits that times of the years 2001 to 2286 have.
-    const BYTES: usize = 29;
-    const HIGH: usize = 7;
-    const LOW: usize = Self::HIGH + 5;
-    const VALUE: usize = Self::LOW + 8;
-    const LOW_SCALE: u64 = 100_000_000;
-
-    fn new() -> Self {
-        Self { text: *b",{\"ts\":0000000000000,\"value\":", high: 0 }
-    }
-
-    /// Returns how many bytes it wrote.
-    #[inline]
-    fn write(&mut self, ts: Timestamp, room: &mut [u8; VALUE_BYTES]) -> usize {
-        let millis = ts.millis();
-        if !(1_000_000_000_000..10_000_000_000_000).contains(&millis) {
-            return self.write_long(millis, room);
-        }
-        let (high, mut low) =
-            ((millis as u64 / Self::LOW_SCALE) as u32, (millis as u64 % Self::LOW_SCALE) as u32);
-        if high != self.high {
-            self.high = high;
-            self.text[Self::HIGH..Self::LOW].copy_from_slice(format!("{high:05}").as_bytes());
-        }
-        for digits in self.text[Self::LOW..Self::VALUE].chunks_exact_mut(2).rev() {
-            digits.copy_from_slice(&pair(low % 100));
-            low /= 100;
-        }
-        room[..Self::BYTES].copy_from_slice(&self.text);
-        Self::BYTES
-    }
-
-    #[cold]
-    fn write_long(&self, millis: i64, room: &mut [u8; VALUE_BYTES]) -> usize {
-        let mut rest = room.as_mut_slice();
-        rest.write_all(&self.text[..Self::HIGH])
-            .and_then(|()| write!(rest, "{millis}"))
-            .and_then(|()| rest.write_all(&self.text[Self::VALUE..]))
-            .expect("BUG: every time fits");
-        VALUE_BYTES - rest.len()
-    }
-
-    /// Writes a whole value and returns how many bytes it has.
-    #[inline]
-    fn write_number(
-        &mut self,
-        ts: Timestamp,
-        number: f64,
-        strict: bool,
-        room: &mut [u8; VALUE_BYTES],
-    ) -> usize {
-        let mut length = self.write(ts, room);
-        room[length] = b'"';
-        length += usize::from(!strict);
-        let digits = room[length..].first_chunk_mut().expect("BUG: there is room for any number");
-        length += write_f64(number, digits);
-        room[length] = b'"';
-        length += usize::from(!strict);
-        room[length] = b'}';
-        length + 1
-    }
-}
-
-fn json(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
+pub(super) fn json(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("BUG: numbers and text are JSON, and memory takes them");
 }
 
@@ -213,22 +174,6 @@ mod tests {
             r#"before{"a":[{"ts":1,"value":"2.5"},{"ts":2,"value":"3.0"},{"ts":3,"value":"-4"}],"quote\"":[{"ts":5,"value":"x\"y"}]}"#
         );
         assert_eq!(written(text(true, 1000, &[])), "before{}");
-    }
-
-    #[test]
-    fn times_of_any_length_are_whole() {
-        for ms in [
-            0,
-            -1,
-            999_999_999_999,
-            1_000_000_000_000,
-            1_763_749_200_123,
-            9_999_999_999_999,
-            10_000_000_000_000,
-        ] {
-            let text = written(text(true, 1000, &[(0, ms, ValueRef::Bool(true))]));
-            assert_eq!(text, format!(r#"before{{"a":[{{"ts":{ms},"value":true}}]}}"#));
-        }
     }
 
     #[test]

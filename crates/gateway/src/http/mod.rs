@@ -9,6 +9,7 @@
 mod admin;
 mod auth;
 mod bulk;
+mod columns_text;
 mod dashboard;
 mod device_api;
 mod devices;
@@ -17,13 +18,13 @@ mod history_text;
 mod json;
 pub(crate) mod lane;
 pub mod limits;
-mod number;
 mod pieces;
 mod request;
 mod server;
 mod sql;
 mod stream;
 mod telemetry;
+mod time_text;
 mod upkeep;
 mod websocket;
 

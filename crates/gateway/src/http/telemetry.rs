@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Door;
 use super::auth::Session;
+use super::columns_text::ColumnsText;
 use super::error::ApiError;
 use super::history_text::HistoryText;
 use super::json::{Json, Object, ObjectText, TsValue, json_response, too_long};
@@ -59,7 +60,7 @@ pub(crate) async fn values(
 }
 
 /// `POST /api/tacho/values` with the ids of devices as a JSON array: for each of them what [`values`] answers with the same
-/// parameters.
+/// parameters, or with `format=columns` its history as columns.
 pub(crate) async fn values_of_many(
     State(door): State<Arc<Door>>,
     session: Session,
@@ -68,6 +69,7 @@ pub(crate) async fn values_of_many(
 ) -> Result<Response, ApiError> {
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
+    let as_columns = as_columns(&params, &wanted)?;
     if ids.len() > DEVICES_PER_READ_MAX {
         let count = ids.len();
         let message =
@@ -86,8 +88,9 @@ pub(crate) async fn values_of_many(
                     answer.entry(id, &latest_json(&found, keys.as_deref(), strict))?;
                 }
                 Wanted::History(request) => {
-                    answer.text_entry(id, |bytes_max, out| {
-                        write_history(&hub, device, request, strict, bytes_max, out)
+                    answer.text_entry(id, |bytes_max, out| match as_columns {
+                        true => write_columns(&hub, device, request, bytes_max, out),
+                        false => write_history(&hub, device, request, strict, bytes_max, out),
                     })?;
                 }
             }
@@ -165,6 +168,20 @@ impl Wanted {
     }
 }
 
+/// Whether columns are asked for, which latest values do not have.
+fn as_columns(params: &Params, wanted: &Wanted) -> Result<bool, ApiError> {
+    match (params.text("format"), wanted) {
+        (None | Some("lists"), _) => Ok(false),
+        (Some("columns"), Wanted::History(_)) => Ok(true),
+        (Some("columns"), Wanted::Latest(_)) => {
+            Err(ApiError::argument("format=columns is for history; give startTs and endTs, or leave it out"))
+        }
+        (Some(other), _) => {
+            Err(ApiError::argument(format!("format is {other:?}; it must be lists or columns")))
+        }
+    }
+}
+
 /// Keys in their order, each once.
 pub(crate) fn unique_keys<'a>(keys: impl Iterator<Item = &'a str>) -> Result<Vec<String>, ApiError> {
     let mut seen = HashSet::new();
@@ -221,6 +238,25 @@ pub(crate) fn read_history(
 ) -> Result<History, ApiError> {
     let Some(series) = hub.find_series_of(device)? else { return Ok(History::new()) };
     Ok(hub.history(series, request)?)
+}
+
+/// Writes the history of a device as columns in JSON.
+fn write_columns(
+    hub: &Hub,
+    device: &Device,
+    request: &HistoryRequest,
+    bytes_max: usize,
+    out: &mut Pieces,
+) -> Result<(), ApiError> {
+    let mut text = ColumnsText::new(request.keys.len(), bytes_max);
+    if let Some(series) = hub.find_series_of(device)? {
+        hub.history_rows_into(series, request, &mut text)?;
+    }
+    if text.is_over() {
+        return Err(too_long());
+    }
+    text.write(&request.keys, out);
+    Ok(())
 }
 
 /// Writes the history of a device as JSON.

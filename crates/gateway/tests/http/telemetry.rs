@@ -137,3 +137,35 @@ async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
     assert!(server.post("/api/tacho/values", "{}").await.refusal(400, 31).contains("sequence"));
     server.stop().await;
 }
+
+#[tokio::test]
+async fn columns_have_each_time_once_and_nulls_where_a_key_has_no_value() {
+    let server = Server::start().await;
+    let id = server.add_device("a");
+    let rows = r#"[{"ts":1700000001000,"values":{"x":1.5,"y":"a"}},{"ts":1700000002000,"values":{"y":"b"}},
+                   {"ts":1700000003000,"values":{"x":2.0,"other":1}},{"ts":1700000004000,"values":{"other":1}}]"#;
+    assert_eq!(server.report("a", rows).await.status, 200);
+    let body = format!("[\"{id}\"]");
+    let range = "startTs=1700000000000&endTs=1700000009000&format=columns";
+    for (parameters, expected) in [
+        (
+            "keys=x,y,z&orderBy=ASC",
+            r#"{"ts":[1700000001000,1700000002000,1700000003000],"values":{"x":[1.5,null,2.0],"y":["a","b",null]}}"#,
+        ),
+        ("keys=x,y&limit=1", r#"{"ts":[1700000003000],"values":{"x":[2.0]}}"#),
+        (
+            "keys=x,y&agg=COUNT&interval=2500&orderBy=ASC",
+            r#"{"ts":[1700000001250,1700000003750],"values":{"x":[1,1],"y":[2,null]}}"#,
+        ),
+        ("keys=z", r#"{"ts":[],"values":{}}"#),
+    ] {
+        let answer = server.post(&format!("/api/tacho/values?{parameters}&{range}"), &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.text(), format!("{{\"{id}\":{expected}}}"), "{parameters}");
+    }
+    let latest = server.post("/api/tacho/values?format=columns", &body).await;
+    assert!(latest.refusal(400, 31).contains("is for history"));
+    let other = server.post(&format!("/api/tacho/values?keys=x&{range}x"), &body).await;
+    assert!(other.refusal(400, 31).contains("must be lists or columns"));
+    server.stop().await;
+}

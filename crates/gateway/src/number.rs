@@ -2,7 +2,7 @@
 //! where a number has few digits, as measured values do.
 
 /// Bytes that any `f64` fits into: the longest text is that of -2.2250738585072014e-308.
-pub(super) const F64_BYTES_MAX: usize = 24;
+pub(crate) const F64_BYTES_MAX: usize = 24;
 /// Numbers from here on have an exponent or more digits than are written by hand.
 const POSITIVE_MAX: f64 = 1e9;
 /// Below it `serde_json` writes an exponent sooner or later.
@@ -23,11 +23,15 @@ const fn pairs() -> [[u8; 2]; 100] {
 
 /// Writes a number as JSON, `null` for what is none in JSON, and returns how many bytes it has.
 #[inline]
-pub(super) fn write_f64(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> usize {
+pub(crate) fn write_f64(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> usize {
+    write_few_digits(number, room).unwrap_or_else(|| write_any(number, room))
+}
+
+/// The same, if the number has few digits.
+#[inline]
+pub(crate) fn write_few_digits(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> Option<usize> {
     // Most values have three decimals at most; positions have six.
-    write_decimal::<3>(number, room)
-        .or_else(|| write_decimal::<6>(number, room))
-        .unwrap_or_else(|| write_any(number, room))
+    write_decimal::<3>(number, room).or_else(|| write_decimal::<6>(number, room))
 }
 
 #[cold]
@@ -84,7 +88,7 @@ fn write_digits(mut number: u32, room: &mut [u8]) -> usize {
 
 /// The digits of a number below a hundred.
 #[inline]
-pub(super) fn pair(number: u32) -> [u8; 2] {
+pub(crate) fn pair(number: u32) -> [u8; 2] {
     PAIRS[number as usize]
 }
 
