@@ -244,8 +244,10 @@ impl Runs {
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
-        self.accumulators.iter().map(|accumulator| accumulator.size()).sum()
+    /// Whether they should be given on. Nothing can be when there are none, whatever room the accumulators keep.
+    fn are_enough(&self, runs_max: usize) -> bool {
+        let bytes = || self.accumulators.iter().map(|accumulator| accumulator.size()).sum::<usize>();
+        self.count > 0 && (self.count >= runs_max || bytes() > STATE_BYTES_MAX)
     }
 
     /// What is known of all runs so far, which are then forgotten; `None` if there are none.
@@ -283,7 +285,7 @@ impl RunStream {
 
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
-            if self.runs.count >= self.runs_max || self.runs.bytes() > STATE_BYTES_MAX {
+            if self.runs.are_enough(self.runs_max) {
                 return Poll::Ready(self.runs.take(&self.schema).transpose());
             }
             match ready!(self.input.poll_next_unpin(context)) {
@@ -314,5 +316,74 @@ impl Stream for RunStream {
 impl RecordBatchStream for RunStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+
+    use super::*;
+
+    /// Counts rows and keeps much room.
+    struct Greedy(Vec<i64>);
+
+    impl GroupsAccumulator for Greedy {
+        fn update_batch(
+            &mut self,
+            _values: &[ArrayRef],
+            groups: &[usize],
+            _filter: Option<&BooleanArray>,
+            total: usize,
+        ) -> Result<()> {
+            self.0.resize(total, 0);
+            groups.iter().for_each(|group| self.0[*group] += 1);
+            Ok(())
+        }
+
+        fn evaluate(&mut self, _emit_to: EmitTo) -> Result<ArrayRef> {
+            unreachable!("the first stage gives states")
+        }
+
+        fn state(&mut self, _emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+            Ok(vec![Arc::new(Int64Array::from(std::mem::take(&mut self.0)))])
+        }
+
+        fn merge_batch(&mut self, _values: &[ArrayRef], _groups: &[usize], _total: usize) -> Result<()> {
+            unreachable!("the first stage merges nothing")
+        }
+
+        fn convert_to_state(
+            &self,
+            _values: &[ArrayRef],
+            _filter: Option<&BooleanArray>,
+        ) -> Result<Vec<ArrayRef>> {
+            unreachable!("runs are counted")
+        }
+
+        fn size(&self) -> usize {
+            2 * STATE_BYTES_MAX
+        }
+    }
+
+    #[test]
+    fn runs_that_hold_much_are_given_on_and_then_none_are_left_to_give() {
+        let schema = Arc::new(Schema::new(vec![
+            arrow_schema::Field::new("group", arrow_schema::DataType::Int64, false),
+            arrow_schema::Field::new("rows", arrow_schema::DataType::Int64, false),
+        ]));
+        let mut runs = Runs { accumulators: vec![Box::new(Greedy(Vec::new()))], ..Runs::default() };
+        assert!(!runs.are_enough(1_000));
+        let groups = |groups: &[i64]| vec![Arc::new(Int64Array::from(groups.to_vec())) as ArrayRef];
+        runs.add(&groups(&[7, 7, 8]), &[Vec::new()], &[None]).unwrap();
+        runs.add(&groups(&[8, 7, 7, 7]), &[Vec::new()], &[None]).unwrap();
+        assert!(runs.are_enough(1_000));
+        let batch = runs.take(&schema).unwrap().unwrap();
+        let column = |index: usize| {
+            batch.column(index).as_primitive::<arrow_array::types::Int64Type>().values().to_vec()
+        };
+        assert_eq!((column(0), column(1)), (vec![7, 8, 8, 7], vec![2, 1, 1, 3]));
+        assert!(!runs.are_enough(1));
+        assert!(runs.take(&schema).unwrap().is_none());
     }
 }

@@ -10,7 +10,7 @@ use store::{Durability, Store};
 use store_local::{Disk, Options};
 use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
 
-use crate::support::{DIR, keep, numbers, open, put, reached, tiny_manual};
+use crate::support::{DIR, keep, numbers, open, put, reached, tiny, tiny_manual};
 
 /// What was written: by (device, ts) the numbers in the order in which they were sent, and how many of them are acked.
 #[derive(Debug, Default, Clone)]
@@ -273,4 +273,24 @@ fn and_neither_with_segments_that_are_recycled() {
 #[test]
 fn and_neither_with_parts_that_tables_share() {
     cut_everywhere(&tiny_manual(), true);
+}
+
+/// The flusher and the compactor work when they see fit, so each run is another one; what is promised is the same.
+#[test]
+fn and_neither_while_the_store_flushes_and_merges_by_itself() {
+    let by_itself = Options { memtable_flush_bytes: 512, ..tiny() };
+    let disk = FaultyDisk::new();
+    workload(&disk, &by_itself, &mut Ledger::default()).unwrap();
+    let operations = disk.operations();
+    assert!(operations > 300, "{operations}");
+    for operation in (0..operations).step_by(3) {
+        let disk = FaultyDisk::new();
+        let mut ledger = Ledger::default();
+        disk.cut_power_at(operation);
+        let _ = workload(&disk, &by_itself, &mut ledger);
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
+            let when = format!("cut at {operation} of about {operations}, {survivors:?}");
+            recover_and_go_on(&disk.reboot(survivors), &tiny_manual(), ledger.clone(), &when);
+        }
+    }
 }

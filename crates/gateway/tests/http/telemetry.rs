@@ -164,8 +164,8 @@ async fn columns_have_each_time_once_and_nulls_where_a_key_has_no_value() {
         assert_eq!(answer.text(), format!("{{\"{id}\":{expected}}}"), "{parameters}");
     }
     let latest = server.post("/api/tacho/values?format=columns", &body).await;
-    assert!(latest.refusal(400, 31).contains("is for history"));
+    assert!(latest.refusal(400, 30).contains("is for history"));
     let other = server.post(&format!("/api/tacho/values?keys=x&{range}x"), &body).await;
-    assert!(other.refusal(400, 31).contains("must be lists or columns"));
+    assert!(other.refusal(400, 30).contains("must be lists or columns"));
     server.stop().await;
 }
