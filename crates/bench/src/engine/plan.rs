@@ -83,7 +83,7 @@ pub struct Plan {
     pub target: SocketAddr,
     /// Local addresses to connect from, in turn; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
-    /// Connections of each group. Connection numbers go through all groups: group 0 has 0..groups[0], and so on.
+    /// Connections of each group. Connection numbers go through all groups: those of the first come first.
     pub groups: Vec<u32>,
     /// Names of the operation classes, by class number.
     pub classes: Vec<String>,

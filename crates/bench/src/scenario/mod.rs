@@ -27,7 +27,7 @@
 //! ```
 //!
 //! A key that nobody knows is an error with a suggestion. Keys that are not the runner's own are handed to the driver, which
-//! refuses what it does not know. Reading is pure: no file, no clock, no network but in [`builtin`] and [`Scenario::load`].
+//! refuses what it does not know. Reading is pure: no file, no clock, no network but in `builtin` and [`Scenario::load`].
 
 mod builtin;
 mod overrides;
