@@ -125,6 +125,11 @@ fn check(what: &'static str, actual: u64, remedy: &'static str) -> Result<(), Hi
     if actual > limit { Err(HistoryError::OverLimit { what, actual, limit, remedy }) } else { Ok(()) }
 }
 
+/// Refuses an answer with more values than may be held at once; for readers who share the keys of one request.
+pub fn check_values(values: u64) -> Result<(), HistoryError> {
+    check("the number of values over all keys", values, "ask for fewer keys or a smaller limit")
+}
+
 fn read_plain(
     store: &dyn Store,
     series: SeriesId,
@@ -149,7 +154,7 @@ fn read_plain(
         }
         if left.iter().all(|left| *left == 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    check("the number of values over all keys", total, "ask for fewer keys or a smaller limit")
+    check_values(total)
 }
 
 /// Gives the values of one key in a block to the sink, `limit` at most; returns how many there were.

@@ -1,5 +1,9 @@
 //! Series: memory of each, time to create, open and select them: `cargo bench -p store-local --bench series
-//! [-- SERIES [DIR]]`.
+//! [-- series=1000000 parts=0 dir=<new temporary directory>]`.
+//!
+//! With `parts` each series has a row on each of so many days, and each day a part: what a start finds after months. A
+//! `dir` that is named is kept, so that `tacho serve --data DIR` can be started on it; the store is `DIR/store`. As root
+//! the pages of all files are dropped before the store is opened, so that it is read from the disk.
 //!
 //! The series are `{device="dev-N", model=20 values, region=100 values}` of one table. Memory is what the process grows by
 //! while they are created, or while a store that holds them is opened, and so all that the store keeps of them; that
@@ -12,31 +16,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::SeriesKey;
+use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
 use regex::Regex;
-use store::{Store, StoreError, TagMatcher, TagPredicate};
+use store::{Durability, Store, StoreError, TagMatcher, TagPredicate};
 use store_local::{LocalStore, Options, RealDisk};
 
 const TABLE: &str = "telemetry";
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
-    let count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
-    let root = arguments.next().map_or_else(std::env::temp_dir, Into::into);
-    let dir = tempfile::tempdir_in(root).unwrap();
-    // Each in a process of its own would be cleaner; opening comes first to find the heap as a new process has it.
+    // A process of its own finds the heap as a server does.
     match std::env::var("SERIES_DIR") {
-        Ok(dir) => reopen(Path::new(&dir), count),
+        Ok(dir) => reopen(Path::new(&dir), argument("series").map_or(SERIES, number)),
         Err(_) => {
-            create(dir.path(), count);
-            let program = std::env::current_exe().unwrap();
-            let status = std::process::Command::new(program)
-                .arg(count.to_string())
-                .env("SERIES_DIR", dir.path())
-                .status();
+            let temporary = tempfile::tempdir().unwrap();
+            let dir = argument("dir").map_or(temporary.path().to_owned(), Into::into).join("store");
+            std::fs::create_dir_all(&dir).unwrap();
+            create(&dir, argument("series").map_or(SERIES, number), argument("parts").map_or(0, number));
+            let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+            let status = program.args(std::env::args().skip(1)).env("SERIES_DIR", &dir).status();
             assert!(status.unwrap().success());
         }
     }
+}
+
+const SERIES: u64 = 1_000_000;
+
+fn argument(name: &str) -> Option<String> {
+    let of_name = |text: String| Some(text.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    std::env::args().skip(1).find_map(of_name)
+}
+
+fn number(text: String) -> u64 {
+    text.parse().unwrap()
 }
 
 fn open(dir: &Path) -> LocalStore {
@@ -49,7 +60,7 @@ fn key(n: u64) -> SeriesKey {
     SeriesKey::new(TABLE, &[("device", &device), ("model", &model), ("region", &region)]).unwrap()
 }
 
-fn create(dir: &Path, count: u64) {
+fn create(dir: &Path, count: u64, parts: u64) {
     let store = open(dir);
     let before = rss_bytes();
     let keys_cpu = {
@@ -92,15 +103,41 @@ fn create(dir: &Path, count: u64) {
     let begun = Instant::now();
     store.flush().unwrap();
     println!("flushed in {:.0} ms", spent_ms(begun.elapsed()));
+    (0..parts).for_each(|day| write_day(&store, count, day));
+    if parts > 0 {
+        println!("{} parts after {parts} days", store.status().parts);
+    }
     store.close().unwrap();
 }
 
+/// A row of each series, and their part.
+fn write_day(store: &LocalStore, count: u64, day: u64) {
+    let mut batch = Batch::new();
+    for from in (0..count).step_by(500) {
+        batch.clear();
+        let mut rows = batch.builder();
+        for series in from..(from + 500).min(count) {
+            rows.field("speed", ValueRef::F64((series % 10_000 + day) as f64 / 100.0));
+            let ts = 1_700_000_000_000_000 + (day * 86_400_000_000 + series) as i64;
+            rows.row(SeriesId(series), Timestamp::from_micros(ts));
+        }
+        rows.finish();
+        while let Err(error) = store.append(&batch, Durability::Os) {
+            assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+    store.flush().unwrap();
+}
+
 fn reopen(dir: &Path, count: u64) {
+    let dropped = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
     let before = rss_bytes();
     let (begun, cpu) = (Instant::now(), cpu_ns());
     let store = open(dir);
     println!(
-        "opened in {:.0} ms, {:.0} ms CPU; {:.0} bytes each",
+        "opened {} in {:.0} ms, {:.0} ms CPU; {:.0} bytes each",
+        if dropped { "from the disk" } else { "from what the kernel keeps of the files" },
         spent_ms(begun.elapsed()),
         (cpu_ns() - cpu) / 1e6,
         (rss_bytes() - before) / count as f64

@@ -6,26 +6,36 @@ use std::ops::{ControlFlow, Range};
 use hub::ValueColumn;
 use hub::history::{RowSink, numbers};
 use model::{Timestamp, ValueRef};
+use parking_lot::Mutex;
 
+use super::crew::Crew;
+use super::error::ApiError;
+use super::histories::VALUES_PER_THREAD_MIN;
 use super::history_text::json;
-use super::json::WireValue;
+use super::json::{WireValue, too_long};
 use super::pieces::Pieces;
 use super::time_text::TimeText;
 use crate::number::{F64_BYTES_MAX, write_f64};
 
 /// Values for which room is made at once.
 const AT_ONCE: usize = 64;
+/// Values that wait to be written, so that threads have enough to do.
+const VALUES_WAITING_MAX: usize = 256 * 1024;
 /// A comma and a number.
 const NUMBER_BYTES: usize = 1 + F64_BYTES_MAX;
 type TimeElement = TimeText<1, 14>;
 
 /// Lists of which each element has a comma before it.
 #[derive(Debug)]
-pub(crate) struct ColumnsText {
+pub(crate) struct ColumnsText<'a> {
     times: Vec<u8>,
     time: TimeElement,
     of_key: Vec<KeyText>,
     bytes_max: usize,
+    crew: &'a Crew,
+    /// Rows that are not text yet, and how many values they have.
+    blocks: Vec<Block>,
+    waiting: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -35,15 +45,24 @@ struct KeyText {
     any: bool,
 }
 
-impl ColumnsText {
-    /// For so many keys; takes rows until the text has more than `bytes_max` bytes.
-    pub(crate) fn new(keys: usize, bytes_max: usize) -> Self {
+/// Rows as they were read; their arrays are shared with the store.
+#[derive(Debug)]
+struct Block {
+    times: Vec<i64>,
+    columns: Vec<Vec<ValueColumn>>,
+    rows: Range<usize>,
+}
+
+impl<'a> ColumnsText<'a> {
+    /// For so many keys; takes rows until the text has more than about `bytes_max` bytes. The crew writes it.
+    pub(crate) fn new(keys: usize, bytes_max: usize, crew: &'a Crew) -> Self {
         let of_key = vec![KeyText::default(); keys];
-        Self { times: Vec::new(), time: TimeElement::new(b",0000000000000"), of_key, bytes_max }
+        let time = TimeElement::new(b",0000000000000");
+        Self { times: Vec::new(), time, of_key, bytes_max, crew, blocks: Vec::new(), waiting: 0 }
     }
 
     /// Whether rows were left out because the text has become too long.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.bytes() > self.bytes_max
     }
 
@@ -56,7 +75,11 @@ impl ColumnsText {
     }
 
     /// Appends `{"ts":[<ms>,...],"values":{"<key>":[<value or null>,...],...}}`. Keys without values are left out.
-    pub(crate) fn write(self, keys: &[String], out: &mut Pieces) {
+    pub(crate) fn write(mut self, keys: &[String], out: &mut Pieces) -> Result<(), ApiError> {
+        self.write_blocks();
+        if self.is_over() {
+            return Err(too_long());
+        }
         out.copy(b"{\"ts\":");
         write_list(self.times, out);
         out.copy(b",\"values\":");
@@ -72,6 +95,33 @@ impl ColumnsText {
             out.copy(opening);
         }
         out.copy(b"}}");
+        Ok(())
+    }
+
+    /// Makes text of the rows that wait: each thread of the crew writes some of the keys.
+    fn write_blocks(&mut self) {
+        for block in &self.blocks {
+            let time = &mut self.time;
+            extend(&mut self.times, &block.times, TimeElement::BYTES_MAX, |ts, room| {
+                time.write(Timestamp::from_micros(*ts), room)
+            });
+        }
+        let blocks = &self.blocks;
+        let write = |first: usize, texts: &mut [KeyText]| {
+            for (key, text) in texts.iter_mut().enumerate() {
+                blocks.iter().for_each(|block| text.push_rows(&block.columns[first + key], &block.rows));
+            }
+        };
+        let threads = self.crew.threads().min(self.waiting / VALUES_PER_THREAD_MIN).max(1);
+        let keys_each = self.of_key.len().div_ceil(threads).max(1);
+        let pieces: Vec<_> = self.of_key.chunks_mut(keys_each).map(Mutex::new).collect();
+        let written = self.crew.make(pieces.len(), |piece| {
+            write(piece * keys_each, &mut pieces[piece].lock());
+            Ok(())
+        });
+        written.expect("BUG: nothing here returns an error");
+        self.blocks.clear();
+        self.waiting = 0;
     }
 }
 
@@ -85,24 +135,18 @@ fn write_list(mut elements: Vec<u8>, out: &mut Pieces) {
     out.take(elements);
 }
 
-impl RowSink for ColumnsText {
+impl RowSink for ColumnsText<'_> {
     fn rows(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], rows: Range<usize>) -> ControlFlow<()> {
-        let time = &mut self.time;
-        extend(&mut self.times, &times[rows.clone()], TimeElement::BYTES_MAX, |ts, room| {
-            time.write(Timestamp::from_micros(*ts), room)
-        });
-        for (text, columns) in self.of_key.iter_mut().zip(columns) {
-            match numbers(columns) {
-                Some(numbers) => text.push_numbers(&numbers[rows.clone()]),
-                None => {
-                    rows.clone().for_each(|row| text.push(columns.iter().find_map(|column| column.get(row))))
-                }
-            }
+        self.waiting += rows.len() * columns.len();
+        self.blocks.push(Block { times: times[rows.clone()].to_vec(), columns: columns.to_vec(), rows });
+        if self.waiting >= VALUES_WAITING_MAX {
+            self.write_blocks();
         }
         self.go_on()
     }
 
     fn row(&mut self, ts: Timestamp, values: &[Option<ValueRef<'_>>]) -> ControlFlow<()> {
+        self.write_blocks();
         let mut room = [0; TimeElement::BYTES_MAX];
         let length = self.time.write(ts, &mut room);
         self.times.extend_from_slice(&room[..length]);
@@ -114,6 +158,13 @@ impl RowSink for ColumnsText {
 }
 
 impl KeyText {
+    fn push_rows(&mut self, columns: &[ValueColumn], rows: &Range<usize>) {
+        match numbers(columns) {
+            Some(numbers) => self.push_numbers(&numbers[rows.clone()]),
+            None => rows.clone().for_each(|row| self.push(columns.iter().find_map(|column| column.get(row)))),
+        }
+    }
+
     fn push(&mut self, value: Option<ValueRef<'_>>) {
         self.any |= value.is_some();
         match value {
@@ -159,20 +210,23 @@ fn extend<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::lane::Lane;
 
-    fn written(text: ColumnsText) -> String {
+    const ALONE: &Crew = &Crew::alone();
+
+    fn written(text: ColumnsText<'_>) -> String {
         let mut out = Pieces::default();
-        text.write(&["a".to_owned(), "quote\"".to_owned(), "none".to_owned()], &mut out);
+        text.write(&["a".to_owned(), "quote\"".to_owned(), "none".to_owned()], &mut out).unwrap();
         String::from_utf8(out.open().clone()).unwrap()
     }
 
-    fn row(text: &mut ColumnsText, ms: i64, values: [Option<ValueRef<'_>>; 3]) -> ControlFlow<()> {
+    fn row(text: &mut ColumnsText<'_>, ms: i64, values: [Option<ValueRef<'_>>; 3]) -> ControlFlow<()> {
         text.row(Timestamp::from_millis(ms).unwrap(), &values)
     }
 
     #[test]
     fn each_list_has_an_element_for_each_time() {
-        let mut text = ColumnsText::new(3, 1_000);
+        let mut text = ColumnsText::new(3, 1_000, ALONE);
         let _ = row(&mut text, 1_763_749_200_123, [Some(ValueRef::F64(2.5)), None, None]);
         let _ = row(&mut text, 5, [None, Some(ValueRef::String("x\"y")), None]);
         let _ = row(&mut text, -7, [Some(ValueRef::Bool(true)), Some(ValueRef::Json("{\"k\":[1]}")), None]);
@@ -180,7 +234,7 @@ mod tests {
             written(text),
             r#"{"ts":[1763749200123,5,-7],"values":{"a":[2.5,null,true],"quote\"":[null,"x\"y",{"k":[1]}]}}"#
         );
-        assert_eq!(written(ColumnsText::new(3, 1_000)), r#"{"ts":[],"values":{}}"#);
+        assert_eq!(written(ColumnsText::new(3, 1_000, ALONE)), r#"{"ts":[],"values":{}}"#);
     }
 
     #[test]
@@ -189,7 +243,8 @@ mod tests {
         let some = ValueColumn::I64((0..200).map(|n| (n % 3 == 0).then_some(n)).collect());
         let columns = [vec![numbers], vec![some], vec![]];
         let times: Vec<i64> = (0..200).map(|n| 1_763_749_200_000_000 + n * 1_000_000).collect();
-        let (mut blocks, mut rows) = (ColumnsText::new(3, 100_000), ColumnsText::new(3, 100_000));
+        let (mut blocks, mut rows) =
+            (ColumnsText::new(3, 100_000, ALONE), ColumnsText::new(3, 100_000, ALONE));
         for range in [3..70, 70..71, 100..200] {
             assert!(blocks.rows(&times, &columns, range.clone()).is_continue());
             for n in range {
@@ -204,11 +259,37 @@ mod tests {
 
     #[test]
     fn a_text_that_is_too_long_takes_no_more() {
-        let mut text = ColumnsText::new(3, 40);
+        let mut text = ColumnsText::new(3, 40, ALONE);
         let one = [Some(ValueRef::F64(1.0)), None, None];
         assert!(row(&mut text, 1, one).is_continue());
         assert!(row(&mut text, 2, one).is_continue());
         assert!(row(&mut text, 3, one).is_break());
-        assert!(text.is_over());
+        let refused = text.write(&[], &mut Pieces::default()).unwrap_err();
+        assert!(refused.message.contains("longer than"), "{}", refused.message);
+    }
+
+    #[test]
+    fn rows_wait_until_there_are_many() {
+        let keys: Vec<String> = (0..10).map(|key| key.to_string()).collect();
+        let columns: Vec<_> = (0..10)
+            .map(|key| vec![ValueColumn::F64((0..1_000).map(|n| f64::from(n + key)).collect())])
+            .collect();
+        let times: Vec<i64> = (0..1_000).map(|n| n * 1_000_000).collect();
+        let text = |waiting_max: usize, crew: &Crew| {
+            let mut text = ColumnsText::new(10, 10_000_000, crew);
+            for _ in 0..40 {
+                assert!(text.rows(&times, &columns, 0..1_000).is_continue());
+                assert!(text.waiting < VALUES_WAITING_MAX);
+                if text.waiting >= waiting_max {
+                    text.write_blocks();
+                }
+            }
+            let mut out = Pieces::default();
+            text.write(&keys, &mut out).unwrap();
+            out.to_vec()
+        };
+        let at_once = text(0, ALONE);
+        assert!(text(usize::MAX, ALONE) == at_once);
+        assert!(text(usize::MAX, &Lane::new("reads", 4, 1).crew()) == at_once);
     }
 }

@@ -16,6 +16,7 @@ use crate::number::{F64_BYTES_MAX, write_f64};
 pub(crate) struct HistoryText {
     strict: bool,
     of_key: Vec<Vec<u8>>,
+    values: u64,
     bytes: usize,
     bytes_max: usize,
     before_value: BeforeValue,
@@ -28,6 +29,7 @@ impl HistoryText {
         Self {
             strict,
             of_key,
+            values: 0,
             bytes: 0,
             bytes_max,
             before_value: BeforeValue::new(b",{\"ts\":0000000000000,\"value\":"),
@@ -39,10 +41,22 @@ impl HistoryText {
         self.bytes > self.bytes_max
     }
 
-    /// Appends `{"<key>":[<values>],...}`. Keys without values are left out, as ThingsBoard does.
-    pub(crate) fn write(self, keys: &[String], out: &mut Pieces) {
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Values so far.
+    pub(crate) fn values(&self) -> u64 {
+        self.values
+    }
+
+    /// Appends `{"<key>":[<values>],...}` for texts that have the keys one after the other. Keys without values are left
+    /// out, as ThingsBoard does.
+    pub(crate) fn write(texts: impl IntoIterator<Item = Self>, keys: &[String], out: &mut Pieces) {
         let mut opening = b"{".as_slice();
-        for (key, mut text) in keys.iter().zip(self.of_key).filter(|(_, text)| !text.is_empty()) {
+        let of_key = texts.into_iter().flat_map(|text| text.of_key);
+        for (key, mut text) in keys.iter().zip(of_key).filter(|(_, text)| !text.is_empty()) {
             out.copy(opening);
             opening = b",";
             json(key, out.open());
@@ -71,6 +85,7 @@ impl Sink for HistoryText {
         out.extend_from_slice(&room[..length]);
         json(&WireValue { value, strict: self.strict }, out);
         out.push(b'}');
+        self.values += 1;
         self.bytes += out.len() - start;
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -99,6 +114,7 @@ impl Sink for HistoryText {
                 break;
             }
         }
+        self.values += times.len() as u64;
         self.bytes += out.len() - start;
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -152,7 +168,7 @@ mod tests {
     fn written(text: HistoryText) -> String {
         let mut out = Pieces::default();
         out.copy(b"before");
-        text.write(&["a".to_owned(), "quote\"".to_owned(), "none".to_owned()], &mut out);
+        HistoryText::write([text], &["a".to_owned(), "quote\"".to_owned(), "none".to_owned()], &mut out);
         String::from_utf8(out.open().clone()).unwrap()
     }
 
@@ -174,6 +190,19 @@ mod tests {
             r#"before{"a":[{"ts":1,"value":"2.5"},{"ts":2,"value":"3.0"},{"ts":3,"value":"-4"}],"quote\"":[{"ts":5,"value":"x\"y"}]}"#
         );
         assert_eq!(written(text(true, 1000, &[])), "before{}");
+    }
+
+    #[test]
+    fn texts_have_keys_one_after_the_other() {
+        let texts = [
+            text(true, 1000, &[(0, 1, ValueRef::F64(2.5))]),
+            text(true, 1000, &[(1, 5, ValueRef::I64(7)), (1, 6, ValueRef::F64(0.5))]),
+        ];
+        assert_eq!(texts.iter().map(HistoryText::values).collect::<Vec<_>>(), [1, 2]);
+        let mut out = Pieces::default();
+        HistoryText::write(texts, &["a", "b", "c", "d", "e", "f"].map(str::to_owned), &mut out);
+        let expected = r#"{"a":[{"ts":1,"value":2.5}],"e":[{"ts":5,"value":7},{"ts":6,"value":0.5}]}"#;
+        assert_eq!(std::str::from_utf8(out.open()), Ok(expected));
     }
 
     #[test]

@@ -39,46 +39,60 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     Ok(bounded.bytes)
 }
 
-/// A JSON object that is made entry by entry, so that only its text is held and not all of what it is made of.
-#[derive(Debug)]
-pub(crate) struct ObjectText(Pieces);
+/// Entries of a JSON object that is made entry by entry, so that only its text is held and not all of what it is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Entries(Pieces);
 
-impl ObjectText {
-    pub(crate) fn new() -> Self {
-        let mut text = Pieces::default();
-        text.copy(b"{");
-        Self(text)
-    }
-
-    /// Adds an entry.
-    pub(crate) fn entry(&mut self, key: &str, value: &impl Serialize) -> Result<(), ApiError> {
-        self.text_entry(key, |bytes_max, out| {
-            let open = out.open();
-            let mut bounded = Bounded { max: open.len() + bytes_max, bytes: std::mem::take(open) };
-            let put = bounded.put(value);
-            *open = bounded.bytes;
-            put
-        })
-    }
-
-    /// Adds an entry whose value `write` appends as text; it is told how many bytes there may be.
-    pub(crate) fn text_entry(
+impl Entries {
+    /// Adds an entry of at most `bytes_max` bytes.
+    pub(crate) fn entry(
         &mut self,
         key: &str,
-        write: impl FnOnce(usize, &mut Pieces) -> Result<(), ApiError>,
+        value: &impl Serialize,
+        bytes_max: usize,
     ) -> Result<(), ApiError> {
-        if self.0.len() > 1 {
+        let mut bounded = Bounded { bytes: std::mem::take(self.begin(key)?), max: 0 };
+        bounded.max = bounded.bytes.len() + bytes_max;
+        let put = bounded.put(value);
+        *self.0.open() = bounded.bytes;
+        put
+    }
+
+    /// Adds an entry whose value is JSON already.
+    pub(crate) fn text_entry(&mut self, key: &str, value: Pieces) -> Result<(), ApiError> {
+        self.begin(key)?;
+        self.0.append(value);
+        Ok(())
+    }
+
+    /// What the value of an entry is to be appended to.
+    fn begin(&mut self, key: &str) -> Result<&mut Vec<u8>, ApiError> {
+        if self.0.len() > 0 {
             self.0.copy(b",");
         }
         let name = to_bytes(&key)?;
         self.0.copy(&name);
         self.0.copy(b":");
-        write(ANSWER_BYTES_MAX.saturating_sub(self.0.len()), &mut self.0)
+        Ok(self.0.open())
     }
 
-    pub(crate) fn finish(mut self) -> Pieces {
-        self.0.copy(b"}");
-        self.0
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The object of all entries.
+    pub(crate) fn object(parts: impl IntoIterator<Item = Self>) -> Pieces {
+        let mut object = Pieces::default();
+        object.copy(b"{");
+        for Self(entries) in parts {
+            if object.len() > 1 && entries.len() > 0 {
+                object.copy(b",");
+            }
+            object.append(entries);
+        }
+        object.copy(b"}");
+        object
     }
 }
 

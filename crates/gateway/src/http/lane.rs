@@ -1,5 +1,6 @@
 //! Blocking work, a bounded number of pieces at a time with a bounded number waiting.
 
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::{block_in_place, spawn_blocking};
 
+use super::crew::Crew;
 use super::error::ApiError;
 
 /// Runs one kind of blocking work (reads of the store, password checks) outside of the event loop.
@@ -17,11 +19,21 @@ pub(crate) struct Lane {
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: usize,
+    /// Processors.
+    threads_max: usize,
 }
 
 impl Lane {
     pub(crate) fn new(what: &'static str, at_once: usize, waiting_max: usize) -> Self {
-        Self { what, turns: Arc::new(Semaphore::new(at_once)), waiting: AtomicUsize::new(0), waiting_max }
+        let threads_max = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let turns = Arc::new(Semaphore::new(at_once));
+        Self { what, turns, waiting: AtomicUsize::new(0), waiting_max, threads_max }
+    }
+
+    /// For work that has a turn and can be shared: the turns that nobody wants now, up to one for each processor.
+    pub(crate) fn crew(&self) -> Crew {
+        let turn = || Arc::clone(&self.turns).try_acquire_owned().ok();
+        Crew::new(std::iter::from_fn(turn).take(self.threads_max - 1).collect())
     }
 
     /// Waits for a turn and runs `work`. Refuses with 429 when too many wait already.
@@ -105,6 +117,16 @@ mod tests {
         release.send(()).unwrap();
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(1), Ok(2)));
         assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_crew_has_the_turns_that_nobody_wants() {
+        let lane = Lane { threads_max: 4, ..Lane::new("reads", 3, 1) };
+        let crew = lane.crew();
+        assert_eq!(crew.threads(), 4);
+        assert_eq!(lane.crew().threads(), 1, "none is left");
+        drop(crew);
+        assert_eq!(lane.run(|| 1).await, Ok(1), "they are given back");
     }
 
     #[tokio::test]

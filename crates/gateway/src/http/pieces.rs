@@ -41,6 +41,17 @@ impl Pieces {
         self.closed.push_back(text.into());
     }
 
+    /// Appends what another one has.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        if other.closed.is_empty() {
+            return self.take(other.open);
+        }
+        self.close();
+        other.close();
+        self.closed_bytes += other.closed_bytes;
+        self.closed.append(&mut other.closed);
+    }
+
     /// Bytes so far.
     pub(crate) fn len(&self) -> usize {
         self.closed_bytes + self.open.len()
@@ -50,6 +61,13 @@ impl Pieces {
     pub(crate) fn into_body(mut self) -> Body {
         self.close();
         Body { pieces: self.closed, left: self.closed_bytes as u64 }
+    }
+
+    /// A copy of all bytes.
+    #[cfg(test)]
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        let closed = self.closed.iter().flat_map(|piece| piece.iter());
+        closed.chain(&self.open).copied().collect()
     }
 
     fn close(&mut self) {
@@ -109,10 +127,33 @@ mod tests {
             expected.push(b',');
             assert_eq!(pieces.len(), expected.len());
         }
+        pieces.append(Pieces::default());
         let body = pieces.into_body();
         assert_eq!(body.pieces.len(), 7, "three long texts and what is between them");
         assert_eq!(body.size_hint().exact(), Some(expected.len() as u64));
         assert_eq!(body.collect().await.unwrap().to_bytes(), expected);
+    }
+
+    #[tokio::test]
+    async fn pieces_are_appended_to_pieces() {
+        let text = |bytes: &[usize]| {
+            let mut pieces = Pieces::default();
+            for length in bytes {
+                pieces.take(vec![*length as u8; *length]);
+            }
+            pieces
+        };
+        let (short, long) = ([3, 2], [5, PIECE_BYTES_MIN, 7]);
+        let mut all = text(&short);
+        let mut expected = Vec::new();
+        for other in [&short[..], &long, &long, &short] {
+            all.append(text(other));
+        }
+        for length in [&short[..], &short, &long, &long, &short].into_iter().flatten() {
+            expected.extend(vec![*length as u8; *length]);
+        }
+        assert_eq!(all.len(), expected.len());
+        assert_eq!(all.into_body().collect().await.unwrap().to_bytes(), expected);
     }
 
     #[test]

@@ -14,10 +14,9 @@ use serde::Serialize;
 
 use super::Door;
 use super::auth::Session;
-use super::columns_text::ColumnsText;
 use super::error::ApiError;
-use super::history_text::HistoryText;
-use super::json::{Json, Object, ObjectText, TsValue, json_response, too_long};
+use super::histories::{Form, Histories};
+use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::{ANSWER_BYTES_MAX, DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
@@ -44,15 +43,15 @@ pub(crate) async fn values(
     let device = device(&door, &session, &kind, &id)?;
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
-    let hub = Arc::clone(&door.hub);
+    let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
     let read = move || match wanted {
         Wanted::Latest(keys) => {
             let found = latest(&hub, &device, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         Wanted::History(request) => {
-            let mut answer = Pieces::default();
-            write_history(&hub, &device, &request, strict, ANSWER_BYTES_MAX, &mut answer)?;
+            let histories = Histories { hub: &hub, request: &request, form: Form::Lists { strict } };
+            let answer = histories.of(&device, &crew_of.reads.crew())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
@@ -69,7 +68,7 @@ pub(crate) async fn values_of_many(
 ) -> Result<Response, ApiError> {
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
-    let as_columns = as_columns(&params, &wanted)?;
+    let form = form(&params, &wanted, strict)?;
     if ids.len() > DEVICES_PER_READ_MAX {
         let count = ids.len();
         let message =
@@ -78,26 +77,33 @@ pub(crate) async fn values_of_many(
     }
     let devices = ids.iter().map(|id| session.device(&door.hub, parse_id(id)?));
     let devices: Vec<Arc<Device>> = devices.collect::<Result<_, ApiError>>()?;
-    let hub = Arc::clone(&door.hub);
+    let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
     let read = move || {
-        let mut answer = ObjectText::new();
-        for (id, device) in ids.iter().zip(&devices) {
-            match &wanted {
-                Wanted::Latest(keys) => {
-                    let found = latest(&hub, device, keys.as_deref())?;
-                    answer.entry(id, &latest_json(&found, keys.as_deref(), strict))?;
-                }
-                Wanted::History(request) => {
-                    answer.text_entry(id, |bytes_max, out| match as_columns {
-                        true => write_columns(&hub, device, request, bytes_max, out),
-                        false => write_history(&hub, device, request, strict, bytes_max, out),
-                    })?;
-                }
+        let devices: Vec<_> = ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
+        let answer = match &wanted {
+            Wanted::Latest(keys) => latest_of_many(&hub, &devices, keys.as_deref(), strict)?,
+            Wanted::History(request) => {
+                Histories { hub: &hub, request, form }.of_many(&devices, &crew_of.reads.crew())?
             }
-        }
-        Ok(json_response(Body::new(answer.finish().into_body())))
+        };
+        Ok(json_response(Body::new(answer.into_body())))
     };
     door.reads.run(read).await?
+}
+
+fn latest_of_many(
+    hub: &Hub,
+    devices: &[(&str, &Device)],
+    keys: Option<&[String]>,
+    strict: bool,
+) -> Result<Pieces, ApiError> {
+    let mut answer = Entries::default();
+    for (id, device) in devices {
+        let found = latest(hub, device, keys)?;
+        let bytes_max = ANSWER_BYTES_MAX.saturating_sub(answer.len());
+        answer.entry(id, &latest_json(&found, keys, strict), bytes_max)?;
+    }
+    Ok(Entries::object([answer]))
 }
 
 fn device(door: &Door, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
@@ -168,11 +174,11 @@ impl Wanted {
     }
 }
 
-/// Whether columns are asked for, which latest values do not have.
-fn as_columns(params: &Params, wanted: &Wanted) -> Result<bool, ApiError> {
+/// What the answer is to look like; latest values have no columns.
+fn form(params: &Params, wanted: &Wanted, strict: bool) -> Result<Form, ApiError> {
     match (params.text("format"), wanted) {
-        (None | Some("lists"), _) => Ok(false),
-        (Some("columns"), Wanted::History(_)) => Ok(true),
+        (None | Some("lists"), _) => Ok(Form::Lists { strict }),
+        (Some("columns"), Wanted::History(_)) => Ok(Form::Columns),
         (Some("columns"), Wanted::Latest(_)) => {
             Err(ApiError::argument("format=columns is for history; give startTs and endTs, or leave it out"))
         }
@@ -238,45 +244,6 @@ pub(crate) fn read_history(
 ) -> Result<History, ApiError> {
     let Some(series) = hub.find_series_of(device)? else { return Ok(History::new()) };
     Ok(hub.history(series, request)?)
-}
-
-/// Writes the history of a device as columns in JSON.
-fn write_columns(
-    hub: &Hub,
-    device: &Device,
-    request: &HistoryRequest,
-    bytes_max: usize,
-    out: &mut Pieces,
-) -> Result<(), ApiError> {
-    let mut text = ColumnsText::new(request.keys.len(), bytes_max);
-    if let Some(series) = hub.find_series_of(device)? {
-        hub.history_rows_into(series, request, &mut text)?;
-    }
-    if text.is_over() {
-        return Err(too_long());
-    }
-    text.write(&request.keys, out);
-    Ok(())
-}
-
-/// Writes the history of a device as JSON.
-fn write_history(
-    hub: &Hub,
-    device: &Device,
-    request: &HistoryRequest,
-    strict: bool,
-    bytes_max: usize,
-    out: &mut Pieces,
-) -> Result<(), ApiError> {
-    let mut text = HistoryText::new(request.keys.len(), strict, bytes_max);
-    if let Some(series) = hub.find_series_of(device)? {
-        hub.history_into(series, request, &mut text)?;
-    }
-    if text.is_over() {
-        return Err(too_long());
-    }
-    text.write(&request.keys, out);
-    Ok(())
 }
 
 fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>) -> Result<Vec<LatestValue>, ApiError> {

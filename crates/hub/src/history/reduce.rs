@@ -89,20 +89,27 @@ impl Intervals {
         Timestamp::from_micros(start + (end - start) / 2)
     }
 
-    /// Runs of rows of one interval each.
+    /// Runs of rows of one interval each; times ascend.
     fn cut(&self, times: &[i64], runs: &mut Vec<(i64, Range<usize>)>) {
         runs.clear();
-        let mut begin = 0;
+        let (mut begin, mut length) = (0, 1);
         while let Some(ts) = times.get(begin) {
             let index = ts.saturating_sub(self.range.start.micros()) / self.length_us;
-            let inside = self.start(index)..self.end(index);
-            let length = times[begin..].iter().take_while(|ts| inside.contains(ts)).count();
             // Where numbers of microseconds end, the last interval may be cut short of its last row.
-            let end = begin + length.max(1);
-            runs.push((index, begin..end));
-            begin = end;
+            length = length_below(&times[begin..], self.end(index), length).max(1);
+            runs.push((index, begin..begin + length));
+            begin += length;
         }
     }
+}
+
+/// How many of the ascending times are before `end`. Most intervals have as many as the one before, so `guess` is tried.
+fn length_below(times: &[i64], end: i64, guess: usize) -> usize {
+    let is_below = |at: usize| times.get(at).is_some_and(|ts| *ts < end);
+    if is_below(guess - 1) && !is_below(guess) {
+        return guess;
+    }
+    times.partition_point(|ts| *ts < end)
 }
 
 /// What has been seen of one interval.
@@ -208,5 +215,23 @@ fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::I64(number) => number as f64,
         ValueRef::F64(number) => number,
         ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guess_changes_nothing() {
+        let times = [-7, -7, 0, 1, 3, 3, 3, 8];
+        for count in 1..=times.len() {
+            for end in -9..10 {
+                let expected = times[..count].iter().filter(|ts| **ts < end).count();
+                for guess in 1..12 {
+                    assert_eq!(length_below(&times[..count], end, guess), expected, "{count} {end} {guess}");
+                }
+            }
+        }
     }
 }

@@ -93,13 +93,13 @@ fn push_tags(
     surroundings: &dyn Surroundings,
 ) {
     let numbers: Vec<u32> = series.iter().map(|run| run.0).collect();
+    let names: Vec<String> = table.tags.iter().map(|name| json_name(name)).collect();
     let mut ends = series.iter().map(|run| run.1);
     let mut start = out.text.len();
     surroundings.tags(&numbers, &mut |tag| match tag {
         Some((tag, value)) => {
             out.text.push(if out.text.len() == start { '{' } else { ',' });
-            put_json_text(&mut out.text, table.tags.get(tag as usize).map_or("", AsRef::as_ref));
-            out.text.push(':');
+            out.text.push_str(names.get(tag as usize).map_or("\"\":", AsRef::as_ref));
             put_json_text(&mut out.text, value);
         }
         None => {
@@ -110,19 +110,35 @@ fn push_tags(
     });
 }
 
+/// A name as it stands before its value.
+fn json_name(name: &str) -> String {
+    let mut out = String::new();
+    put_json_text(&mut out, name);
+    out.push(':');
+    out
+}
+
 fn put_json_text(out: &mut String, text: &str) {
+    let is_plain = |byte: &u8| *byte >= b' ' && *byte != b'"' && *byte != b'\\';
     out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(character);
-            }
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
-            _ => out.push(character),
-        }
+    if text.as_bytes().iter().all(is_plain) {
+        out.push_str(text);
+    } else {
+        text.chars().for_each(|character| put_escaped(out, character));
     }
     out.push('"');
+}
+
+#[cold]
+fn put_escaped(out: &mut String, character: char) {
+    match character {
+        '"' | '\\' => {
+            out.push('\\');
+            out.push(character);
+        }
+        '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
+        _ => out.push(character),
+    }
 }
 
 #[cfg(test)]

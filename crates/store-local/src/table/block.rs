@@ -245,6 +245,15 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
         Series { set: Some(set), .. } => set.len() <= SERIES_PICKED_MAX,
     };
     let inside = |ts: i64| scope.range.start.micros() <= ts && ts < scope.range.end.micros();
+    let all_times = chunk.extent().is_some_and(|extent| inside(extent.ts.0) && inside(extent.ts.1));
+    // Looking at times that all are wanted would fetch them from memory for nothing.
+    let wanted_picks = |rows: &SortedRows| {
+        let mut picks = picks(&rows.runs, &scope.series);
+        if !all_times {
+            narrow(&mut picks, &rows.ts, &scope.range);
+        }
+        picks
+    };
     let rows = match few {
         // A chunk with a number lives on, so sorting it once pays.
         false => chunk.sorted().clone(),
@@ -254,8 +263,7 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
         }
         true => {
             let sorted = chunk.sorted();
-            let mut picks = picks(&sorted.runs, &scope.series);
-            narrow(&mut picks, &sorted.ts, &scope.range);
+            let picks = wanted_picks(sorted);
             if chunk.pays_whole(picks.iter().map(|pick| (pick.end - pick.start) as usize).sum()) {
                 sorted.clone()
             } else {
@@ -264,8 +272,7 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
             }
         }
     };
-    let mut picks = picks(&rows.runs, &scope.series);
-    narrow(&mut picks, &rows.ts, &scope.range);
+    let picks = wanted_picks(&rows);
     (!picks.is_empty()).then(|| Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
 }
 

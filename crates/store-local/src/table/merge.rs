@@ -163,9 +163,13 @@ impl Cursor {
                 None => end - start,
                 Some(bound) => {
                     let times = &loaded.times()?[start as usize..end as usize];
+                    let is_before = |ts: &i64| by.key(series, *ts) < bound;
+                    // Mostly sources do not overlap in time, and the farthest row tells that all are before the bound.
                     let count = match by.is_backward() {
-                        false => times.partition_point(|ts| by.key(series, *ts) < bound),
-                        true => times.len() - times.partition_point(|ts| by.key(series, *ts) >= bound),
+                        false if times.last().is_some_and(is_before) => times.len(),
+                        false => times.partition_point(is_before),
+                        true if times.first().is_some_and(is_before) => times.len(),
+                        true => times.len() - times.partition_point(|ts| !is_before(ts)),
                     };
                     count as u32
                 }

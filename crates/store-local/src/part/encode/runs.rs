@@ -1,6 +1,6 @@
 //! Columns whose value is the same for all rows of a series: written by run, whatever the number of rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -16,6 +16,8 @@ use super::pages::{ChunkPages, Compressor, Extremes, Presence};
 
 /// Up to one distinct value in this many rows a dictionary is smaller than values that share prefixes.
 const ROWS_PER_DICTIONARY_VALUE: usize = 4;
+/// Runs that are looked at to see whether most texts are different.
+const SAMPLED_RUNS: usize = 2 * 1024;
 
 /// Writes a required column of numbers, each given with the row at which its run ends; ascending rows.
 pub(crate) fn write_number_runs(
@@ -63,21 +65,10 @@ pub(crate) fn write_text_runs(
     page_rows: usize,
 ) -> Result<(Bytes, ColumnCloseResult)> {
     let rows = runs.last().map_or(0, |run| run.1);
-    let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
-    let mut distinct: Vec<&str> = Vec::new();
-    let mut indices: Vec<(Option<u32>, usize)> = Vec::with_capacity(runs.len());
-    for (value, end) in runs {
-        let index = value.map(|value| {
-            *numbers.entry(value).or_insert_with(|| {
-                distinct.push(value);
-                distinct.len() as u32 - 1
-            })
-        });
-        match indices.last_mut() {
-            Some(last) if last.0 == index => last.1 = *end,
-            _ => indices.push((index, *end)),
-        }
-    }
+    let Numbered { distinct, indices } = match is_mostly_distinct(runs, rows) {
+        true => Numbered::all(runs),
+        false => Numbered::found(runs),
+    };
     let mut pages = ChunkPages::new(descriptor, compressor, false);
     let dictionary = distinct.len() * ROWS_PER_DICTIONARY_VALUE <= rows;
     if dictionary {
@@ -118,17 +109,107 @@ pub(crate) fn write_text_runs(
     pages.close(None)
 }
 
+/// Texts of runs by number, and for each run of equal numbers the row at which it ends.
+struct Numbered<'a> {
+    distinct: Vec<&'a str>,
+    indices: Vec<(Option<u32>, usize)>,
+}
+
+impl<'a> Numbered<'a> {
+    fn with_capacity(runs: usize) -> Self {
+        Self { distinct: Vec::new(), indices: Vec::with_capacity(runs) }
+    }
+
+    /// Each text has one number.
+    fn found(runs: &[(Option<&'a str>, usize)]) -> Self {
+        let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
+        let mut numbered = Self::with_capacity(runs.len());
+        for (value, end) in runs {
+            let index = value.map(|value| *numbers.entry(value).or_insert_with(|| numbered.add(value)));
+            numbered.push(index, *end);
+        }
+        numbered
+    }
+
+    /// A text may have several numbers: for runs of which nearly each has a text of its own, so that looking for equal
+    /// ones would be the most of the work.
+    fn all(runs: &[(Option<&'a str>, usize)]) -> Self {
+        let mut numbered = Self::with_capacity(runs.len());
+        numbered.distinct.reserve(runs.len());
+        for (value, end) in runs {
+            let index = value.map(|value| match numbered.distinct.last() {
+                Some(last) if *last == value => numbered.distinct.len() as u32 - 1,
+                _ => numbered.add(value),
+            });
+            numbered.push(index, *end);
+        }
+        numbered
+    }
+
+    fn add(&mut self, value: &'a str) -> u32 {
+        self.distinct.push(value);
+        self.distinct.len() as u32 - 1
+    }
+
+    fn push(&mut self, index: Option<u32>, end: usize) {
+        match self.indices.last_mut() {
+            Some(last) if last.0 == index => last.1 = end,
+            _ => self.indices.push((index, end)),
+        }
+    }
+}
+
+/// Whether the runs have so many texts that a dictionary is out of the question. Of `SAMPLED_RUNS` runs taken at random
+/// n² / 2d pairs are equal when there are d texts, the birthday paradox: 2 n² / rows with the d up to which a dictionary
+/// is smaller, n² / rows with twice as many.
+fn is_mostly_distinct(runs: &[(Option<&str>, usize)], rows: usize) -> bool {
+    // A sample as large as the whole would save nothing.
+    if runs.len() < 4 * SAMPLED_RUNS || runs.len() * ROWS_PER_DICTIONARY_VALUE <= rows {
+        return false;
+    }
+    let mut seen: HashSet<&str, RandomState> = HashSet::default();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut equal = 0;
+    for _ in 0..SAMPLED_RUNS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = (u128::from(random) * runs.len() as u128) >> 64;
+        equal += usize::from(runs[at as usize].0.is_none_or(|text| !seen.insert(text)));
+    }
+    2 * equal * rows < 3 * SAMPLED_RUNS * SAMPLED_RUNS
+}
+
+/// How many first bytes two texts have in common.
+#[inline]
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    const WORD: usize = size_of::<u64>();
+    let most = a.len().min(b.len());
+    let mut at = 0;
+    while at + WORD <= most {
+        let word = |text: &[u8]| u64::from_le_bytes(text[at..at + WORD].try_into().unwrap_or_default());
+        let differs = word(a) ^ word(b);
+        if differs != 0 {
+            return at + (differs.trailing_zeros() / u8::BITS) as usize;
+        }
+        at += WORD;
+    }
+    at + a[at..most].iter().zip(&b[at..most]).take_while(|(a, b)| a == b).count()
+}
+
 /// DELTA_BYTE_ARRAY: of each value how much it shares with the one before, and the rest.
 fn put_shared_prefixes<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = (&'a [u8], usize)>) {
     let (mut prefixes, mut lengths, mut suffixes) = (Vec::new(), Vec::new(), Vec::new());
     let mut before: &[u8] = &[];
     for (value, rows) in values {
-        let shared = before.iter().zip(value).take_while(|(a, b)| a == b).count();
+        let shared = shared_prefix(before, value);
         prefixes.push(shared as i64);
         lengths.push((value.len() - shared) as i64);
         suffixes.extend_from_slice(&value[shared..]);
-        prefixes.extend(std::iter::repeat_n(value.len() as i64, rows - 1));
-        lengths.extend(std::iter::repeat_n(0, rows - 1));
+        if rows > 1 {
+            prefixes.extend(std::iter::repeat_n(value.len() as i64, rows - 1));
+            lengths.extend(std::iter::repeat_n(0, rows - 1));
+        }
         before = value;
     }
     put_delta(out, &prefixes, Widths::Bits);
@@ -168,4 +249,45 @@ fn rows_with_value(page: &[(Option<u32>, usize)]) -> Option<Vec<u32>> {
         at += *rows as u32;
     }
     Some(present)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shared_prefixes_are_counted(a in "[ab]{0,20}", b in "[ab]{0,20}") {
+            let expected = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(shared_prefix(a.as_bytes(), b.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn texts_are_numbered_once_each_or_as_they_come() {
+        let runs = [(Some("a"), 2), (Some("b"), 3), (Some("b"), 5), (None, 6), (Some("a"), 9)];
+        let found = Numbered::found(&runs);
+        assert_eq!(found.distinct, ["a", "b"]);
+        assert_eq!(found.indices, [(Some(0), 2), (Some(1), 5), (None, 6), (Some(0), 9)]);
+        let all = Numbered::all(&runs);
+        assert_eq!(all.distinct, ["a", "b", "a"]);
+        assert_eq!(all.indices, [(Some(0), 2), (Some(1), 5), (None, 6), (Some(2), 9)]);
+    }
+
+    #[test]
+    fn a_sample_tells_many_texts_from_few() {
+        let mostly = |distinct: usize, rows_each: usize| {
+            let texts: Vec<String> = (0..distinct).map(|number| format!("host-{number}")).collect();
+            let runs: Vec<_> = (0..65_536)
+                .map(|run| (Some(texts[run % distinct].as_str()), (run + 1) * rows_each))
+                .collect();
+            is_mostly_distinct(&runs, 65_536 * rows_each)
+        };
+        assert!(mostly(65_536, 1));
+        assert!(!mostly(65_536 / 8, 1), "eight rows each are for a dictionary");
+        assert!(!mostly(10, 1));
+        assert!(!mostly(65_536, 8), "as many rows of each series");
+    }
 }
