@@ -2,6 +2,7 @@
 
 mod bounded;
 mod counter;
+mod date_bin;
 mod fill;
 mod first_last;
 mod json;
@@ -60,6 +61,7 @@ impl Functions {
         first_last::functions().into_iter().for_each(|function| self.add_aggregate(function));
         counter::functions().into_iter().for_each(|function| self.add_aggregate(function));
         fill::functions().into_iter().for_each(|function| self.add_window(function));
+        self.add_scalar(date_bin::function());
         self.add_scalar(time_bucket::function());
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));

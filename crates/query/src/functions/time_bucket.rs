@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::functions::datetime::date_bin;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::date_bin;
 
 /// Monday, 2000-01-03, in nanoseconds since 1970.
 const MONDAY_NS: i64 = 946_857_600_000_000_000;
@@ -70,6 +71,9 @@ impl ScalarUDFImpl for TimeBucket {
             };
             args.push(Expr::Literal(ScalarValue::TimestampNanosecond(Some(origin), zone), None));
         }
-        Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(ScalarFunction { func: date_bin(), args })))
+        Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(ScalarFunction {
+            func: date_bin::function(),
+            args,
+        })))
     }
 }

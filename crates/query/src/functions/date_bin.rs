@@ -1,0 +1,203 @@
+//! `date_bin` for what nearly every query asks of it: a column of times in order, in steps of constant length.
+//!
+//! The library's function divides for each row, in nanoseconds and with every step checked. Rows come in the order of
+//! time, so most belong to the same step as the row before. All else is left to the library's function, whose answers
+//! these are.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{Array, PrimitiveArray};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions::datetime;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+/// Times up to here either way are as far from the end of numbers as any sum of them needs, even in nanoseconds.
+const TIME_US_MAX: u64 = (i64::MAX / 4_000) as u64;
+const MICROSECOND_NS: i64 = 1_000;
+
+pub(super) fn function() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(DateBin { inner: datetime::date_bin() }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct DateBin {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for DateBin {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let Some(steps) = Steps::of(&args.args)
+            && let ColumnarValue::Array(array) = &args.args[1]
+            && let Some(times) = array.as_primitive_opt::<TimestampMicrosecondType>()
+            && times.values().iter().all(|ts| ts.unsigned_abs() <= TIME_US_MAX)
+        {
+            let starts = PrimitiveArray::<TimestampMicrosecondType>::new(
+                steps.starts(times.values()).into(),
+                times.nulls().cloned(),
+            );
+            return Ok(ColumnarValue::Array(Arc::new(starts.with_data_type(times.data_type().clone()))));
+        }
+        self.inner.invoke_with_args(args)
+    }
+}
+
+/// Steps of equal length in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Steps {
+    length_us: i64,
+    /// Where one of them begins.
+    origin_us: i64,
+}
+
+impl Steps {
+    /// Those that the arguments ask for, if they are constant and whole microseconds.
+    fn of(args: &[ColumnarValue]) -> Option<Self> {
+        let ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(length))) = &args[0] else {
+            return None;
+        };
+        let origin_ns = match args.get(2) {
+            None => 0,
+            Some(ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(origin_ns), _))) => *origin_ns,
+            Some(_) => return None,
+        };
+        let days_ns = i64::from(length.days).checked_mul(24 * 3_600 * 1_000_000_000)?;
+        let length_ns = days_ns.checked_add(length.nanoseconds)?;
+        let is_whole = length_ns % MICROSECOND_NS == 0 && origin_ns % MICROSECOND_NS == 0;
+        let (length_us, origin_us) = (length_ns / MICROSECOND_NS, origin_ns / MICROSECOND_NS);
+        let is_near = |us: i64| us.unsigned_abs() <= TIME_US_MAX;
+        (length.months == 0 && is_whole && length_us > 0 && is_near(length_us) && is_near(origin_us))
+            .then_some(Self { length_us, origin_us })
+    }
+
+    /// Where the step of each time begins.
+    fn starts(self, times: &[i64]) -> Vec<i64> {
+        let mut start = i64::MAX;
+        let start_of = |ts: &i64| {
+            // Below the start the difference is a large number.
+            if ts.wrapping_sub(start).cast_unsigned() >= self.length_us.cast_unsigned() {
+                start = ts - (ts - self.origin_us).rem_euclid(self.length_us);
+            }
+            start
+        };
+        times.iter().map(start_of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, TimestampMicrosecondArray};
+    use arrow_schema::{Field, TimeUnit};
+    use datafusion::arrow::datatypes::IntervalMonthDayNano;
+    use datafusion::common::config::ConfigOptions;
+
+    use super::*;
+
+    fn interval(months: i32, days: i32, nanoseconds: i64) -> ColumnarValue {
+        let length = IntervalMonthDayNano { months, days, nanoseconds };
+        ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(length)))
+    }
+
+    fn call(function: &ScalarUDF, args: Vec<ColumnarValue>) -> Result<ArrayRef, String> {
+        let field = |arg: &ColumnarValue| Arc::new(Field::new("argument", arg.data_type(), true));
+        let number_rows = if let ColumnarValue::Array(array) = &args[1] { array.len() } else { 1 };
+        let return_type = args[1].data_type();
+        let args = ScalarFunctionArgs {
+            arg_fields: args.iter().map(field).collect(),
+            args,
+            number_rows,
+            return_field: Arc::new(Field::new("date_bin", return_type, true)),
+            config_options: Arc::new(ConfigOptions::default()),
+        };
+        let value = function.invoke_with_args(args).map_err(|error| error.to_string())?;
+        value.to_array(number_rows).map_err(|error| error.to_string())
+    }
+
+    /// Many steps, origins and times: the answer and the error are those of the library.
+    #[test]
+    fn the_answers_are_those_of_the_library() {
+        let (ours, theirs) = (function(), datetime::date_bin());
+        let mut random = 1_u64;
+        let mut next = |bits: u32| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 1).cast_signed() >> (63 - bits)
+        };
+        let zone = Some(Arc::<str>::from("UTC"));
+        for round in 0..500 {
+            let length = match round % 5 {
+                0 => interval(0, 0, 1 + next(12)),
+                1 => interval(0, 0, 1_000 * (1 + next(30))),
+                2 => interval(0, 1 + next(4) as i32, -1_000 * next(20)),
+                3 => interval(1 + next(2) as i32, 0, 0),
+                _ => interval(0, 0, -next(3)),
+            };
+            let sign = if round % 2 == 0 { 1 } else { -1 };
+            let mut times: Vec<Option<i64>> = (0..50).map(|_| Some(sign * next(round % 60))).collect();
+            times.sort_unstable();
+            times[7] = None;
+            let times = TimestampMicrosecondArray::from(times).with_timezone_opt(zone.clone());
+            let mut args = vec![length, ColumnarValue::Array(Arc::new(times))];
+            if round % 3 != 0 {
+                let origin_ns = sign * (next(round % 60) + 999) / 1_000 * 1_000;
+                let origin = ScalarValue::TimestampNanosecond(Some(origin_ns), zone.clone());
+                args.push(ColumnarValue::Scalar(origin));
+            }
+            assert_eq!(call(&ours, args.clone()), call(&theirs, args.clone()), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn steps_of_constant_length_are_ours() {
+        let origin = |ns: i64| ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(ns), None));
+        let times = || ColumnarValue::Array(Arc::new(TimestampMicrosecondArray::from(vec![0])));
+        let of = |length: ColumnarValue, origin: Option<ColumnarValue>| {
+            Steps::of(&[Some(length), Some(times()), origin].into_iter().flatten().collect::<Vec<_>>())
+        };
+        let minute = 60_000_000_000;
+        assert_eq!(of(interval(0, 0, minute), None), Some(Steps { length_us: 60_000_000, origin_us: 0 }));
+        let week = Steps { length_us: 7 * 86_400_000_000, origin_us: 5 };
+        assert_eq!(of(interval(0, 7, 0), Some(origin(5_000))), Some(week));
+        for (length, begin) in [
+            (interval(1, 0, 0), None),
+            (interval(0, 0, 0), None),
+            (interval(0, 0, 1_001), None),
+            (interval(0, 0, minute), Some(origin(1))),
+        ] {
+            assert_eq!(of(length, begin), None);
+        }
+        assert_eq!(times().data_type(), DataType::Timestamp(TimeUnit::Microsecond, None));
+    }
+}
