@@ -1,5 +1,6 @@
 //! Sans-I/O codecs: bytes to packets and back.
 
+pub mod http1;
 pub mod line;
 pub mod mqtt;
 pub mod resp;

@@ -1,0 +1,170 @@
+//! The answers of one connection, piece by piece.
+
+use httparse::Status;
+
+use super::head::{DecodeError, Framing, Head, head, quote};
+use super::limits::CHUNK_LINE_BYTES_MAX;
+
+/// A piece of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Status and headers. Interim answers (1xx) are not shown.
+    Head(Head),
+    /// Some bytes of the body, as they are without their framing.
+    Body(&'a [u8]),
+    /// The answer is whole. If its head does not keep the connection open, there is no other.
+    End,
+}
+
+/// Where the reading of a connection is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    at: At,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum At {
+    #[default]
+    Head,
+    /// So many bytes of the body are to come.
+    Body(u64),
+    UntilClose,
+    ChunkSize,
+    /// So many bytes of the chunk are to come.
+    Chunk(u64),
+    ChunkEnd,
+    Trailer,
+}
+
+impl Answers {
+    /// The next piece at the beginning of `bytes` and the bytes it takes; `None` when more bytes are needed. `to_head` says
+    /// that the request which is answered was HEAD.
+    pub fn next<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        to_head: bool,
+    ) -> Result<Option<(Piece<'a>, usize)>, DecodeError> {
+        let mut skipped = 0;
+        loop {
+            let rest = &bytes[skipped..];
+            match self.at {
+                At::Head => {
+                    let Some(found) = head(rest, to_head)? else { return Ok(skip(skipped)) };
+                    skipped += found.bytes;
+                    match found.status {
+                        101 => return Err(switched(rest)),
+                        100..200 => continue,
+                        _ => {}
+                    }
+                    self.at = match found.framing {
+                        Framing::Empty => At::Body(0),
+                        Framing::Length(length) => At::Body(length),
+                        Framing::Chunked => At::ChunkSize,
+                        Framing::UntilClose => At::UntilClose,
+                    };
+                    return Ok(Some((Piece::Head(found), skipped)));
+                }
+                At::Body(0) => {
+                    self.at = At::Head;
+                    return Ok(Some((Piece::End, skipped)));
+                }
+                At::Body(left) => return Ok(self.body(rest, left, At::Body, skipped)),
+                At::Chunk(left) => return Ok(self.body(rest, left, At::Chunk, skipped)),
+                At::UntilClose => return Ok(self.body(rest, u64::MAX, |_| At::UntilClose, skipped)),
+                At::ChunkSize => {
+                    let Some((size, used)) = chunk_size(rest)? else { return Ok(skip(skipped)) };
+                    skipped += used;
+                    self.at = if size == 0 { At::Trailer } else { At::Chunk(size) };
+                }
+                At::ChunkEnd => match rest {
+                    [b'\r', b'\n', ..] => {
+                        skipped += 2;
+                        self.at = At::ChunkSize;
+                    }
+                    [] | [b'\r'] => return Ok(skip(skipped)),
+                    _ => {
+                        let what = "stands where a chunk should end with CR LF";
+                        return Err(DecodeError::Chunk { text: quote(rest), what });
+                    }
+                },
+                At::Trailer => {
+                    let Some(used) = line(rest, "a line of a trailer")? else { return Ok(skip(skipped)) };
+                    skipped += used;
+                    if rest[..used].trim_ascii().is_empty() {
+                        self.at = At::Head;
+                        return Ok(Some((Piece::End, skipped)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The server closed the connection. `Ok(true)` when that is the end of an answer, `Ok(false)` between two answers.
+    pub fn closed(&mut self) -> Result<bool, DecodeError> {
+        let what = match std::mem::take(&mut self.at) {
+            At::Head => return Ok(false),
+            At::UntilClose | At::Body(0) => return Ok(true),
+            At::Body(_) => "bytes of the body that Content-Length announced",
+            At::Chunk(_) | At::ChunkEnd | At::ChunkSize => "the last chunk",
+            At::Trailer => "the empty line behind the last chunk",
+        };
+        Err(DecodeError::Cut { what })
+    }
+
+    fn body<'a>(
+        &mut self,
+        rest: &'a [u8],
+        left: u64,
+        then: impl FnOnce(u64) -> At,
+        skipped: usize,
+    ) -> Option<(Piece<'a>, usize)> {
+        if rest.is_empty() {
+            return skip(skipped);
+        }
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+        self.at = match then(left - length as u64) {
+            At::Chunk(0) => At::ChunkEnd,
+            at => at,
+        };
+        Some((Piece::Body(&rest[..length]), skipped + length))
+    }
+}
+
+/// More bytes are needed; what was skipped is given as an empty piece of a body, so that it is not seen again.
+fn skip<'a>(skipped: usize) -> Option<(Piece<'a>, usize)> {
+    (skipped > 0).then_some((Piece::Body(&[]), skipped))
+}
+
+fn switched(rest: &[u8]) -> DecodeError {
+    DecodeError::Head {
+        text: quote(rest),
+        what: "the server switches to another protocol unasked".to_owned(),
+    }
+}
+
+fn chunk_size(rest: &[u8]) -> Result<Option<(u64, usize)>, DecodeError> {
+    // An empty line is no size; httparse would take it for 0.
+    let parsed = match rest.first() {
+        Some(first) if !first.is_ascii_hexdigit() => Err(httparse::InvalidChunkSize),
+        _ => httparse::parse_chunk_size(rest),
+    };
+    match parsed {
+        Ok(Status::Complete((used, size))) => Ok(Some((size, used))),
+        Ok(Status::Partial) if rest.len() < CHUNK_LINE_BYTES_MAX => Ok(None),
+        Ok(Status::Partial) => {
+            Err(DecodeError::TooLong { what: "the line before a chunk", limit: CHUNK_LINE_BYTES_MAX })
+        }
+        Err(_) => {
+            Err(DecodeError::Chunk { text: quote(rest), what: "stands where the size of a chunk should" })
+        }
+    }
+}
+
+/// Length of the line at the beginning, its end included.
+fn line(rest: &[u8], what: &'static str) -> Result<Option<usize>, DecodeError> {
+    match rest.iter().position(|byte| *byte == b'\n') {
+        Some(end) if end < CHUNK_LINE_BYTES_MAX => Ok(Some(end + 1)),
+        None if rest.len() < CHUNK_LINE_BYTES_MAX => Ok(None),
+        _ => Err(DecodeError::TooLong { what, limit: CHUNK_LINE_BYTES_MAX }),
+    }
+}

@@ -1,0 +1,175 @@
+//! The head of an answer: what a client must know of it to find the end of the answer and the next one.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, ParserConfig, Response, Status};
+
+use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+
+/// What tells where a body ends (RFC 9112, 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body: an answer to HEAD, or of status 1xx, 204 or 304.
+    Empty,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks, each with its size.
+    Chunked,
+    /// The end of the connection.
+    UntilClose,
+}
+
+/// What the head of an answer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The status, 100 to 999.
+    pub status: u16,
+    /// Where the body ends.
+    pub framing: Framing,
+    /// Whether the server goes on listening after this answer.
+    pub keeps_open: bool,
+    /// Length of the head, bytes, the empty line included.
+    pub bytes: usize,
+}
+
+/// Bytes that are no answer of HTTP/1.x.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Status line or headers are not as they must be.
+    #[error("the head `{text}` is none of HTTP/1.1: {what}")]
+    Head {
+        /// Its beginning.
+        text: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A header that tells where the body ends does not.
+    #[error("`{name}: {value}`: {what}")]
+    Length {
+        /// Its name.
+        name: &'static str,
+        /// What it says.
+        value: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A chunk does not begin with its size or does not end with CR LF.
+    #[error("`{text}` {what}")]
+    Chunk {
+        /// What stands there.
+        text: String,
+        /// What should.
+        what: &'static str,
+    },
+    /// Longer than a limit allows.
+    #[error("{what} is longer than the limit of {limit} bytes")]
+    TooLong {
+        /// What.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The connection ended inside an answer.
+    #[error("the connection ended inside an answer: {what}")]
+    Cut {
+        /// What was missing.
+        what: &'static str,
+    },
+}
+
+/// Longest piece of the server's bytes in an error text.
+const QUOTE_BYTES: usize = 60;
+
+pub(super) fn quote(bytes: &[u8]) -> String {
+    bytes[..bytes.len().min(QUOTE_BYTES)].escape_ascii().to_string()
+}
+
+/// The head at the beginning of `bytes`; `None` when more bytes are needed. `to_head` says that the request was HEAD.
+pub fn head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, DecodeError> {
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
+    let mut response = Response::new(&mut []);
+    let parsed =
+        ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
+    let length = match parsed {
+        Ok(Status::Complete(length)) if length <= HEAD_BYTES_MAX => length,
+        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return Ok(None),
+        Ok(_) => return Err(DecodeError::TooLong { what: "the head of an answer", limit: HEAD_BYTES_MAX }),
+        Err(error) => return Err(DecodeError::Head { text: quote(bytes), what: error.to_string() }),
+    };
+    let mut said = Said::default();
+    for header in response.headers.iter() {
+        said.hear(header)?;
+    }
+    let status = response.code.unwrap_or(0);
+    if status < 100 {
+        return Err(DecodeError::Head { text: quote(bytes), what: "a status has three digits".to_owned() });
+    }
+    let framing = said.framing(status, to_head);
+    let keeps_open = match response.version {
+        Some(0) => said.keep_alive,
+        _ => !said.close,
+    };
+    let keeps_open = keeps_open && framing != Framing::UntilClose;
+    Ok(Some(Head { status, framing, keeps_open, bytes: length }))
+}
+
+/// What the headers say of framing and connection.
+#[derive(Debug, Default)]
+struct Said {
+    length: Option<u64>,
+    /// Whether a transfer coding is the last one and whether it is `chunked`.
+    coding: Option<bool>,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Said {
+    fn hear(&mut self, header: &Header<'_>) -> Result<(), DecodeError> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        // Most headers are none of them, and their length says so.
+        match header.name.len() {
+            10 if is("connection") => {
+                for word in words(header.value) {
+                    self.close |= word.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if is("content-length") => self.hear_length(header.value)?,
+            17 if is("transfer-encoding") => {
+                let last = words(header.value).last();
+                self.coding = last.map(|word| word.eq_ignore_ascii_case(b"chunked")).or(self.coding);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn hear_length(&mut self, value: &[u8]) -> Result<(), DecodeError> {
+        let wrong = |what| DecodeError::Length { name: "Content-Length", value: quote(value), what };
+        let digits = value.trim_ascii();
+        let length = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| digits.iter().all(u8::is_ascii_digit))
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| wrong("it is no number of bytes"))?;
+        if self.length.is_some_and(|before| before != length) {
+            return Err(wrong("there is another one that says otherwise"));
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+
+    fn framing(&self, status: u16, to_head: bool) -> Framing {
+        match (self.coding, self.length) {
+            _ if to_head || status < 200 || status == 204 || status == 304 => Framing::Empty,
+            (Some(true), _) => Framing::Chunked,
+            (Some(false), _) | (None, None) => Framing::UntilClose,
+            (None, Some(length)) => Framing::Length(length),
+        }
+    }
+}
+
+/// The members of a list with commas.
+fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
+}
