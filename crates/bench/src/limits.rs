@@ -16,6 +16,9 @@ pub(crate) const SENDS_PER_TURN: usize = 512;
 /// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so
 /// that no SYN is dropped and repeated by the kernel only a second later.
 pub(crate) const HANDSHAKES_MAX: usize = 64;
+/// Pause of a connection in a closed loop after a failure, before it is opened again: a server that refuses is not to be
+/// asked as fast as the generator can.
+pub(crate) const REOPEN_PAUSE_MS: u64 = 100;
 /// Longest time of one handshake, TCP connect to CONNACK.
 pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
 /// Longest wait for outstanding acknowledgements after the last scheduled message.

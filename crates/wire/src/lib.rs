@@ -1,6 +1,7 @@
 //! Sans-I/O codecs: bytes to packets and back.
 
 pub mod http1;
+pub mod http2;
 pub mod line;
 pub mod mqtt;
 pub mod resp;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod http1;
+mod http2;
 mod mqtt_arbitrary;
 mod mqtt_encode;
 mod mqtt_packets;

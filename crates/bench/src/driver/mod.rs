@@ -4,6 +4,7 @@
 mod blocking;
 pub(crate) mod choice;
 pub mod host;
+pub mod http;
 pub mod mqtt;
 pub mod redis;
 pub mod sql;
@@ -76,6 +77,18 @@ pub enum Opening {
     Wait,
 }
 
+/// How long a connection lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// As long as the run: once lost it is gone.
+    #[default]
+    Run,
+    /// Until one side ends it; it is opened again for the next operation.
+    Renewed,
+    /// As long as its operations: it is opened when one is due, and not before.
+    OnDemand,
+}
+
 /// What [`Protocol::receive`] did with its bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
@@ -83,6 +96,9 @@ pub struct Received {
     pub used: usize,
     /// The handshake is over.
     pub ready: bool,
+    /// No other answer comes on this connection, in order. Operations that are still in flight are begun again on the
+    /// next: [`Protocol::start`] is called once for each, in their order, and gives them again.
+    pub over: bool,
 }
 
 /// A protocol without sockets. All calls of one session come from one thread.
@@ -96,7 +112,12 @@ pub trait Protocol: Sync {
     /// Appends the first bytes after TCP connect. Called again when the connection is opened again.
     fn open(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
 
-    /// Operations that may be in flight, asked when the connection is ready.
+    /// How long the session's connections live.
+    fn lifetime(&self, _session: &Self::Session) -> Lifetime {
+        Lifetime::Run
+    }
+
+    /// Operations that may be in flight, asked when the connection is ready and again after each answer.
     fn window(&self, _session: &Self::Session) -> usize {
         usize::MAX
     }
@@ -113,6 +134,19 @@ pub trait Protocol: Sync {
         out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String>;
+
+    /// The server closed the connection. What ends with it is reported to `done`; `Ok` when that is in order, which is
+    /// [`Received::over`]. Otherwise what is in flight has failed, and the text says why.
+    fn closed(
+        &self,
+        _session: &mut Self::Session,
+        _done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<(), String> {
+        Err("closed by the server".to_owned())
+    }
+
+    /// What was in flight or to be begun again has failed: it is not to be begun again.
+    fn lost(&self, _session: &mut Self::Session) {}
 
     /// After so many nanoseconds without sending, [`Self::keep_alive`] is called; 0 for never.
     fn quiet_ns(&self) -> u64 {

@@ -3,6 +3,7 @@
 mod book;
 mod gates;
 mod host;
+mod http;
 mod meter;
 mod mqtt;
 mod plan;
@@ -78,8 +79,9 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
         "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
         "sql" => Ok(Box::new(sql::SqlDriver::new(scenario)?)),
+        "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
-        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql and host")),
+        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http and host")),
     }
 }
 

@@ -36,6 +36,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "sysbench-oltp-update-non-index" = "sysbench-oltp-update-non-index.toml",
     "sysbench-oltp-delete" = "sysbench-oltp-delete.toml",
     "sysbench-oltp-bulk-insert" = "sysbench-oltp-bulk-insert.toml",
+    "http-qps" = "http-qps.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
 ];

@@ -5,6 +5,7 @@
 //! are absent, and why. Reading happens on a thread of its own, so a server that stands still delays no load.
 
 mod host;
+mod nginx;
 mod process;
 mod prometheus;
 mod server;
@@ -20,6 +21,7 @@ use crate::engine::Event;
 use crate::limits::TELEMETRY_SERIES_MAX;
 
 pub use host::Host;
+pub use nginx::{Nginx, Questions, StubStatus};
 pub use process::{Process, is_local, listener_pid};
 pub use prometheus::Prometheus;
 pub use server::{Database, Redis};

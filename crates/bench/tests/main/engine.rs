@@ -60,7 +60,7 @@ impl Protocol for Letters {
                 bytes: u32::from(*byte == b'm'),
             });
         }
-        Ok(Received { used: bytes.len(), ready: bytes.contains(&b'h') })
+        Ok(Received { used: bytes.len(), ready: bytes.contains(&b'h'), over: false })
     }
 }
 

@@ -7,6 +7,7 @@ mod commands;
 mod databases;
 mod engine;
 mod generator;
+mod http;
 mod mosquitto;
 mod redis;
 mod scenarios;

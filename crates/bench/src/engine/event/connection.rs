@@ -2,11 +2,11 @@
 //! and nothing else; when to send is the worker's business.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use crate::driver::{Answer, Completion, Judged, Moment, Protocol};
+use crate::driver::{Answer, Lifetime, Moment, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::{Operation, Recorder};
 
@@ -22,14 +22,16 @@ pub(super) enum Phase {
     Handshake,
     /// Ready for operations.
     Open,
+    /// Between two connections of a [`Lifetime`] that has several: opened when an operation is due.
+    Resting,
     /// Never opened, lost, refused or ended.
     Closed,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct InFlight {
-    operation: Operation,
-    key: u32,
+pub(super) struct InFlight {
+    pub(super) operation: Operation,
+    pub(super) key: u32,
 }
 
 /// What sending needs of the worker.
@@ -45,7 +47,11 @@ pub(super) struct Turn<'t, P> {
 }
 
 impl<P> Turn<'_, P> {
-    fn now_ns(&self) -> u64 {
+    pub(super) fn due(&self, intended_ns: u64) -> Moment {
+        Moment { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
         // Wraps after 584 years.
         Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
     }
@@ -62,24 +68,12 @@ pub(super) struct Pumped {
     pub(super) withdrawn: usize,
 }
 
-/// What reading brought.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answers {
-    /// Operations answered, well or badly: room in the window.
-    pub(super) answered: usize,
-    /// Among them, as they should be.
-    pub(super) completed: u64,
-    /// The handshake is over.
-    pub(super) ready: bool,
-    /// When the server was heard; 0 when it was not.
-    pub(super) heard_ns: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct Connection<S> {
     /// Number over all workers.
     pub(super) number: u32,
     pub(super) session: S,
+    pub(super) lifetime: Lifetime,
     pub(super) stream: Option<TcpStream>,
     pub(super) phase: Phase,
     /// Already in the worker's list of connections to send on.
@@ -91,29 +85,36 @@ pub(super) struct Connection<S> {
     pub(super) last_sent_ns: u64,
     /// Start of the handshake.
     pub(super) began_ns: u64,
+    /// It is being opened again for what is due.
+    pub(super) renewing: bool,
     /// The operation that opens this connection again.
     pub(super) reopening: Option<Operation>,
     /// Closed loop: operations that may be begun now.
     pub(super) credits: usize,
-    window: usize,
+    pub(super) window: usize,
     /// Something is due that the window or the kernel did not let go.
-    held: bool,
+    pub(super) held: bool,
     /// When that ended for the last time: what was due before could not have been sent earlier.
-    able_ns: u64,
-    in_flight: VecDeque<InFlight>,
+    pub(super) able_ns: u64,
+    /// When the connection was begun that has carried nothing yet: its first operation counts from there.
+    pub(super) opened_from_ns: Option<u64>,
+    pub(super) in_flight: VecDeque<InFlight>,
+    /// Operations to begin again: the connection that carried them ended in order before their answers.
+    pub(super) again: VecDeque<Operation>,
     /// Open loop: intended times of operations that are due but not sent yet.
-    waiting: VecDeque<u64>,
+    pub(super) waiting: VecDeque<u64>,
     /// The unparsed beginning of an answer.
-    inbound: Vec<u8>,
+    pub(super) inbound: Vec<u8>,
     /// What the kernel did not take.
     pub(super) outbound: Vec<u8>,
 }
 
 impl<S> Connection<S> {
-    pub(super) fn new(number: u32, session: S) -> Self {
+    pub(super) fn new(number: u32, session: S, lifetime: Lifetime) -> Self {
         Self {
             number,
             session,
+            lifetime,
             stream: None,
             phase: Phase::Closed,
             dirty: false,
@@ -121,12 +122,15 @@ impl<S> Connection<S> {
             exhausted: false,
             last_sent_ns: 0,
             began_ns: 0,
+            renewing: false,
             reopening: None,
             credits: 0,
             window: IN_FLIGHT_MAX,
             held: false,
             able_ns: 0,
+            opened_from_ns: None,
             in_flight: VecDeque::new(),
+            again: VecDeque::new(),
             waiting: VecDeque::new(),
             inbound: Vec::new(),
             outbound: Vec::new(),
@@ -155,6 +159,7 @@ impl<S> Connection<S> {
         self.phase = Phase::Closed;
         self.stream = None;
         self.in_flight.clear();
+        self.again.clear();
         self.waiting.clear();
         self.inbound.clear();
         self.outbound.clear();
@@ -167,6 +172,8 @@ impl<S> Connection<S> {
     pub(super) fn begin_segment(&mut self) {
         self.last_sent_ns = 0;
         self.able_ns = 0;
+        self.began_ns = 0;
+        self.opened_from_ns = None;
         self.held = false;
     }
 
@@ -177,17 +184,17 @@ impl<S> Connection<S> {
 
     /// Operations due or sent and not answered.
     pub(super) fn outstanding(&self) -> usize {
-        self.waiting.len() + self.in_flight.len()
+        self.waiting.len() + self.again.len() + self.in_flight.len()
     }
 
     /// Operations sent and not answered.
     pub(super) fn in_flight(&self) -> usize {
-        self.in_flight.len()
+        self.in_flight.len() + self.again.len()
     }
 
     /// Whether an operation could be begun if the window had room.
     pub(super) fn has_to_send(&self) -> bool {
-        !self.waiting.is_empty() || self.credits > 0
+        !self.waiting.is_empty() || self.credits > 0 || !self.again.is_empty()
     }
 
     /// Whether bytes wait for the socket to become writable.
@@ -217,14 +224,19 @@ impl<S> Connection<S> {
         if std::mem::take(&mut self.held) {
             self.able_ns = now_ns;
         }
+        self.render_again(turn, now_ns);
         while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
+            let begun_ns = self.opened_from_ns.take().unwrap_or(now_ns);
             let (intended_ns, is_credit) = match self.waiting.pop_front() {
                 Some(intended_ns) => (intended_ns, false),
-                None if self.credits > 0 => (now_ns, true),
-                None => return,
+                None if self.credits > 0 => (begun_ns, true),
+                None => {
+                    self.opened_from_ns = (begun_ns != now_ns).then_some(begun_ns);
+                    return;
+                }
             };
             let before = turn.scratch.len();
-            let due = Moment { intended_ns, wall_ms: turn.wall_ms + intended_ns / 1_000_000 };
+            let due = turn.due(intended_ns);
             let Some(started) = turn.protocol.start(&mut self.session, due, turn.scratch) else {
                 self.exhaust(turn.recorder, pumped, (!is_credit).then_some(intended_ns));
                 return;
@@ -234,20 +246,30 @@ impl<S> Connection<S> {
                 pumped.begun += 1;
                 turn.recorder.planned(intended_ns);
             }
-            let operation = Operation { class: started.class, intended_ns, sent_ns: now_ns };
+            let operation =
+                Operation { class: started.class, intended_ns, sent_ns: begun_ns.max(intended_ns) };
             let able_ns = intended_ns.max(self.able_ns);
             turn.recorder.sent_when_able(&operation, able_ns, (turn.scratch.len() - before) as u64);
-            let key = match started.answer {
-                Answer::InOrder => 0,
-                Answer::Key(key) => key,
-                Answer::None => {
-                    turn.recorder.completed(&operation, now_ns, 0);
-                    pumped.at_once += 1;
-                    continue;
-                }
-            };
-            self.in_flight.push_back(InFlight { operation, key });
+            if begun_ns != now_ns {
+                // What follows the first operation of a new connection waited for it.
+                self.able_ns = now_ns;
+            }
+            if started.answer == Answer::None {
+                turn.recorder.completed(&operation, now_ns, 0);
+                pumped.at_once += 1;
+            } else {
+                self.carry(operation, started.answer);
+            }
         }
+    }
+
+    /// An operation was written whose answer is to come.
+    pub(super) fn carry(&mut self, operation: Operation, answer: Answer) {
+        let key = match answer {
+            Answer::Key(key) => key,
+            Answer::InOrder | Answer::None => 0,
+        };
+        self.in_flight.push_back(InFlight { operation, key });
     }
 
     /// The session has no more operations: what was due is taken out of the plan again.
@@ -282,83 +304,6 @@ impl<S> Connection<S> {
         }
         Ok(())
     }
-
-    /// Reads once and books every complete answer. The second value is false when the server closed the connection.
-    pub(super) fn read<P: Protocol<Session = S>>(
-        &mut self,
-        buffer: &mut [u8],
-        turn: &mut Turn<'_, P>,
-    ) -> io::Result<(Answers, bool)> {
-        let Some(mut stream) = self.stream.as_ref() else { return Ok((Answers::default(), true)) };
-        let count = match stream.read(buffer) {
-            Ok(0) => return Ok((Answers::default(), false)),
-            Ok(count) => count,
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Ok((Answers::default(), true));
-            }
-            Err(e) => return Err(e),
-        };
-        let now_ns = turn.now_ns();
-        if self.inbound.is_empty() {
-            let (answers, used) = self.receive(&buffer[..count], now_ns, turn)?;
-            self.inbound.extend_from_slice(&buffer[used..count]);
-            return Ok((answers, true));
-        }
-        let mut joined = std::mem::take(&mut self.inbound);
-        joined.extend_from_slice(&buffer[..count]);
-        let (answers, used) = self.receive(&joined, now_ns, turn)?;
-        joined.drain(..used);
-        if !joined.is_empty() {
-            self.inbound = joined;
-        }
-        Ok((answers, true))
-    }
-
-    fn receive<P: Protocol<Session = S>>(
-        &mut self,
-        bytes: &[u8],
-        now_ns: u64,
-        turn: &mut Turn<'_, P>,
-    ) -> io::Result<(Answers, usize)> {
-        let mut answers = Answers { heard_ns: now_ns, ..Answers::default() };
-        turn.scratch.clear();
-        let Self { session, in_flight, .. } = self;
-        let recorder = &mut *turn.recorder;
-        let mut done = |completion: Completion<'_>| {
-            let Some(operation) = take(in_flight, completion.answer) else {
-                recorder.error("an answer to nothing that was asked", 1);
-                return;
-            };
-            answers.answered += 1;
-            match completion.judged {
-                Judged::Failed(what) => return recorder.failed(operation.class, what),
-                Judged::Found { hits, misses } => recorder.found(&operation, hits, misses),
-                Judged::Good => {}
-            }
-            answers.completed += 1;
-            recorder.completed(&operation, now_ns, completion.bytes.into());
-        };
-        let received = turn
-            .protocol
-            .receive(session, bytes, turn.scratch, &mut done)
-            .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
-        answers.ready = received.ready;
-        if !turn.scratch.is_empty() {
-            self.send(turn.scratch)?;
-            self.last_sent_ns = now_ns;
-        }
-        Ok((answers, received.used))
-    }
-}
-
-/// Servers answer in order; the search is for those that do not.
-fn take(in_flight: &mut VecDeque<InFlight>, answer: Answer) -> Option<Operation> {
-    let Answer::Key(key) = answer else { return in_flight.pop_front().map(|o| o.operation) };
-    if in_flight.front().is_some_and(|o| o.key == key) {
-        return in_flight.pop_front().map(|o| o.operation);
-    }
-    let index = in_flight.iter().position(|o| o.key == key)?;
-    in_flight.remove(index).map(|o| o.operation)
 }
 
 fn write_some(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {

@@ -7,6 +7,8 @@ mod connection;
 mod feed;
 mod opening;
 mod poller;
+mod reading;
+mod renewal;
 mod running;
 mod worker;
 

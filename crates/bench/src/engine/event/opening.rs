@@ -9,7 +9,7 @@ use super::connection::Phase;
 use super::feed::Feed;
 use super::poller::{Interest, Ready};
 use super::worker::Worker;
-use crate::driver::{Opening, Protocol};
+use crate::driver::{Lifetime, Opening, Protocol};
 use crate::engine::Close;
 use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
@@ -37,7 +37,12 @@ impl<P: Protocol> Worker<'_, P> {
             }
             let now_ns = self.now_ns();
             while next < count && self.pending < HANDSHAKES_MAX && due_ns(next) <= now_ns {
-                self.begin(next)?;
+                if self.connections[next as usize].lifetime == Lifetime::OnDemand {
+                    self.connections[next as usize].phase = Phase::Resting;
+                    self.shared.add_opened();
+                } else {
+                    self.begin(next)?;
+                }
                 next += 1;
             }
             let sleep_ns = LOOP_SLEEP_MAX_MS * 1_000_000;
@@ -132,6 +137,10 @@ impl<P: Protocol> Worker<'_, P> {
         self.pending -= 1;
         self.handshakes.record_ns(now_ns.saturating_sub(began_ns));
         match reopened {
+            None if std::mem::take(&mut connection.renewing) => {
+                connection.opened_from_ns = Some(began_ns);
+                self.mark_dirty(index);
+            }
             None => self.shared.add_opened(),
             Some(operation) => {
                 self.recorder.completed(&operation, now_ns, 0);
@@ -144,10 +153,13 @@ impl<P: Protocol> Worker<'_, P> {
     /// A connection could not be opened, for the first time or again.
     pub(super) fn opening_failed(&mut self, index: u32, error: &io::Error) {
         let text = describe(error);
+        self.pending -= 1;
         let connection = &mut self.connections[index as usize];
+        if connection.renewing {
+            return self.not_renewed(index, error, &text);
+        }
         connection.close();
         let reopened = connection.reopening.take();
-        self.pending -= 1;
         match reopened {
             None => *self.failures.entry(text).or_insert(0) += 1,
             Some(operation) => {

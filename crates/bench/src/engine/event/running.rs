@@ -65,7 +65,7 @@ impl<P: Protocol> Worker<'_, P> {
             let mut begins_ns = 0;
             for index in self.groups[group].clone() {
                 let connection = &mut self.connections[index as usize];
-                if connection.phase != Phase::Open || connection.exhausted {
+                if !connection.is_usable() || connection.exhausted {
                     continue;
                 }
                 self.active += 1;
@@ -146,14 +146,10 @@ impl<P: Protocol> Worker<'_, P> {
 
     fn book_missing(&mut self, last_ns: u64) {
         let (mut in_flight, mut waiting) = (0, 0);
-        for connection in self.connections.iter_mut().filter(|c| c.phase == Phase::Open) {
-            let sent = connection.in_flight();
-            in_flight += sent as u64;
-            waiting += (connection.outstanding() - sent) as u64;
-            if sent > 0 {
-                // A late answer would be taken for that of a later operation.
-                connection.close();
-            }
+        for connection in self.connections.iter_mut().filter(|c| c.is_usable()) {
+            let (sent, due) = connection.abandon(self.protocol);
+            in_flight += sent;
+            waiting += due;
         }
         self.recorder.error(NOT_ANSWERED, in_flight);
         self.recorder.error(NOT_SENT, waiting);
@@ -193,7 +189,7 @@ impl<P: Protocol> Worker<'_, P> {
         {
             self.paused.pop();
             let connection = &mut self.connections[index as usize];
-            if connection.phase == Phase::Open && !connection.exhausted {
+            if connection.is_usable() && !connection.exhausted {
                 connection.credits += 1;
                 self.mark_dirty(index);
             }
@@ -206,7 +202,7 @@ impl<P: Protocol> Worker<'_, P> {
             return;
         }
         self.recorder.planned(intended_ns);
-        if connection.phase != Phase::Open {
+        if !connection.is_usable() {
             self.recorder.error("due on a lost connection", 1);
             return;
         }

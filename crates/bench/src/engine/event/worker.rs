@@ -13,6 +13,7 @@ use rustix::thread::set_current_timer_slack;
 use super::connection::{Connection, Phase, Turn};
 use super::feed::Feed;
 use super::poller::{Interest, Poller, Ready};
+use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
 use crate::engine::Ended;
@@ -82,8 +83,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let mut groups = Vec::with_capacity(share.len());
         for numbers in share {
             let first = connections.len() as u32;
-            connections
-                .extend(numbers.clone().map(|number| Connection::new(number, protocol.session(number))));
+            connections.extend(numbers.clone().map(|number| {
+                let session = protocol.session(number);
+                let lifetime = protocol.lifetime(&session);
+                Connection::new(number, session, lifetime)
+            }));
             groups.push(first..connections.len() as u32);
         }
         Ok(Self {
@@ -199,8 +203,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     fn pump(&mut self, index: u32) -> Result<()> {
         let connection = &mut self.connections[index as usize];
-        if connection.phase != Phase::Open {
-            return Ok(());
+        match connection.phase {
+            Phase::Open => {}
+            Phase::Resting if connection.has_to_send() => return self.open_again(index),
+            _ => return Ok(()),
         }
         let was_exhausted = connection.exhausted;
         let mut turn = Turn {
@@ -283,7 +289,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     fn handle(&mut self, event: Ready) -> Result<()> {
         let index = event.token;
         match self.connections[index as usize].phase {
-            Phase::Closed => return Ok(()),
+            Phase::Closed | Phase::Resting => return Ok(()),
             Phase::Connecting { waits } => return self.connected(index, event, waits),
             Phase::Handshake | Phase::Open => {}
         }
@@ -311,7 +317,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             epoch: self.epoch,
             wall_ms: self.wall_ms,
         };
-        let (answers, alive) = connection.read(&mut self.read_buffer, &mut turn)?;
+        let mut answers = Answers::default();
+        let alive = connection.read(&mut self.read_buffer, &mut turn, &mut answers);
         let blocked = connection.is_blocked() && !connection.wants_write;
         self.last_heard_ns = self.last_heard_ns.max(answers.heard_ns);
         if blocked {
@@ -325,15 +332,20 @@ impl<'a, P: Protocol> Worker<'a, P> {
         if answers.answered > 0 {
             self.make_room(index, answers.answered);
         }
-        if alive { Ok(()) } else { Err(io::Error::other("closed by the server")) }
+        alive?;
+        if answers.over {
+            self.renew(index);
+        }
+        Ok(())
     }
 
     /// The connection is gone.
     pub(super) fn lost(&mut self, index: u32, error: &io::Error) {
         let connection = &mut self.connections[index as usize];
         match connection.phase {
-            Phase::Closed => return,
+            Phase::Closed | Phase::Resting => return,
             Phase::Connecting { .. } | Phase::Handshake => return self.opening_failed(index, error),
+            Phase::Open if connection.is_renewed() => return self.lost_for_now(index, error),
             Phase::Open => {}
         }
         let outstanding = connection.close();

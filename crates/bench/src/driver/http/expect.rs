@@ -1,0 +1,117 @@
+//! What an answer must be, and whether it is.
+
+use super::template::Text;
+
+/// What an answer must be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expect {
+    /// Statuses that are right.
+    pub statuses: Vec<u16>,
+    /// Length of the body, bytes.
+    pub bytes: Option<u64>,
+    /// The body; `__key__` in it stands for the key of the request.
+    pub body: Option<String>,
+}
+
+/// The same, ready to be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expected {
+    statuses: Vec<u16>,
+    bytes: Option<u64>,
+    body: Option<Text>,
+    /// The body if it is the same for every key.
+    fixed: Option<Vec<u8>>,
+}
+
+/// One answer so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) status: u16,
+    /// Bytes of the body.
+    pub(crate) bytes: u64,
+    differs: bool,
+    /// What the body must be, when that depends on the key.
+    keyed: Option<Vec<u8>>,
+}
+
+impl Expected {
+    pub(crate) fn new(expect: &Expect) -> Self {
+        let body = expect.body.as_deref().map(Text::parse);
+        let fixed = expect.body.as_ref().filter(|_| body.as_ref().is_some_and(|text| !text.has_key()));
+        Self {
+            statuses: expect.statuses.clone(),
+            bytes: expect.bytes,
+            fixed: fixed.map(|text| text.as_bytes().to_vec()),
+            body: body.filter(Text::has_key),
+        }
+    }
+
+    /// Begins an answer to a request with this key.
+    #[inline]
+    pub(crate) fn begin(&self, status: u16, key: u64) -> Seen {
+        let keyed = self.body.as_ref().map(|text| {
+            let mut body = Vec::new();
+            text.append(&mut body, key);
+            body
+        });
+        Seen { status, bytes: 0, differs: false, keyed }
+    }
+
+    /// Takes bytes of the body.
+    #[inline]
+    pub(crate) fn take(&self, seen: &mut Seen, part: &[u8]) {
+        if let Some(body) = seen.keyed.as_ref().or(self.fixed.as_ref()) {
+            let from = usize::try_from(seen.bytes).unwrap_or(usize::MAX);
+            seen.differs |= body.get(from..from.saturating_add(part.len())) != Some(part);
+        }
+        seen.bytes += part.len() as u64;
+    }
+
+    /// What is wrong with a whole answer; `None` when nothing is.
+    #[inline]
+    pub(crate) fn wrong(&self, seen: &Seen) -> Option<String> {
+        if !self.statuses.contains(&seen.status) {
+            return Some(format!("status {}", seen.status));
+        }
+        let body = seen.keyed.as_ref().or(self.fixed.as_ref());
+        if seen.differs || body.is_some_and(|body| body.len() as u64 != seen.bytes) {
+            return Some("the body is not `expect_body`".to_owned());
+        }
+        match self.bytes {
+            Some(bytes) if bytes != seen.bytes => {
+                Some(format!("a body of {} bytes instead of {bytes}", seen.bytes))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
+        let expected = Expected::new(expect);
+        let mut seen = expected.begin(status, 12);
+        parts.iter().for_each(|part| expected.take(&mut seen, part));
+        expected.wrong(&seen)
+    }
+
+    #[test]
+    fn statuses_lengths_and_bodies_are_compared() {
+        let mut expect = Expect { statuses: vec![200, 204], ..Expect::default() };
+        assert_eq!(judged(&expect, 204, &[]), None);
+        assert_eq!(judged(&expect, 404, &[b"no"]).as_deref(), Some("status 404"));
+        expect.bytes = Some(5);
+        assert_eq!(judged(&expect, 200, &[b"he", b"llo"]), None);
+        assert!(judged(&expect, 200, &[b"hell"]).is_some_and(|text| text.contains("4 bytes instead of 5")));
+        expect.body = Some("hello".to_owned());
+        assert_eq!(judged(&expect, 200, &[b"", b"h", b"ello"]), None);
+        for wrong in [&[&b"hellp"[..]][..], &[b"hell"], &[b"hello", b"o"], &[]] {
+            assert!(judged(&expect, 200, wrong).is_some(), "{wrong:?}");
+        }
+        let keyed = Expect { body: Some("item __key__!".to_owned()), bytes: None, ..expect };
+        assert_eq!(judged(&keyed, 200, &[b"item 1", b"2!"]), None);
+        assert!(judged(&keyed, 200, &[b"item 13!"]).is_some());
+    }
+}

@@ -1,0 +1,126 @@
+//! Reading from a connection: answers find their operations.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _};
+
+use super::connection::{Connection, InFlight, Turn};
+use crate::driver::{Answer, Completion, Judged, Protocol};
+use crate::limits::IN_FLIGHT_MAX;
+use crate::recorder::{Operation, Recorder};
+
+/// What reading brought.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answers {
+    /// Operations answered, well or badly: room in the window.
+    pub(super) answered: usize,
+    /// Among them, as they should be.
+    pub(super) completed: u64,
+    /// The handshake is over.
+    pub(super) ready: bool,
+    /// The connection is over, in order.
+    pub(super) over: bool,
+    /// When the server was heard; 0 when it was not.
+    pub(super) heard_ns: u64,
+}
+
+impl<S> Connection<S> {
+    /// Reads once and books every complete answer into `answers`. An error ends the connection.
+    pub(super) fn read<P: Protocol<Session = S>>(
+        &mut self,
+        buffer: &mut [u8],
+        turn: &mut Turn<'_, P>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
+        let Some(mut stream) = self.stream.as_ref() else { return Ok(()) };
+        let count = match stream.read(buffer) {
+            Ok(0) => return self.closed(turn, answers),
+            Ok(count) => count,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        answers.heard_ns = turn.now_ns();
+        if self.inbound.is_empty() {
+            let used = self.receive(&buffer[..count], turn, answers)?;
+            self.inbound.extend_from_slice(&buffer[used..count]);
+            return Ok(());
+        }
+        let mut joined = std::mem::take(&mut self.inbound);
+        joined.extend_from_slice(&buffer[..count]);
+        let used = self.receive(&joined, turn, answers)?;
+        joined.drain(..used);
+        if !joined.is_empty() {
+            self.inbound = joined;
+        }
+        Ok(())
+    }
+
+    fn receive<P: Protocol<Session = S>>(
+        &mut self,
+        bytes: &[u8],
+        turn: &mut Turn<'_, P>,
+        answers: &mut Answers,
+    ) -> io::Result<usize> {
+        turn.scratch.clear();
+        let Self { session, in_flight, .. } = self;
+        let recorder = &mut *turn.recorder;
+        let mut done = |completion: Completion<'_>| book(answers, in_flight, recorder, &completion);
+        let received = turn
+            .protocol
+            .receive(session, bytes, turn.scratch, &mut done)
+            .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
+        (answers.ready, answers.over) = (received.ready, received.over);
+        self.window = IN_FLIGHT_MAX.min(turn.protocol.window(&self.session));
+        if !turn.scratch.is_empty() {
+            self.send(turn.scratch)?;
+            self.last_sent_ns = answers.heard_ns;
+        }
+        Ok(received.used)
+    }
+
+    /// The server closed the connection.
+    fn closed<P: Protocol<Session = S>>(
+        &mut self,
+        turn: &mut Turn<'_, P>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
+        answers.heard_ns = turn.now_ns();
+        let Self { session, in_flight, .. } = self;
+        let recorder = &mut *turn.recorder;
+        let mut done = |completion: Completion<'_>| book(answers, in_flight, recorder, &completion);
+        turn.protocol.closed(session, &mut done).map_err(io::Error::other)?;
+        answers.over = true;
+        Ok(())
+    }
+}
+
+/// The end of an operation.
+#[inline]
+fn book(
+    answers: &mut Answers,
+    in_flight: &mut VecDeque<InFlight>,
+    recorder: &mut Recorder,
+    completion: &Completion<'_>,
+) {
+    let Some(operation) = take(in_flight, completion.answer) else {
+        recorder.error("an answer to nothing that was asked", 1);
+        return;
+    };
+    answers.answered += 1;
+    match completion.judged {
+        Judged::Failed(what) => return recorder.failed(operation.class, what),
+        Judged::Found { hits, misses } => recorder.found(&operation, hits, misses),
+        Judged::Good => {}
+    }
+    answers.completed += 1;
+    recorder.completed(&operation, answers.heard_ns, completion.bytes.into());
+}
+
+/// Servers answer in order; the search is for those that do not.
+fn take(in_flight: &mut VecDeque<InFlight>, answer: Answer) -> Option<Operation> {
+    let Answer::Key(key) = answer else { return in_flight.pop_front().map(|o| o.operation) };
+    if in_flight.front().is_some_and(|o| o.key == key) {
+        return in_flight.pop_front().map(|o| o.operation);
+    }
+    let index = in_flight.iter().position(|o| o.key == key)?;
+    in_flight.remove(index).map(|o| o.operation)
+}

@@ -1,0 +1,165 @@
+//! Connections that come and go with their operations (see [`Lifetime`]): a server ends them after so many requests, or
+//! each carries one operation. Times count on: an operation that waits for a new connection has been due all the while, and
+//! the first operation of a connection counts as sent when its connection was begun.
+
+use std::cmp::Reverse;
+use std::io;
+
+use super::connection::{Connection, Phase, Turn};
+use super::feed::Feed;
+use super::worker::Worker;
+use crate::driver::{Lifetime, Protocol};
+use crate::error::Result;
+use crate::limits::REOPEN_PAUSE_MS;
+use crate::recorder::Recorder;
+
+impl<S> Connection<S> {
+    /// Whether an operation that is due may be given to it.
+    pub(super) fn is_usable(&self) -> bool {
+        match self.phase {
+            Phase::Open | Phase::Resting => true,
+            Phase::Connecting { .. } | Phase::Handshake => self.is_renewed(),
+            Phase::Closed => false,
+        }
+    }
+
+    /// Whether it is opened again when it ended.
+    pub(super) fn is_renewed(&self) -> bool {
+        self.lifetime != Lifetime::Run
+    }
+
+    /// The connection is over; what it carried is begun again on the next.
+    pub(super) fn rest(&mut self, now_ns: u64) {
+        self.phase = Phase::Resting;
+        self.stream = None;
+        let unanswered = self.in_flight.drain(..).map(|carried| carried.operation);
+        // What was to begin again before and did not is later than what was in flight.
+        self.again = unanswered.chain(self.again.drain(..)).collect();
+        self.inbound.clear();
+        self.outbound.clear();
+        self.opened_from_ns = None;
+        if !self.waiting.is_empty() {
+            self.held = true;
+            self.able_ns = now_ns;
+        }
+    }
+
+    /// Begins operations again whose connection ended before their answers. They were sent once already.
+    pub(super) fn render_again<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, now_ns: u64) {
+        while self.in_flight.len() < self.window
+            && let Some(operation) = self.again.pop_front()
+        {
+            self.opened_from_ns = None;
+            let due = turn.due(operation.intended_ns);
+            match turn.protocol.start(&mut self.session, due, turn.scratch) {
+                Some(started) => self.carry(operation, started.answer),
+                None => turn.recorder.failed(operation.class, "not begun again on a new connection"),
+            }
+            self.last_sent_ns = now_ns;
+        }
+    }
+
+    /// Fails what is in flight and returns how many operations that were.
+    fn fail_in_flight(&mut self, recorder: &mut Recorder, why: &str) -> usize {
+        let failed = self.in_flight();
+        let carried = self.in_flight.drain(..).map(|carried| carried.operation);
+        carried.chain(self.again.drain(..)).for_each(|operation| recorder.failed(operation.class, why));
+        failed
+    }
+
+    /// Gives up what is due and not answered at the end of a segment. An open connection is closed if an answer to it may
+    /// still come. Returns operations sent, and operations due.
+    pub(super) fn abandon<P: Protocol<Session = S>>(&mut self, protocol: &P) -> (u64, u64) {
+        let sent = self.in_flight();
+        let waiting = self.outstanding() - sent;
+        if self.is_renewed() && self.phase != Phase::Closed {
+            self.waiting.clear();
+            if sent > 0 && self.phase == Phase::Open {
+                self.rest(0);
+            }
+            self.again.clear();
+            protocol.lost(&mut self.session);
+        } else if sent > 0 {
+            // A late answer would be taken for that of a later operation.
+            self.close();
+        }
+        (sent as u64, waiting as u64)
+    }
+}
+
+impl<P: Protocol> Worker<'_, P> {
+    /// The connection is over in order: it is opened again if something is due, or when something is.
+    pub(super) fn renew(&mut self, index: u32) {
+        let now_ns = self.now_ns();
+        let connection = &mut self.connections[index as usize];
+        connection.rest(now_ns);
+        if connection.has_to_send() {
+            self.mark_dirty(index);
+        }
+    }
+
+    /// Opens a connection for what it has to send.
+    pub(super) fn open_again(&mut self, index: u32) -> Result<()> {
+        let connection = &mut self.connections[index as usize];
+        connection.renewing = true;
+        self.begin(index)
+    }
+
+    /// A connection that is renewed was lost with what was in flight.
+    pub(super) fn lost_for_now(&mut self, index: u32, error: &io::Error) {
+        let now_ns = self.now_ns();
+        self.first_loss_ns.get_or_insert(now_ns);
+        let connection = &mut self.connections[index as usize];
+        let why = format!("connection lost: {error}");
+        let failed = connection.fail_in_flight(&mut self.recorder, &why);
+        self.protocol.lost(&mut connection.session);
+        if failed == 0 {
+            self.recorder.error(&why, 1);
+        }
+        self.outstanding -= failed;
+        self.renew(index);
+        self.pause_after_failure(index, failed);
+    }
+
+    /// A connection could not be opened again: one operation that waited for it has failed. A server that listens no more
+    /// is gone.
+    pub(super) fn not_renewed(&mut self, index: u32, error: &io::Error, text: &str) {
+        let now_ns = self.now_ns();
+        let connection = &mut self.connections[index as usize];
+        connection.renewing = false;
+        if error.raw_os_error() == Some(rustix::io::Errno::CONNREFUSED.raw_os_error()) {
+            connection.phase = Phase::Open;
+            connection.lifetime = Lifetime::Run;
+            return self.lost(index, error);
+        }
+        let why = format!("not opened again: {text}");
+        connection.rest(now_ns);
+        let mut credits = connection.fail_in_flight(&mut self.recorder, &why);
+        self.protocol.lost(&mut connection.session);
+        self.outstanding -= credits;
+        if credits > 0 {
+            // They were all there was a connection for.
+        } else if connection.waiting.pop_front().is_some() {
+            self.recorder.error(&why, 1);
+            self.outstanding -= 1;
+        } else if connection.credits > 0 {
+            connection.credits -= 1;
+            credits = 1;
+            self.recorder.planned(now_ns);
+            self.recorder.error(&why, 1);
+        }
+        if connection.has_to_send() {
+            self.mark_dirty(index);
+        }
+        self.pause_after_failure(index, credits);
+    }
+
+    /// In a closed loop operations that failed make room for others, but not at once.
+    fn pause_after_failure(&mut self, index: u32, failed: usize) {
+        let closed = matches!(self.feeds.get(self.group_of(index)), Some(Feed::Closed { .. }));
+        if self.refill && closed && !self.connections[index as usize].exhausted {
+            let resumes_ns = self.now_ns() + REOPEN_PAUSE_MS * 1_000_000;
+            self.paused.extend((0..failed).map(|_| Reverse((resumes_ns, index))));
+        }
+    }
+}

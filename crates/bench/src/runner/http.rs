@@ -1,0 +1,331 @@
+//! Scenarios of driver `http`.
+//!
+//! `[dataset]`, phases and mixes: `protocol` (`h1`, `h2`), `connection` (`keep-alive`, `close`), `keys`, `distribution`,
+//! `requests`.
+//! `[dataset]` only: `nginx_status`, the address of nginx' stub_status. Operations: `request`, `headers`, `body`, `status`,
+//! `expect_bytes`, `expect_body`. `target.url` is http://user:password@host:port/path; the path stands before those of requests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use toml::Table;
+
+use super::Driver;
+use super::plan::{Url, plan};
+use crate::dataset::Distribution;
+use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
+use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::result::{Check, Target};
+use crate::scenario::{Mix, Phase, Scenario, typed};
+use crate::telemetry::{Nginx, Questions, Source, StubStatus, is_local, listener_pid};
+
+const PORT: u16 = 80;
+const SCHEMES: [&str; 1] = ["http"];
+/// Names that a server of this protocol has as a process; others that listen on the same port (a container's forwarder) are
+/// not it.
+const PROCESS_NAMES: [&str; 10] =
+    ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
+
+/// What an operation says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationOwn {
+    request: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+    #[serde(default = "ok")]
+    status: Vec<u16>,
+    expect_bytes: Option<u64>,
+    expect_body: Option<String>,
+}
+
+fn ok() -> Vec<u16> {
+    vec![200]
+}
+
+/// What data set, phase and mix say together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupOwn {
+    #[serde(default = "h1")]
+    protocol: Version,
+    #[serde(default = "keep_alive")]
+    connection: ConnectionOwn,
+    #[serde(default = "some_keys")]
+    keys: [u64; 2],
+    #[serde(default = "uniform")]
+    distribution: Distribution,
+    requests: Option<u64>,
+    nginx_status: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ConnectionOwn {
+    KeepAlive,
+    Close,
+}
+
+fn h1() -> Version {
+    Version::One
+}
+
+fn keep_alive() -> ConnectionOwn {
+    ConnectionOwn::KeepAlive
+}
+
+fn some_keys() -> [u64; 2] {
+    [0, 9_999]
+}
+
+fn uniform() -> Distribution {
+    Distribution::Uniform
+}
+
+/// The driver of one scenario.
+pub(super) struct HttpDriver {
+    scenario: Scenario,
+    url: Url,
+    address: Option<SocketAddr>,
+    server_pid: Option<u32>,
+    nginx_status: Option<String>,
+    /// Requests for nginx' status, which it counts as well.
+    questions: Arc<Questions>,
+    /// Status and questions for it before the phase.
+    before: Option<(StubStatus, (u64, u64))>,
+    /// Of the phase that ended last.
+    tallies: Vec<Tally>,
+}
+
+impl HttpDriver {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+        let url = Url::parse(&scenario.target.url, &SCHEMES)?;
+        let status = scenario.dataset.get("nginx_status").and_then(toml::Value::as_str);
+        let driver = Self {
+            nginx_status: status.map(str::to_owned),
+            scenario: scenario.clone(),
+            url,
+            address: None,
+            server_pid: None,
+            questions: Arc::default(),
+            before: None,
+            tallies: Vec::new(),
+        };
+        for phase in &scenario.phases {
+            driver.http(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
+        }
+        Ok(driver)
+    }
+
+    fn http(&self, phase: &Phase) -> std::result::Result<Http, String> {
+        let groups = phase.mixes.iter().map(|mix| self.group(phase, mix));
+        let groups = groups.collect::<std::result::Result<Vec<_>, _>>()?;
+        // What tells the server that a connection ends is the same for all requests of a phase.
+        let close = groups.iter().any(|group| group.close);
+        if close && !groups.iter().all(|group| group.close) {
+            return Err(
+                "its mixes have `connection` in common: put the others into a phase of their own".to_owned()
+            );
+        }
+        let operations = self.scenario.operations.iter().map(|operation| self.operation(operation, close));
+        let operations = operations.collect::<std::result::Result<Vec<_>, _>>()?;
+        Http::new(&operations, groups, self.scenario.head.seed)
+    }
+
+    fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
+        let mut table: Table = self.scenario.dataset.clone();
+        table.extend(mix.own.clone());
+        let more = ["duration", "warmup", "connections", "arrival", "operations", "threads", "window"];
+        let own: GroupOwn = typed(table, "its options", &more)?;
+        if own.nginx_status != self.nginx_status {
+            return Err(format!("`nginx_status` of phase `{}` belongs into [dataset]", phase.name));
+        }
+        if own.requests.is_none() && phase.duration.is_none() {
+            return Err("it has neither `duration` nor `requests` and would never end".to_owned());
+        }
+        let classes = mix.operations.iter().map(|name| {
+            let weight = self.scenario.operation(name).map_or(0, |operation| operation.weight);
+            (self.scenario.class_of(name), weight)
+        });
+        Ok(GroupConfig {
+            connections: mix.connections,
+            operations: classes.collect(),
+            version: own.protocol,
+            window: mix.window,
+            close: own.connection == ConnectionOwn::Close,
+            requests: own.requests.map(|requests| self.scenario.scaled(requests)),
+            keys: (own.keys[0], own.keys[1]),
+            distribution: own.distribution,
+        })
+    }
+
+    fn operation(
+        &self,
+        operation: &crate::scenario::Operation,
+        close: bool,
+    ) -> std::result::Result<Operation, String> {
+        let place = format!("operation `{}`", operation.name);
+        let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+        let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
+        let mut headers: Vec<(String, String)> = own.headers.into_iter().collect();
+        let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+        if let Some(login) = self.login()
+            && !headers.iter().any(named)
+        {
+            headers.push(("Authorization".to_owned(), login));
+        }
+        let base = self.url.path.trim_end_matches('/');
+        let target = if base.is_empty() { path.to_owned() } else { format!("/{base}{path}") };
+        let request = Request {
+            method: method.to_owned(),
+            target,
+            host: self.url.host_port.clone(),
+            headers,
+            body: own.body,
+            close,
+        };
+        request.check().map_err(|error| format!("{place}: {error}"))?;
+        let expect = Expect { statuses: own.status, bytes: own.expect_bytes, body: own.expect_body };
+        Ok(Operation { request, expect })
+    }
+
+    /// User and password of the URL, as the header `Authorization` has them.
+    fn login(&self) -> Option<String> {
+        let password = self.url.password.clone().or_else(|| std::env::var("TACHO_TARGET_PASSWORD").ok());
+        let user = self.url.user.as_deref()?;
+        Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
+    }
+
+    fn nginx(&self) -> Option<Nginx> {
+        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.questions)))
+    }
+
+    fn status(&self) -> Result<Option<(StubStatus, (u64, u64))>> {
+        let Some(nginx) = self.nginx() else { return Ok(None) };
+        let status = nginx.status().map_err(Error::Options)?;
+        Ok(Some((status, self.questions.so_far())))
+    }
+
+    fn speaks_h1(&self) -> bool {
+        let of_phase = |phase: &Phase| {
+            phase
+                .mixes
+                .iter()
+                .filter_map(|mix| self.group(phase, mix).ok())
+                .any(|g| g.version == Version::One)
+        };
+        self.scenario.phases.iter().any(of_phase)
+    }
+
+    /// What the server counted against what came back.
+    fn request_check(&mut self, total: &Tally) -> Result<(Vec<Check>, Vec<String>)> {
+        let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
+        else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let requests =
+            after.requests.saturating_sub(before.requests).saturating_sub(asked.0 - asked_before.0);
+        // A request that was written again may have been read the first time as well, or not, and so may a question for the
+        // status that was not answered.
+        let least = total.written - total.repeated;
+        let most = total.written + (asked.1 - asked_before.1);
+        let check = Check {
+            what: "requests that nginx counted".to_owned(),
+            expected: if least == most { least.to_string() } else { format!("{least} to {most}") },
+            found: requests.to_string(),
+            passed: (least..=most).contains(&requests),
+        };
+        let dropped =
+            after.accepts.saturating_sub(before.accepts) - after.handled.saturating_sub(before.handled);
+        let finding = format!(
+            "nginx accepted {} connections (those that ask for its status among them) and dropped {dropped}.",
+            after.accepts.saturating_sub(before.accepts)
+        );
+        Ok((vec![check], vec![finding]))
+    }
+}
+
+/// The server's process if it runs here: who listens on the port, if it is called like one.
+fn process_of(address: SocketAddr) -> Option<u32> {
+    if !is_local(address.ip()) {
+        return None;
+    }
+    listener_pid(address.port()).filter(|pid| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        PROCESS_NAMES.iter().any(|known| name.contains(known))
+    })
+}
+
+impl Driver for HttpDriver {
+    fn classes(&self) -> Vec<String> {
+        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
+        let address = self.url.resolve(PORT)?;
+        let product = match self.speaks_h1() {
+            true => probe::server(address, &self.url.host_port, &format!("/{}", self.url.path))?,
+            false => None,
+        };
+        self.status()?;
+        self.address = Some(address);
+        self.server_pid = process_of(address);
+        Ok(Target { address: address.to_string(), product, ..Target::default() })
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server_pid
+    }
+
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        self.nginx().into_iter().map(|nginx| Box::new(nginx) as Box<dyn Source>).collect()
+    }
+
+    fn before(&mut self, _phase: &Phase) -> Result<()> {
+        self.before = self.status()?;
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        let driver = self.http(phase).map_err(Error::Options)?;
+        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
+        let plan = plan(phase, &self.scenario, address, self.classes(), part);
+        let outcome = event::run(&driver, &plan, shared, on_event)?;
+        self.tallies = outcome.sessions.iter().map(|session| session.tally).collect();
+        Ok(outcome.segments)
+    }
+
+    fn after(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        _segments: &[SegmentOutcome],
+    ) -> Result<(Vec<Check>, Vec<String>)> {
+        let total =
+            std::mem::take(&mut self.tallies).into_iter().fold(Tally::default(), |sum, one| sum + one);
+        // The server's counters are those of all processes together.
+        let (checks, mut findings) =
+            if part.1 == 1 { self.request_check(&total)? } else { (Vec::new(), Vec::new()) };
+        findings.push(format!(
+            "{}: {} requests over {} connections, {} of them once more because the server had ended the connection before it \
+             read them.",
+            phase.name, total.written, total.connections, total.repeated
+        ));
+        Ok((checks, findings))
+    }
+}

@@ -1,0 +1,325 @@
+//! Scenarios of driver `http` against nginx: what we counted is what its page and its log counted, over both versions, with
+//! connections that stay, that the server ends, and that carry one request.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bench::Context;
+use bench::result::Bundle;
+use bench::runner::{self, Options};
+use bench::scenario::Scenario;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::databases::{free_port, program, skipped};
+
+/// Bytes of the large file.
+const LARGE_BYTES: usize = 300_000;
+
+struct Nginx {
+    child: Child,
+    port: u16,
+    h2_port: u16,
+    directory: tempfile::TempDir,
+}
+
+impl Nginx {
+    /// `None`, and one line, where there is no nginx. `server` is put into its server block.
+    fn start(server: &str) -> Option<Self> {
+        let Some(program) = program("nginx") else { return skipped("nginx (Debian package nginx-light)") };
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().display();
+        let (port, h2_port) = (free_port(), free_port());
+        let user = if rustix::process::getuid().is_root() { "user root;" } else { "" };
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .iter()
+            .map(|name| format!("{name}_temp_path {home}/{name};\n"))
+            .collect();
+        let text = format!(
+            "{user}\ndaemon off;\nworker_processes 2;\npid {home}/pid;\nerror_log {home}/error.log;\n\
+             events {{ worker_connections 512; }}\n\
+             http {{\n{temporary}access_log {home}/access.log;\n\
+             server {{\nlisten 127.0.0.1:{port};\nlisten 127.0.0.1:{h2_port} http2;\n{server}\n\
+             location / {{ return 200 \"hello\"; }}\n\
+             location ~ ^/item/(\\d+)$ {{ return 200 \"item $1\\n\"; }}\n\
+             location /file {{ root {home}; }}\n\
+             location /chunked/ {{ alias {home}/file/; sub_filter_types *; sub_filter_once off; sub_filter a bb; }}\n\
+             location /missing {{ return 404; }}\nlocation /empty {{ return 204; }}\n\
+             location /status {{ stub_status; access_log off; }}\n}}\n}}\n"
+        );
+        fs::create_dir(directory.path().join("file")).unwrap();
+        fs::write(directory.path().join("file/large"), vec![b'a'; LARGE_BYTES]).unwrap();
+        let file = directory.path().join("nginx.conf");
+        fs::write(&file, text).unwrap();
+        let mut command = Command::new(program);
+        command.arg("-c").arg(&file).arg("-e").arg(directory.path().join("first-error.log"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut nginx = Self { child: command.spawn().unwrap(), port, h2_port, directory };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let alive = nginx.child.try_wait().unwrap().is_none();
+            assert!(Instant::now() < deadline && alive, "nginx does not start: {}", nginx.errors());
+            thread::sleep(Duration::from_millis(20));
+        }
+        Some(nginx)
+    }
+
+    fn errors(&self) -> String {
+        let read = |name: &str| fs::read_to_string(self.directory.path().join(name)).unwrap_or_default();
+        read("error.log") + &read("first-error.log")
+    }
+
+    /// Lines of the access log, without our question for the server's name.
+    fn log(&self) -> Vec<String> {
+        let path: PathBuf = self.directory.path().join("access.log");
+        let text = fs::read_to_string(path).unwrap();
+        text.lines().filter(|line| !line.contains("\"HEAD / HTTP/1.1\"")).map(str::to_owned).collect()
+    }
+
+    /// SIGKILL would leave its workers behind.
+    fn stop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32)
+            && self.child.try_wait().unwrap().is_none()
+        {
+            kill_process(pid, Signal::TERM).unwrap();
+        }
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+const SCENARIO: &str = r#"
+[scenario]
+name = "test"
+about = "asks"
+driver = "http"
+[target]
+url = "http://127.0.0.1:1/"
+[[operation]]
+name = "get"
+request = "GET /"
+expect_body = "hello"
+[[operation]]
+name = "item"
+request = "GET /item/__key__"
+expect_body = """item __key__
+"""
+[[operation]]
+name = "post"
+request = "POST /item/__key__"
+body = "the number is __key__"
+headers = { Content-Type = "text/plain" }
+[[operation]]
+name = "large"
+request = "GET /file/large"
+expect_bytes = 300_000
+[[operation]]
+name = "chunked"
+request = "GET /chunked/large"
+expect_bytes = 600_000
+[[operation]]
+name = "head"
+request = "HEAD /file/large"
+expect_bytes = 0
+[[operation]]
+name = "absent"
+request = "GET /missing"
+status = [404]
+[[operation]]
+name = "empty"
+request = "GET /empty"
+status = [204]
+[[phase]]
+name = "run"
+operations = ["get", "item"]
+connections = 4
+rate = 1_000
+duration = "1s"
+threads = 2
+[gates]
+lag_p99_us_max = 1e9
+steal_share_max = 1
+generator_core_max = 10
+"#;
+
+fn scenario(port: u16, nginx: &Nginx, sets: &[&str]) -> Scenario {
+    let mut all = vec![
+        format!("target.url=http://127.0.0.1:{port}/"),
+        format!("dataset.nginx_status=http://127.0.0.1:{}/status", nginx.port),
+    ];
+    all.extend(sets.iter().map(|set| (*set).to_owned()));
+    Scenario::parse(SCENARIO, &all).unwrap()
+}
+
+fn run(scenario: &Scenario) -> bench::Result<Bundle> {
+    let options = Options { quiet: true, ..Options::default() };
+    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+}
+
+/// Runs it, and it must be right in everything that is not about the haste of a busy machine.
+fn good(port: u16, nginx: &Nginx, sets: &[&str]) -> Bundle {
+    let bundle = run(&scenario(port, nginx, sets)).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{sets:?}: {bundle}\n{}", nginx.errors());
+    let check = bundle.result.verification.iter().find(|check| check.what.contains("nginx counted"));
+    assert!(check.is_some_and(|check| check.passed), "{:?}", bundle.result.verification);
+    bundle
+}
+
+fn completed(bundle: &Bundle, operation: &str) -> u64 {
+    let phase = bundle.main_phase().unwrap();
+    phase.operations.iter().find(|o| o.name == operation).map_or(0, |o| o.counts.completed)
+}
+
+/// The numbers in the finding about requests: written, connections, repeated.
+fn written(bundle: &Bundle) -> [u64; 3] {
+    let finding = bundle.result.findings.iter().find(|text| text.contains(" requests over ")).unwrap();
+    let numbers: Vec<u64> = finding.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    numbers[..].try_into().unwrap()
+}
+
+/// As many as it goes, and a number of requests that does not depend on how fast that is.
+const CLOSED: [&str; 3] = ["phase.run.arrival=closed", "phase.run.duration=300s", "phase.run.requests=150"];
+/// Requests of all four connections then.
+const REQUESTS: u64 = 600;
+
+#[test]
+fn every_answer_is_compared_and_nginx_counted_the_same() {
+    let Some(nginx) = Nginx::start("") else { return };
+    let bundle = good(nginx.port, &nginx, &[]);
+    let (gets, items) = (completed(&bundle, "get"), completed(&bundle, "item"));
+    assert!(gets > 300 && items > 300, "{gets} and {items} of about 1,000");
+    let log = nginx.log();
+    assert_eq!(log.len() as u64, gets + items);
+    assert_eq!(log.iter().filter(|line| line.contains("GET /item/")).count() as u64, items);
+    assert_eq!(written(&bundle)[1], 4, "connections stay");
+    let phase = bundle.main_phase().unwrap();
+    assert!(phase.cost.target_cpu_us_per_operation.is_some(), "master and workers are found by their port");
+    assert!(bundle.result.target.product.as_ref().is_some_and(|product| product.starts_with("nginx/")));
+}
+
+#[test]
+fn a_wrong_answer_makes_the_run_invalid() {
+    let Some(nginx) = Nginx::start("") else { return };
+    for (set, text) in [
+        ("operation.get.expect_body=hallo", "the body is not"),
+        ("operation.get.status=[204]", "status 200"),
+        ("operation.item.expect_body=item __key__", "the body is not"),
+    ] {
+        let bundle = run(&scenario(nginx.port, &nginx, &[set])).unwrap();
+        assert!(!bundle.result.valid && bundle.to_string().contains(text), "{set}: {bundle}");
+    }
+}
+
+#[test]
+fn bodies_of_every_framing_are_read_to_their_end() {
+    let Some(nginx) = Nginx::start("") else { return };
+    let operations = r#"phase.run.operations=["large", "chunked", "head", "absent", "empty", "post"]"#;
+    for window in ["phase.run.window=1", "phase.run.window=3"] {
+        let sets: Vec<&str> = [operations, window].into_iter().chain(CLOSED).collect();
+        let bundle = good(nginx.port, &nginx, &sets);
+        for name in ["large", "chunked", "head", "absent", "empty", "post"] {
+            assert!(completed(&bundle, name) > 0, "{name}: {bundle}");
+        }
+    }
+    for port in [nginx.port, nginx.h2_port] {
+        let protocol = if port == nginx.h2_port { "phase.run.protocol=h2" } else { "phase.run.protocol=h1" };
+        let sets: Vec<&str> =
+            [operations, protocol, "phase.run.connection=close"].into_iter().chain(CLOSED).collect();
+        good(port, &nginx, &sets);
+    }
+}
+
+#[test]
+fn a_connection_for_each_request_is_one_connection_for_each_request() {
+    let Some(nginx) = Nginx::start("") else { return };
+    for (port, protocol) in [(nginx.port, "h1"), (nginx.h2_port, "h2")] {
+        let protocol = format!("phase.run.protocol={protocol}");
+        for sets in [&["phase.run.rate=500"][..], &CLOSED] {
+            let sets: Vec<&str> =
+                sets.iter().copied().chain([protocol.as_str(), "phase.run.connection=close"]).collect();
+            let bundle = good(port, &nginx, &sets);
+            let [requests, connections, repeated] = written(&bundle);
+            assert!(requests > 300 && repeated == 0, "{requests}, {repeated}");
+            // At the end a connection may be there for which nothing is left to ask.
+            assert!(
+                (requests..=requests + 4).contains(&connections),
+                "{sets:?}: {connections} for {requests}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_ends_connections_in_order_costs_no_request() {
+    let Some(nginx) = Nginx::start("keepalive_requests 7;") else { return };
+    for window in [1, 4] {
+        let before = nginx.log().len() as u64;
+        let window_set = format!("phase.run.window={window}");
+        let sets: Vec<&str> = std::iter::once(window_set.as_str()).chain(CLOSED).collect();
+        let bundle = good(nginx.port, &nginx, &sets);
+        let [requests, connections, repeated] = written(&bundle);
+        assert!(connections > requests / 8, "{requests} requests, {connections} connections");
+        assert_eq!(repeated > 0, window > 1, "only requests behind the last answer are written again");
+        let completed = completed(&bundle, "get") + completed(&bundle, "item");
+        assert_eq!((completed, requests - repeated), (REQUESTS, REQUESTS));
+        assert_eq!(nginx.log().len() as u64 - before, REQUESTS);
+    }
+}
+
+#[test]
+fn streams_share_a_connection_and_survive_its_end() {
+    let Some(nginx) = Nginx::start("keepalive_requests 50; http2_max_concurrent_streams 16;") else { return };
+    let operations = r#"phase.run.operations=["get", "item", "post", "large", "chunked"]"#;
+    let sets: Vec<&str> =
+        ["phase.run.protocol=h2", "phase.run.window=32", operations].into_iter().chain(CLOSED).collect();
+    let bundle = good(nginx.h2_port, &nginx, &sets);
+    let [requests, connections, repeated] = written(&bundle);
+    assert_eq!(requests - repeated, REQUESTS);
+    assert!(connections > 4 && connections < requests / 10, "{requests} requests, {connections} connections");
+    assert!(nginx.log().iter().any(|line| line.contains("POST /item/") && line.contains("HTTP/2.0")));
+    let open = ["phase.run.protocol=h2", "phase.run.window=8"];
+    good(nginx.h2_port, &nginx, &open);
+}
+
+#[test]
+fn the_wrong_protocol_is_said() {
+    let Some(nginx) = Nginx::start("") else { return };
+    let error = run(&scenario(nginx.port, &nginx, &["phase.run.protocol=h2"])).unwrap_err().to_string();
+    assert!(error.contains("speaks HTTP/1.1 here"), "{error}");
+    let parsed = |set: &str| run(&scenario(nginx.port, &nginx, &[set])).unwrap_err().to_string();
+    assert!(parsed("phase.run.conection=close").contains("did you mean `connection`"));
+    assert!(parsed("operation.get.request=GET nowhere").contains("operation `get`: `nowhere` is no path"));
+    assert!(parsed("dataset.nginx_status=http://127.0.0.1:1/status").contains("127.0.0.1:1/status"));
+}
+
+#[test]
+fn a_server_that_dies_is_reported_and_nothing_hangs() {
+    let Some(mut nginx) = Nginx::start("") else { return };
+    for connection in ["keep-alive", "close"] {
+        let connection = format!("phase.run.connection={connection}");
+        let mut scenario = scenario(nginx.port, &nginx, &["phase.run.duration=60s", &connection]);
+        scenario.dataset.remove("nginx_status");
+        let began = Instant::now();
+        let bundle = thread::scope(|scope| {
+            let running = scope.spawn(|| run(&scenario).unwrap());
+            thread::sleep(Duration::from_millis(1_500));
+            nginx.stop();
+            running.join().unwrap()
+        });
+        assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+        let fault = bundle.result.faults.first().map(|fault| fault.what.clone()).unwrap_or_default();
+        assert!(
+            !bundle.result.valid && fault.contains("the server closed all connections"),
+            "{fault}: {bundle}"
+        );
+        nginx = Nginx::start("").unwrap();
+    }
+}
