@@ -10,6 +10,7 @@ mod generator;
 mod http;
 mod mosquitto;
 mod redis;
+mod renewal;
 mod scenarios;
 mod sql;
 mod sql_scenarios;

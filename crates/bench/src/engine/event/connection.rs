@@ -224,7 +224,7 @@ impl<S> Connection<S> {
         if std::mem::take(&mut self.held) {
             self.able_ns = now_ns;
         }
-        self.render_again(turn, now_ns);
+        self.render_again(turn, now_ns, pumped);
         while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
             let begun_ns = self.opened_from_ns.take().unwrap_or(now_ns);
             let (intended_ns, is_credit) = match self.waiting.pop_front() {

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::io;
 
-use super::connection::{Connection, Phase, Turn};
+use super::connection::{Connection, Phase, Pumped, Turn};
 use super::feed::Feed;
 use super::worker::Worker;
 use crate::driver::{Lifetime, Protocol};
@@ -38,14 +38,18 @@ impl<S> Connection<S> {
         self.inbound.clear();
         self.outbound.clear();
         self.opened_from_ns = None;
-        if !self.waiting.is_empty() {
-            self.held = true;
-            self.able_ns = now_ns;
-        }
+        // What waits could not have been sent before; from now on it is the new connection that it waits for.
+        self.held = false;
+        self.able_ns = now_ns;
     }
 
     /// Begins operations again whose connection ended before their answers. They were sent once already.
-    pub(super) fn render_again<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, now_ns: u64) {
+    pub(super) fn render_again<P: Protocol<Session = S>>(
+        &mut self,
+        turn: &mut Turn<'_, P>,
+        now_ns: u64,
+        pumped: &mut Pumped,
+    ) {
         while self.in_flight.len() < self.window
             && let Some(operation) = self.again.pop_front()
         {
@@ -53,7 +57,10 @@ impl<S> Connection<S> {
             let due = turn.due(operation.intended_ns);
             match turn.protocol.start(&mut self.session, due, turn.scratch) {
                 Some(started) => self.carry(operation, started.answer),
-                None => turn.recorder.failed(operation.class, "not begun again on a new connection"),
+                None => {
+                    turn.recorder.failed(operation.class, "not begun again on a new connection");
+                    pumped.withdrawn += 1;
+                }
             }
             self.last_sent_ns = now_ns;
         }
