@@ -18,7 +18,7 @@ fn read(pieces: &[&[u8]], to_head: bool, closed: bool) -> Result<Vec<Answer>, De
             at += used;
             match piece {
                 Piece::Head(head) => open = Some((head.status, head.keeps_open, Vec::new())),
-                Piece::Body(part) if part.is_empty() => {}
+                Piece::Body([]) => {}
                 Piece::Body(part) => open.as_mut().unwrap().2.extend_from_slice(part),
                 Piece::End => found.push(open.take().unwrap()),
             }
@@ -32,8 +32,12 @@ fn read(pieces: &[&[u8]], to_head: bool, closed: bool) -> Result<Vec<Answer>, De
     Ok(found)
 }
 
+/// An answer as it is written in a vector.
+type Written = (u16, bool, &'static str);
 /// Name, bytes, the answers in them, whether they answer HEAD, whether the connection ends behind them.
-const VECTORS: &[(&str, &str, &[(u16, bool, &str)], bool, bool)] = &[
+type Vector = (&'static str, &'static str, &'static [Written], bool, bool);
+
+const VECTORS: &[Vector] = &[
     (
         "nginx",
         "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sun, 22 Nov 2026 05:45:00 GMT\r\nContent-Type: text/html\r\n\
@@ -120,7 +124,7 @@ const VECTORS: &[(&str, &str, &[(u16, bool, &str)], bool, bool)] = &[
     ),
 ];
 
-fn expected(answers: &[(u16, bool, &str)]) -> Vec<Answer> {
+fn expected(answers: &[Written]) -> Vec<Answer> {
     answers.iter().map(|(status, open, body)| (*status, *open, body.as_bytes().to_vec())).collect()
 }
 

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use wire::http2::limits::FRAME_BYTES_MAX;
 use wire::http2::{DecodeError, Frame, Kind, flag, frame, hpack, reason, setting, write};
 
-fn frames(mut bytes: &[u8]) -> Result<Vec<(Kind, u8, u32, Vec<u8>)>, DecodeError> {
+/// Kind, flags, stream and payload.
+type Owned = (Kind, u8, u32, Vec<u8>);
+
+fn frames(mut bytes: &[u8]) -> Result<Vec<Owned>, DecodeError> {
     let mut found = Vec::new();
     while let Some((frame, used)) = frame(bytes, FRAME_BYTES_MAX)? {
         found.push((frame.kind, frame.flags, frame.stream, frame.payload.to_vec()));

@@ -228,7 +228,10 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn frames(mut bytes: &[u8]) -> Vec<(Kind, u8, u32, Vec<u8>)> {
+/// Kind, flags, stream and payload of a frame.
+type Owned = (Kind, u8, u32, Vec<u8>);
+
+fn frames(mut bytes: &[u8]) -> Vec<Owned> {
     bytes = bytes.strip_prefix(http2::PREFACE).unwrap_or(bytes);
     let mut found = Vec::new();
     while let Some((frame, used)) = http2::frame(bytes, 1 << 20).unwrap() {
@@ -316,9 +319,8 @@ fn bodies_wait_for_the_windows_of_stream_and_connection() {
     client.out.clear();
     client.start(1);
     let lengths = |out: &[u8]| -> Vec<(usize, u8)> {
-        let data = |(kind, flags, _, payload): &(Kind, u8, u32, Vec<u8>)| {
-            (*kind == Kind::Data).then_some((payload.len(), *flags))
-        };
+        let data =
+            |(kind, flags, _, payload): &Owned| (*kind == Kind::Data).then_some((payload.len(), *flags));
         frames(out).iter().filter_map(data).collect()
     };
     assert_eq!(lengths(&client.out), [(40, 0)]);
