@@ -227,7 +227,7 @@ impl HttpDriver {
     }
 
     /// What the server counted against what came back.
-    fn request_check(&mut self, total: &Tally) -> Result<(Vec<Check>, Vec<String>)> {
+    fn request_check(&mut self, phase: &str, total: &Tally) -> Result<(Vec<Check>, Vec<String>)> {
         let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
         else {
             return Ok((Vec::new(), Vec::new()));
@@ -239,7 +239,7 @@ impl HttpDriver {
         let least = total.written - total.repeated;
         let most = total.written + (asked.1 - asked_before.1);
         let check = Check {
-            what: "requests that nginx counted".to_owned(),
+            what: format!("requests that nginx counted ({phase})"),
             expected: if least == most { least.to_string() } else { format!("{least} to {most}") },
             found: requests.to_string(),
             passed: (least..=most).contains(&requests),
@@ -247,7 +247,7 @@ impl HttpDriver {
         let dropped =
             after.accepts.saturating_sub(before.accepts) - after.handled.saturating_sub(before.handled);
         let finding = format!(
-            "nginx accepted {} connections (those that ask for its status among them) and dropped {dropped}.",
+            "{phase}: nginx accepted {} connections (those that ask for its status among them) and dropped {dropped}.",
             after.accepts.saturating_sub(before.accepts)
         );
         Ok((vec![check], vec![finding]))
@@ -320,7 +320,7 @@ impl Driver for HttpDriver {
             std::mem::take(&mut self.tallies).into_iter().fold(Tally::default(), |sum, one| sum + one);
         // The server's counters are those of all processes together.
         let (checks, mut findings) =
-            if part.1 == 1 { self.request_check(&total)? } else { (Vec::new(), Vec::new()) };
+            if part.1 == 1 { self.request_check(&phase.name, &total)? } else { (Vec::new(), Vec::new()) };
         findings.push(format!(
             "{}: {} requests over {} connections, {} of them once more because the server had ended the connection before it \
              read them.",
