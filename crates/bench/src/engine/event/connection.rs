@@ -202,20 +202,23 @@ impl<S> Connection<S> {
         !self.outbound.is_empty()
     }
 
-    /// Sends as much as is due, as the window allows and as the kernel takes.
-    pub(super) fn pump<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>) -> io::Result<Pumped> {
+    /// Sends as much as is due, as the window allows and as the kernel takes. `pumped` is right after an error as well.
+    pub(super) fn pump<P: Protocol<Session = S>>(
+        &mut self,
+        turn: &mut Turn<'_, P>,
+        pumped: &mut Pumped,
+    ) -> io::Result<()> {
         self.flush()?;
-        let mut pumped = Pumped::default();
         while !self.is_blocked() && self.has_to_send() && self.in_flight.len() < self.window {
             turn.scratch.clear();
-            self.render_due(turn, &mut pumped);
+            self.render_due(turn, pumped);
             if turn.scratch.is_empty() {
                 break;
             }
             self.send(turn.scratch)?;
         }
         self.held = !self.waiting.is_empty();
-        Ok(pumped)
+        Ok(())
     }
 
     fn render_due<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, pumped: &mut Pumped) {

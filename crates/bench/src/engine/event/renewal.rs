@@ -112,6 +112,17 @@ impl<P: Protocol> Worker<'_, P> {
         self.begin(index)
     }
 
+    /// The server takes nothing more. What it said before may be that the connection is over.
+    pub(super) fn not_sent(&mut self, index: u32, error: &io::Error) {
+        let is_renewed = self.connections[index as usize].is_renewed();
+        let heard = if is_renewed { self.read(index) } else { Ok(()) };
+        if let Err(error) = heard {
+            self.lost(index, &error);
+        } else if self.connections[index as usize].phase == Phase::Open {
+            self.lost(index, error);
+        }
+    }
+
     /// A connection that is renewed was lost with what was in flight.
     pub(super) fn lost_for_now(&mut self, index: u32, error: &io::Error) {
         let now_ns = self.now_ns();

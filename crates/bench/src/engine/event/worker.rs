@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::set_current_timer_slack;
 
-use super::connection::{Connection, Phase, Turn};
+use super::connection::{Connection, Phase, Pumped, Turn};
 use super::feed::Feed;
 use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
@@ -216,16 +216,15 @@ impl<'a, P: Protocol> Worker<'a, P> {
             epoch: self.epoch,
             wall_ms: self.wall_ms,
         };
-        let pumped = match connection.pump(&mut turn) {
-            Ok(pumped) => pumped,
-            Err(error) => {
-                self.lost(index, &error);
-                return Ok(());
-            }
-        };
+        let mut pumped = Pumped::default();
+        let sent = connection.pump(&mut turn, &mut pumped);
         self.outstanding = self.outstanding + pumped.begun - pumped.at_once - pumped.withdrawn;
         if connection.exhausted && !was_exhausted {
             self.active -= 1;
+        }
+        if let Err(error) = sent {
+            self.not_sent(index, &error);
+            return Ok(());
         }
         self.watch_writability(index)?;
         if pumped.at_once > 0 {
@@ -308,7 +307,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    fn read(&mut self, index: u32) -> io::Result<()> {
+    pub(super) fn read(&mut self, index: u32) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
         let mut turn = Turn {
             protocol: self.protocol,
