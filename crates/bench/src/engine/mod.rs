@@ -7,7 +7,9 @@
 pub mod event;
 mod plan;
 mod run;
+mod sustained;
 pub mod threads;
 
-pub use plan::{Close, Load, Plan, Segment};
+pub use plan::{Close, Connect, Load, Plan, Segment, Then};
 pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};
+pub use sustained::{Failing, Sustained};

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::Sustained;
+use crate::limits::HANDSHAKE_TIMEOUT_S;
 use crate::recorder::Window;
 use crate::schedule::Arrivals;
 
@@ -40,7 +42,30 @@ pub enum Load {
         close: Close,
         /// The operation's class in the recorder.
         class: u16,
+        /// What becomes of a connection once it is open.
+        then: Then,
     },
+    /// One operation on every `every`-th open connection, at even distances over `over`.
+    Sample {
+        /// 100 for one connection of a hundred; at least one of each thread is asked.
+        every: u32,
+        /// From the first to the last.
+        over: Duration,
+    },
+}
+
+/// What becomes of a connection that [`Load::Reopen`] opened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Then {
+    /// It stays open until its turn comes again.
+    Keep,
+    /// It stays open and its turn never comes again: the load ends when every connection had its turn, or when so many
+    /// failed that going on is of no use.
+    Stay(Sustained),
+    /// It is closed at once, as `close` says.
+    Close,
+    /// It does one operation and is then closed, as `close` says.
+    Answer,
 }
 
 /// How a connection is closed.
@@ -76,6 +101,24 @@ impl Segment {
     }
 }
 
+/// How connections are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connect {
+    /// Whether the first segment opens them, as operations of its load ([`Load::Reopen`]). Otherwise they are opened before
+    /// it, and one that cannot be opened ends the run.
+    pub by_load: bool,
+    /// Longest time of one handshake, from TCP connect to readiness.
+    pub timeout: Duration,
+    /// After so long without traffic the kernel asks whether the other side is still there (SO_KEEPALIVE).
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for Connect {
+    fn default() -> Self {
+        Self { by_load: false, timeout: Duration::from_secs(HANDSHAKE_TIMEOUT_S), keep_alive: None }
+    }
+}
+
 /// A run as an engine sees it.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -93,6 +136,8 @@ pub struct Plan {
     pub part: (u32, u32),
     /// Connections opened per second; `None` for as fast as handshakes end.
     pub open_rate: Option<f64>,
+    /// How connections are opened.
+    pub connect: Connect,
     /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
     /// adds to a latency is counted in it.
     pub tick_us: u32,

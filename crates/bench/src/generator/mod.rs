@@ -72,6 +72,7 @@ impl Plan {
             threads: self.threads,
             part: (0, 1),
             open_rate: None,
+            connect: engine::Connect::default(),
             tick_us: self.tick_us,
             silence: Duration::from_secs(SILENCE_TIMEOUT_S),
             segments: vec![self.segment()],

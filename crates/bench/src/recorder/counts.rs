@@ -35,6 +35,8 @@ pub struct Counts {
     pub bytes_in: u64,
     /// Failures by what happened, `failed` among them.
     pub errors: BTreeMap<String, u64>,
+    /// What else was counted and is no failure, such as SYNs that were sent again.
+    pub extra: BTreeMap<String, u64>,
 }
 
 impl Counts {
@@ -49,6 +51,14 @@ impl Counts {
                 let known = self.errors.len() < ERROR_TEXTS_MAX;
                 *self.errors.entry(if known { what } else { OTHER_ERRORS }.to_owned()).or_default() += count;
             }
+        }
+    }
+
+    /// Counts something that is no failure.
+    pub fn extra(&mut self, what: &str, count: u64) {
+        match self.extra.get_mut(what) {
+            Some(known) => *known += count,
+            None => _ = self.extra.insert(what.to_owned(), count),
         }
     }
 
@@ -79,6 +89,9 @@ impl Counts {
         self.bytes_in += other.bytes_in;
         for (what, count) in &other.errors {
             self.error(what, *count);
+        }
+        for (what, count) in &other.extra {
+            self.extra(what, *count);
         }
     }
 }

@@ -235,6 +235,11 @@ impl Recorder {
         self.second[usize::from(class)].failed += 1;
     }
 
+    /// Something was counted that is no failure.
+    pub fn extra(&mut self, class: u16, what: &str, count: u64) {
+        self.classes[usize::from(class)].counts.extra(what, count);
+    }
+
     /// `count` operations or connections failed that have no class.
     pub fn error(&mut self, what: &str, count: u64) {
         self.total.error(what, count);

@@ -58,7 +58,7 @@ fn counts(counts: &Counts) -> OperationCounts {
         misses: counts.misses,
         bytes_sent: counts.bytes_out,
         bytes_received: counts.bytes_in,
-        ..OperationCounts::default()
+        extra: counts.extra.clone(),
     }
 }
 

@@ -185,9 +185,18 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 rate_per_s += rate;
                 process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
-            Load::Reopen { rate, .. } => {
+            Load::Reopen { rate, arrivals, .. } => {
                 rate_per_s += rate.unwrap_or(0.0);
-                process = Some(if rate.is_some() { "fixed" } else { "all at once" });
+                process = Some(match arrivals {
+                    _ if rate.is_none() => "all at once",
+                    Arrivals::Fixed => "fixed",
+                    Arrivals::Poisson => "poisson",
+                });
+            }
+            Load::Sample { every, over } => {
+                let all = f64::from(connections) * f64::from(parts);
+                rate_per_s += all / f64::from(*every) / over.as_secs_f64().max(1e-9);
+                process = Some("one of each sampled connection");
             }
             Load::Closed { window: each, .. } => window = Some(*each as u64),
             Load::Idle => {}

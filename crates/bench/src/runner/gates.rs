@@ -17,7 +17,8 @@ pub(super) struct Facts<'a> {
 /// Judges one measured segment.
 pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     let counts = &facts.total.counts;
-    let on_schedule = |load: &Load| matches!(load, Load::Open { .. } | Load::Reopen { .. });
+    let on_schedule =
+        |load: &Load| matches!(load, Load::Open { .. } | Load::Reopen { .. } | Load::Sample { .. });
     let open_loop = facts.loads.iter().any(on_schedule);
     let idle = facts.loads.iter().all(|load| *load == Load::Idle);
     let mut gates = Vec::new();

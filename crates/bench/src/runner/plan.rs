@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use crate::engine::{Close, Load, Plan, Segment};
+use crate::engine::{Close, Connect, Load, Plan, Segment, Then};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::scenario::{Arrival, Mix, Phase, Scenario};
@@ -62,7 +62,7 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
         Arrival::Idle => Load::Idle,
         Arrival::Reopen => {
             let class = mix.operations.first().map_or(0, |name| scenario.class_of(name));
-            Load::Reopen { rate: mix.rate, arrivals: Arrivals::Fixed, seed, close: Close::Fin, class }
+            Load::Reopen { rate: mix.rate, arrivals: Arrivals::Fixed, seed, close: Close::Fin, class, then: Then::Keep }
         }
     }
 }
@@ -83,6 +83,7 @@ pub(crate) fn plan(
         threads: phase.threads,
         part,
         open_rate: phase.open_rate,
+        connect: Connect::default(),
         tick_us: phase.tick_us,
         silence: Duration::from_secs(SILENCE_TIMEOUT_S),
         segments: segments(phase, scenario),

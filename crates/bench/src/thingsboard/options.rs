@@ -164,7 +164,7 @@ impl Options {
             Load::Closed { window, .. } => {
                 format!("{connections} devices, closed loop with window {window}, {messages}, {duration} s")
             }
-            Load::Idle | Load::Reopen { .. } => {
+            Load::Idle | Load::Reopen { .. } | Load::Sample { .. } => {
                 format!("{connections} idle connections, MQTT {}, {duration} s", self.protocol)
             }
         }

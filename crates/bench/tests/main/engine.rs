@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, event};
+use bench::engine::{Close, Connect, Ended, Load, Outcome, Plan, Segment, Shared, Then, event};
 use bench::schedule::Arrivals;
 
 /// Sends letters and takes every letter for an answer.
@@ -105,6 +105,7 @@ fn run(letters: &Letters, target: SocketAddr, connections: u32, segments: Vec<Se
         threads: 1,
         part: (0, 1),
         open_rate: None,
+        connect: Connect::default(),
         tick_us: 0,
         silence: Duration::from_millis(500),
         segments,
@@ -168,7 +169,7 @@ fn segments_follow_each_other_on_the_same_connections() {
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
     let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true };
-    let reopen = |rate, close| Load::Reopen { rate, arrivals: Arrivals::Fixed, seed: 1, close, class: 0 };
+    let reopen = |rate, close| Load::Reopen { rate, arrivals: Arrivals::Fixed, seed: 1, close, class: 0, then: Then::Keep };
     let segments = vec![
         segment(reopen(Some(50.0), Close::Fin), 500),
         segment(reopen(None, Close::Reset), 500),

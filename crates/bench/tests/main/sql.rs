@@ -6,7 +6,7 @@ use bench::driver::Choice;
 use bench::driver::sql::{
     Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
 };
-use bench::engine::{Ended, Event, Load, Outcome, Plan, Segment, Shared, threads};
+use bench::engine::{Connect, Ended, Event, Load, Outcome, Plan, Segment, Shared, threads};
 use rustix::process::Signal;
 
 use crate::databases::Database;
@@ -50,6 +50,7 @@ fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
         threads: 1,
         part: (0, 1),
         open_rate: None,
+        connect: Connect::default(),
         tick_us: 0,
         silence: Duration::from_secs(3),
         segments: vec![Segment {

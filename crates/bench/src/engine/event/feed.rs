@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use crate::engine::{Close, Load};
+use crate::engine::{Close, Failing, Load, Then};
 use crate::schedule::{Planned, Schedule};
 
 /// What is due next, for one group of one worker.
@@ -18,6 +18,8 @@ pub(super) enum Feed {
     Open { schedule: Box<Peekable<Schedule>>, first: u32 },
     /// Connections to open again.
     Reopen(Reopen),
+    /// One operation on each of these connections.
+    Sample { indices: Vec<u32>, next: usize, gap_ns: u64 },
 }
 
 /// Reopenings on a schedule, each of the connection that has been open for longest.
@@ -28,10 +30,22 @@ pub(super) struct Reopen {
     burst: u32,
     pub(super) close: Close,
     pub(super) class: u16,
-    /// Connections that can be reopened, longest open first.
-    pub(super) rested: VecDeque<u32>,
+    pub(super) then: Then,
+    /// Reopenings that may still come due.
+    left: u64,
+    /// How the last ones ended, where that decides whether there are more.
+    pub(super) failing: Option<Failing>,
+    /// Connections that can be reopened and since when, longest waiting first.
+    pub(super) rested: VecDeque<(u32, u64)>,
     /// Intended times of reopenings for which no connection was there.
     pub(super) waiting: VecDeque<u64>,
+}
+
+impl Reopen {
+    /// Nothing more comes due. Returns how many reopenings that leaves out.
+    pub(super) fn give_up(&mut self) -> u64 {
+        std::mem::take(&mut self.left)
+    }
 }
 
 /// What of a group is due.
@@ -54,7 +68,13 @@ impl Due {
 
 impl Feed {
     /// `local` are the worker's own indices of the group's connections, of `of` in the whole group.
-    pub(super) fn new(load: Load, local: &Range<u32>, of: u32, worker: usize) -> Self {
+    pub(super) fn new(
+        load: Load,
+        local: &Range<u32>,
+        of: u32,
+        worker: usize,
+        is_open: impl Fn(u32) -> bool,
+    ) -> Self {
         let count = local.len() as u32;
         if count == 0 {
             return Self::Idle;
@@ -72,27 +92,50 @@ impl Feed {
                 Self::Closed { window, pause_ns: u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX) }
             }
             Load::Idle => Self::Idle,
-            Load::Reopen { rate, arrivals, seed, close, class } => Self::Reopen(Reopen {
+            Load::Reopen { rate, arrivals, seed, close, class, then } => Self::Reopen(Reopen {
                 schedule: rate.map(|rate| schedule(rate, arrivals, seed)),
                 burst: if rate.is_none() { count } else { 0 },
                 close,
                 class,
-                rested: local.clone().collect(),
+                then,
+                left: if matches!(then, Then::Stay(_)) { count.into() } else { u64::MAX },
+                failing: if let Then::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
+                rested: local.clone().map(|index| (index, 0)).collect(),
                 waiting: VecDeque::new(),
             }),
+            Load::Sample { every, over } => {
+                let open = local.clone().filter(|index| is_open(*index));
+                let indices: Vec<u32> = open.step_by(every.max(1) as usize).collect();
+                let over_ns = u64::try_from(over.as_nanos()).unwrap_or(u64::MAX);
+                let gap_ns = over_ns / (indices.len() as u64).max(1);
+                Self::Sample { indices, next: 0, gap_ns }
+            }
         }
     }
 
     /// Whether operations come on a schedule.
     pub(super) fn is_scheduled(&self) -> bool {
-        matches!(self, Self::Open { .. } | Self::Reopen(_))
+        matches!(self, Self::Open { .. } | Self::Reopen(_) | Self::Sample { .. })
+    }
+
+    /// Whether nothing will ever be due again of a load that has an end of its own.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Reopen(reopen) => reopen.left == 0 && reopen.waiting.is_empty(),
+            Self::Sample { indices, next, .. } => *next == indices.len(),
+            Self::Open { .. } | Self::Closed { .. } | Self::Idle => false,
+        }
     }
 
     /// When the next one is due; `u64::MAX` for never.
     pub(super) fn next_ns(&mut self) -> u64 {
         let schedule = match self {
             Self::Open { schedule, .. } => schedule,
+            Self::Reopen(Reopen { left: 0, .. }) => return u64::MAX,
             Self::Reopen(Reopen { schedule: Some(schedule), .. }) => schedule,
+            Self::Sample { indices, next, gap_ns } => {
+                return if *next < indices.len() { *next as u64 * *gap_ns } else { u64::MAX };
+            }
             Self::Reopen(reopen) => return if reopen.burst > 0 { 0 } else { u64::MAX },
             Self::Closed { .. } | Self::Idle => return u64::MAX,
         };
@@ -107,12 +150,24 @@ impl Feed {
                 let planned = schedule.next_if(until)?;
                 Some(Due::Operation(Planned { device: planned.device + *first, ..planned }))
             }
-            Self::Reopen(Reopen { schedule: Some(schedule), .. }) => {
-                Some(Due::Reopening { at_ns: schedule.next_if(until)?.at_ns })
+            Self::Reopen(Reopen { left: 0, .. }) => None,
+            Self::Reopen(Reopen { schedule: Some(schedule), left, .. }) => {
+                let at_ns = schedule.next_if(until)?.at_ns;
+                *left -= 1;
+                Some(Due::Reopening { at_ns })
             }
             Self::Reopen(reopen) => {
                 reopen.burst = reopen.burst.checked_sub(1)?;
+                reopen.left -= 1;
                 Some(Due::Reopening { at_ns: 0 })
+            }
+            Self::Sample { indices, next, gap_ns } => {
+                let planned = Planned { at_ns: *next as u64 * *gap_ns, device: *indices.get(*next)? };
+                if !until(&planned) {
+                    return None;
+                }
+                *next += 1;
+                Some(Due::Operation(planned))
             }
             Self::Closed { .. } | Self::Idle => None,
         }

@@ -10,7 +10,11 @@ mod poller;
 mod reading;
 mod renewal;
 mod running;
+mod socket;
 mod worker;
+
+pub(crate) use opening::{CONNECTS_REPEATED, GIVEN_UP, SYNS_REPEATED};
+pub(crate) use socket::{NO_PORT, REFUSED, RESET};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -267,6 +271,7 @@ pub(crate) fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Connect;
     use super::*;
 
     fn plan(groups: &[u32], threads: u32) -> Plan {
@@ -278,6 +283,7 @@ mod tests {
             threads,
             part: (0, 1),
             open_rate: None,
+            connect: Connect::default(),
             tick_us: 0,
             silence: Duration::from_secs(1),
             segments: Vec::new(),

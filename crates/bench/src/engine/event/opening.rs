@@ -1,25 +1,29 @@
 //! Opening connections: a bounded number of handshakes at a time, each with a deadline, every failure with its cause.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 
-use socket2::{Domain, Protocol as Transport, SockRef, Socket, Type};
+use socket2::SockRef;
 
 use super::connection::Phase;
-use super::feed::Feed;
+use super::feed::{Feed, Reopen};
 use super::poller::{Interest, Ready};
+use super::socket::{self, Way};
 use super::worker::Worker;
 use crate::driver::{Lifetime, Opening, Protocol};
-use crate::engine::Close;
+use crate::engine::{Close, Then};
 use crate::error::{Error, Result};
-use crate::limits::{HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
+use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::recorder::Operation;
 
 /// Failures after which opening the rest is pointless.
 const FAILURES_MAX: u64 = 100;
-const SECOND_NS: u64 = 1_000_000_000;
-const NO_ANSWER: &str = "no answer to the handshake within 10 s (the server does not accept any more: \
-                         look at its open-file limit and its connection limit)";
+/// Counted beside the failures: what the kernel had to send again, seconds after the first, because no answer came.
+pub(crate) const SYNS_REPEATED: &str = "SYNs sent again";
+/// Connects among which these are spread.
+pub(crate) const CONNECTS_REPEATED: &str = "connects whose SYN was sent again";
+/// Connections that were not tried any more.
+pub(crate) const GIVEN_UP: &str = "connections not tried after sustained failure";
 
 impl<P: Protocol> Worker<'_, P> {
     /// Opens all connections; failures are in `self.failures`.
@@ -30,7 +34,6 @@ impl<P: Protocol> Worker<'_, P> {
         let gap_ns = self.plan.open_rate.map_or(0.0, |rate| 1e9 / (rate * share));
         let due_ns = |index: u32| (f64::from(index) * gap_ns) as u64;
         let mut next = 0;
-        let mut checked_ns = 0;
         while (next < count || self.pending > 0) && self.failed_openings() < FAILURES_MAX {
             if self.shared.is_stopped() {
                 return Ok(());
@@ -52,10 +55,7 @@ impl<P: Protocol> Worker<'_, P> {
                 sleep_ns
             };
             self.turn(until_due.min(sleep_ns))?;
-            if now_ns >= checked_ns + SECOND_NS {
-                checked_ns = now_ns;
-                self.end_late_handshakes();
-            }
+            self.end_late_handshakes();
         }
         let missing = u64::from(count - next);
         if missing > 0 && !self.failures.is_empty() {
@@ -77,9 +77,10 @@ impl<P: Protocol> Worker<'_, P> {
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let stream = match connect(self.plan.target, source) {
+        let way = Way { target: self.plan.target, source, keep_alive: self.plan.connect.keep_alive };
+        let stream = match socket::connect(&way) {
             Ok(stream) => stream,
-            Err(error) if is_ours(&error) => return Err(Error::io("opening a socket")(error)),
+            Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),
             Err(error) => {
                 connection.phase = Phase::Handshake;
                 self.lost(index, &error);
@@ -90,6 +91,7 @@ impl<P: Protocol> Worker<'_, P> {
         let opening = self.protocol.open(&mut connection.session, &mut first);
         self.poller.add(&stream, index, Interest::ReadWrite)?;
         connection.begin(stream, opening == Opening::Wait, first, now_ns);
+        self.begun.push_back((now_ns, index));
         Ok(())
     }
 
@@ -109,8 +111,10 @@ impl<P: Protocol> Worker<'_, P> {
             self.lost(index, &error);
             return Ok(());
         }
+        let closes = self.closes_at_once(index);
         let connection = &mut self.connections[index as usize];
         if !connection.is_blocked()
+            && !closes
             && let Some(stream) = &connection.stream
         {
             connection.wants_write = false;
@@ -143,38 +147,118 @@ impl<P: Protocol> Worker<'_, P> {
             }
             None => self.shared.add_opened(),
             Some(operation) => {
+                self.count_repeated(index, operation.class);
                 self.recorder.completed(&operation, now_ns, 0);
                 self.shared.add_completed(1);
-                self.rest(index);
+                self.reopened(index, now_ns);
             }
+        }
+    }
+
+    /// What the kernel had to send again to open this connection; a SYN is the first thing it sends.
+    fn count_repeated(&mut self, index: u32, class: u16) {
+        let Some(stream) = &self.connections[index as usize].stream else { return };
+        let repeated = socket::repeated(stream);
+        if repeated > 0 {
+            self.recorder.extra(class, SYNS_REPEATED, repeated.into());
+            self.recorder.extra(class, CONNECTS_REPEATED, 1);
         }
     }
 
     /// A connection could not be opened, for the first time or again.
     pub(super) fn opening_failed(&mut self, index: u32, error: &io::Error) {
-        let text = describe(error);
+        let text = socket::describe(error);
         self.pending -= 1;
-        let connection = &mut self.connections[index as usize];
-        if connection.renewing {
+        if self.connections[index as usize].renewing {
             return self.not_renewed(index, error, &text);
         }
-        connection.close();
-        let reopened = connection.reopening.take();
-        match reopened {
-            None => *self.failures.entry(text).or_insert(0) += 1,
-            Some(operation) => {
-                self.recorder.failed(operation.class, &format!("not opened again: {text}"));
-                self.rest(index);
-            }
+        let reopened = self.connections[index as usize].reopening.take();
+        if let Some(operation) = reopened {
+            self.count_repeated(index, operation.class);
+        }
+        self.connections[index as usize].close();
+        let Some(operation) = reopened else {
+            *self.failures.entry(text).or_insert(0) += 1;
+            return;
+        };
+        let what = if self.plan.connect.by_load { "not opened" } else { "not opened again" };
+        self.recorder.failed(operation.class, &format!("{what}: {text}"));
+        self.outstanding -= 1;
+        let now_ns = self.now_ns();
+        match self.reopen_of(index).map(|reopen| reopen.then) {
+            Some(Then::Stay(_)) => self.attempt_ended(index, true),
+            Some(_) => self.rest(index, now_ns),
+            None => {}
         }
     }
 
-    /// A reopening is over: the connection may be reopened once more.
-    fn rest(&mut self, index: u32) {
-        self.outstanding -= 1;
+    fn reopen_of(&mut self, index: u32) -> Option<&mut Reopen> {
         let group = self.group_of(index);
-        if let Some(Feed::Reopen(reopen)) = self.feeds.get_mut(group) {
-            reopen.rested.push_back(index);
+        match self.feeds.get_mut(group) {
+            Some(Feed::Reopen(reopen)) => Some(reopen),
+            _ => None,
+        }
+    }
+
+    /// Whether this connection is closed as soon as it is open.
+    fn closes_at_once(&mut self, index: u32) -> bool {
+        self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Close)
+    }
+
+    /// A connection was opened by a load: what becomes of it.
+    fn reopened(&mut self, index: u32, now_ns: u64) {
+        self.outstanding -= 1;
+        match self.reopen_of(index).map(|reopen| reopen.then) {
+            Some(Then::Keep) => self.rest(index, now_ns),
+            Some(Then::Stay(_)) => self.attempt_ended(index, false),
+            Some(Then::Close) => self.close_and_rest(index, now_ns),
+            Some(Then::Answer) => self.enqueue(index, now_ns),
+            None => {}
+        }
+    }
+
+    /// The connection may be reopened once more.
+    fn rest(&mut self, index: u32, now_ns: u64) {
+        if let Some(reopen) = self.reopen_of(index) {
+            reopen.rested.push_back((index, now_ns));
+        }
+    }
+
+    /// A connection that does one operation has had its answer, or was lost before.
+    pub(super) fn turn_over(&mut self, index: u32) {
+        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Answer)
+            && self.connections[index as usize].outstanding() == 0;
+        if answered {
+            let now_ns = self.now_ns();
+            self.close_and_rest(index, now_ns);
+        }
+    }
+
+    fn close_and_rest(&mut self, index: u32, now_ns: u64) {
+        let close = self.reopen_of(index).map_or(Close::Fin, |reopen| reopen.close);
+        let connection = &mut self.connections[index as usize];
+        end(connection.stream.as_ref(), close);
+        connection.close();
+        self.rest(index, now_ns);
+    }
+
+    /// One of the attempts ended after which there may be no more.
+    fn attempt_ended(&mut self, index: u32, failed: bool) {
+        let Some(reopen) = self.reopen_of(index) else { return };
+        let class = reopen.class;
+        let Some(failing) = &mut reopen.failing else { return };
+        failing.ended(failed);
+        if !failing.is_sustained() {
+            return;
+        }
+        let waiting = std::mem::take(&mut reopen.waiting);
+        let not_tried = reopen.give_up() + waiting.len() as u64;
+        for intended_ns in waiting {
+            self.recorder.withdrawn(intended_ns);
+            self.outstanding -= 1;
+        }
+        if not_tried > 0 {
+            self.recorder.extra(class, GIVEN_UP, not_tried);
         }
     }
 
@@ -191,79 +275,65 @@ impl<P: Protocol> Worker<'_, P> {
     /// Begins every reopening for which there is a connection.
     pub(super) fn reopen_waiting(&mut self) -> Result<()> {
         for group in 0..self.feeds.len() {
-            while let Some((index, intended_ns, close, class)) = self.next_reopening(group) {
-                self.reopen(index, Operation { class, intended_ns, sent_ns: self.now_ns() }, close)?;
+            while let Some((index, able_ns, operation, close)) = self.next_reopening(group) {
+                self.recorder.sent_when_able(&operation, able_ns, 0);
+                let connection = &mut self.connections[index as usize];
+                end(connection.stream.as_ref(), close);
+                let outstanding = connection.close();
+                connection.reopening = Some(operation);
+                self.outstanding -= outstanding;
+                self.begin(index)?;
             }
         }
         Ok(())
     }
 
-    fn next_reopening(&mut self, group: usize) -> Option<(u32, u64, Close, u16)> {
+    /// The next reopening, and when it was due and a connection was there for it.
+    fn next_reopening(&mut self, group: usize) -> Option<(u32, u64, Operation, Close)> {
+        let sent_ns = self.now_ns();
         let Feed::Reopen(reopen) = self.feeds.get_mut(group)? else { return None };
         if reopen.waiting.is_empty() || reopen.rested.is_empty() {
             return None;
         }
-        let (index, intended_ns) = (reopen.rested.pop_front()?, reopen.waiting.pop_front()?);
-        Some((index, intended_ns, reopen.close, reopen.class))
-    }
-
-    fn reopen(&mut self, index: u32, operation: Operation, close: Close) -> Result<()> {
-        self.recorder.sent(&operation, 0);
-        let connection = &mut self.connections[index as usize];
-        if close == Close::Reset
-            && let Some(stream) = &connection.stream
-        {
-            // Where the option cannot be set the connection ends with FIN, which the server counts as well.
-            let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
-        }
-        let outstanding = connection.close();
-        connection.reopening = Some(operation);
-        self.outstanding -= outstanding;
-        self.begin(index)
+        let ((index, rested_ns), intended_ns) = (reopen.rested.pop_front()?, reopen.waiting.pop_front()?);
+        let operation = Operation { class: reopen.class, intended_ns, sent_ns };
+        Some((index, intended_ns.max(rested_ns), operation, reopen.close))
     }
 
     /// Gives up handshakes that took too long.
     pub(super) fn end_late_handshakes(&mut self) {
-        if self.pending == 0 {
-            return;
-        }
+        let timeout = self.plan.connect.timeout;
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let now_ns = self.now_ns();
-        for index in 0..self.connections.len() as u32 {
+        while let Some((began_ns, index)) = self.begun.front().copied() {
             let connection = &self.connections[index as usize];
-            let under_way = matches!(connection.phase, Phase::Connecting { .. } | Phase::Handshake);
-            if under_way && now_ns.saturating_sub(connection.began_ns) >= HANDSHAKE_TIMEOUT_S * SECOND_NS {
-                self.lost(index, &io::Error::new(ErrorKind::TimedOut, NO_ANSWER));
+            let under_way = matches!(connection.phase, Phase::Connecting { .. } | Phase::Handshake)
+                && connection.began_ns == began_ns;
+            if under_way && now_ns.saturating_sub(began_ns) < timeout_ns {
+                return;
+            }
+            self.begun.pop_front();
+            if under_way {
+                self.lost(index, &io::Error::new(ErrorKind::TimedOut, no_answer(timeout.as_secs_f64())));
             }
         }
     }
 }
 
-fn connect(target: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Transport::TCP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_tcp_nodelay(true)?;
-    if let Some(source) = source {
-        socket.bind(&SocketAddr::new(source, 0).into())?;
-    }
-    match socket.connect(&target.into()) {
-        // EINPROGRESS (115) is how a non-blocking connect begins.
-        Err(e) if e.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(e),
-        _ => Ok(socket.into()),
-    }
+/// What is said of a handshake that took too long.
+pub(crate) fn no_answer(timeout_s: f64) -> String {
+    format!(
+        "no answer to the handshake within {timeout_s} s (the server does not accept any more: look at its open-file \
+         limit and its connection limit)"
+    )
 }
 
-/// Whether this process, not the network or the server, is at its limit.
-fn is_ours(error: &io::Error) -> bool {
-    let ours = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
-    ours.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::ConnectionRefused if error.raw_os_error().is_some() => {
-            "connection refused (nobody listens)".to_owned()
-        }
-        ErrorKind::AddrNotAvailable => "no local port left (net.ipv4.ip_local_port_range)".to_owned(),
-        _ => error.to_string(),
+/// Has the connection end as it is to end when it is dropped.
+fn end(stream: Option<&TcpStream>, close: Close) {
+    if close == Close::Reset
+        && let Some(stream) = stream
+    {
+        // Where the option cannot be set the connection ends with FIN, which the server counts as well.
+        let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
     }
 }

@@ -49,7 +49,9 @@ impl<P: Protocol> Worker<'_, P> {
 
     fn begin_feeds(&mut self, segment: &Segment) {
         let groups = segment.loads.iter().zip(&self.groups).zip(&self.plan.groups);
-        self.feeds = groups.map(|((load, local), of)| Feed::new(*load, local, *of, self.index)).collect();
+        let is_open = |index: u32| self.connections[index as usize].phase == Phase::Open;
+        let feeds = groups.map(|((load, local), of)| Feed::new(*load, local, *of, self.index, is_open));
+        self.feeds = feeds.collect();
         self.active = 0;
         self.outstanding = 0;
         self.paused.clear();
@@ -57,7 +59,7 @@ impl<P: Protocol> Worker<'_, P> {
         for group in 0..self.feeds.len() {
             let (window, pause_ns) = match self.feeds[group] {
                 Feed::Closed { window, pause_ns } => (window, pause_ns),
-                Feed::Open { .. } | Feed::Reopen(_) => (0, 0),
+                Feed::Open { .. } | Feed::Reopen(_) | Feed::Sample { .. } => (0, 0),
                 Feed::Idle => continue,
             };
             // Connections that pause begin spread over one pause, as if they had been running.
@@ -94,8 +96,12 @@ impl<P: Protocol> Worker<'_, P> {
                 return Ok(None);
             }
             self.end_seconds(pace, now_ns);
+            self.end_late_handshakes();
             if self.shared.is_stopped() {
                 return Ok(Some(Ended::Stopped));
+            }
+            if self.outstanding == 0 && self.is_over() {
+                return Ok(None);
             }
             if self.is_silent(now_ns) {
                 self.recorder.error("the server said nothing for too long; the load was given up", 1);
@@ -113,6 +119,12 @@ impl<P: Protocol> Worker<'_, P> {
             self.turn(timeout_ns)?;
             self.reopen_waiting()?;
         }
+    }
+
+    /// Whether every load has come to an end of its own.
+    fn is_over(&self) -> bool {
+        let over = |feed: &Feed| matches!(feed, Feed::Idle) || feed.is_over();
+        self.feeds.iter().any(Feed::is_over) && self.feeds.iter().all(over)
     }
 
     fn is_silent(&mut self, now_ns: u64) -> bool {
@@ -133,6 +145,7 @@ impl<P: Protocol> Worker<'_, P> {
         while (self.outstanding > 0 || self.is_behind(last_ns)) && Instant::now() < deadline {
             let now_ns = self.now_ns();
             self.end_seconds(pace, now_ns);
+            self.end_late_handshakes();
             self.enqueue_due(last_ns)?;
             self.send_dirty()?;
             let sleep_ns = if self.is_behind(last_ns) { 0 } else { DRAIN_SLEEP_NS };
@@ -153,8 +166,15 @@ impl<P: Protocol> Worker<'_, P> {
         }
         self.recorder.error(NOT_ANSWERED, in_flight);
         self.recorder.error(NOT_SENT, waiting);
-        let handshakes = self.connections.iter().filter(|c| c.reopening.is_some()).count() as u64;
-        self.recorder.error("not opened again before the drain time was over", handshakes);
+        let mut handshakes = 0;
+        for connection in self.connections.iter_mut().filter(|c| c.reopening.is_some()) {
+            // Its end would be taken for that of an operation of the next segment.
+            connection.reopening = None;
+            connection.close();
+            handshakes += 1;
+        }
+        self.pending = self.pending.saturating_sub(handshakes);
+        self.recorder.error("not opened again before the drain time was over", handshakes as u64);
         for group in 0..self.feeds.len() {
             while let Some(due) = self.feeds[group].next_due(last_ns) {
                 self.recorder.planned(due.at_ns());
@@ -196,7 +216,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    fn enqueue(&mut self, index: u32, intended_ns: u64) {
+    pub(super) fn enqueue(&mut self, index: u32, intended_ns: u64) {
         let connection = &mut self.connections[index as usize];
         if connection.exhausted {
             return;
@@ -241,7 +261,6 @@ impl<P: Protocol> Worker<'_, P> {
         while now_ns >= (pace.second + 1) * SECOND_NS {
             self.close_second(pace);
             self.keep_alive_quiet(now_ns);
-            self.end_late_handshakes();
         }
     }
 

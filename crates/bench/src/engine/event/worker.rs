@@ -1,7 +1,7 @@
 //! One worker thread: its connections, its share of the schedule, its recorder, one epoll loop.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -56,6 +56,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) failures: BTreeMap<String, u64>,
     /// Handshakes under way.
     pub(super) pending: usize,
+    /// When handshakes began and of which connection, in that order; those that are over leave when they come to the front.
+    pub(super) begun: VecDeque<(u64, u32)>,
     /// Per group, where operations come from in this segment.
     pub(super) feeds: Vec<Feed>,
     /// Whether an answer makes room for another operation.
@@ -108,6 +110,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             handshakes: Latency::new(),
             failures: BTreeMap::new(),
             pending: 0,
+            begun: VecDeque::new(),
             feeds: Vec::new(),
             refill: false,
             outstanding: 0,
@@ -122,7 +125,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     pub(super) fn run(mut self, on_start: &mpsc::Receiver<Start>) -> Result<Vec<(u32, P::Session)>> {
         // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
         let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
-        let opened = self.open_all();
+        let opened = if self.plan.connect.by_load { Ok(()) } else { self.open_all() };
         // The main thread waits for every worker, also for one that fails.
         let mut failures = std::mem::take(&mut self.failures);
         if let Err(error) = &opened {
@@ -146,6 +149,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.recorder = Recorder::new(segment.window(), self.plan.classes.len());
         self.first_loss_ns = None;
         self.last_heard_ns = 0;
+        self.begun.clear();
         for connection in &mut self.connections {
             connection.begin_segment();
         }
@@ -330,6 +334,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.outstanding -= answers.answered;
         if answers.answered > 0 {
             self.make_room(index, answers.answered);
+            self.turn_over(index);
         }
         alive?;
         if answers.over {
@@ -355,6 +360,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.first_loss_ns.get_or_insert(now_ns);
         self.recorder.error(&format!("connection lost: {error}"), 1);
         self.recorder.error("outstanding on a lost connection", outstanding as u64);
+        self.turn_over(index);
     }
 
     fn say_goodbye(&mut self) {

@@ -136,6 +136,9 @@ fn check(plan: &Plan) -> Result<()> {
                     "this driver opens its connections once; let operations reconnect instead".to_owned(),
                 ));
             }
+            Load::Sample { .. } => {
+                return Err(Error::Options("this driver asks every connection, not a sample of them".to_owned()));
+            }
             Load::Closed { .. } | Load::Open { .. } | Load::Idle => {}
         }
     }

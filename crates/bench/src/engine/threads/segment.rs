@@ -198,7 +198,7 @@ fn feeds(plan: &Plan, segment: &Segment, here: &[u32]) -> Vec<Feed> {
             let seed = seed.wrapping_add(u64::from(plan.part.0));
             Feed::Open(Mutex::new(Schedule::new(arrivals, 1, rate, seed).peekable()))
         }
-        Load::Idle | Load::Reopen { .. } => Feed::Idle,
+        Load::Idle | Load::Reopen { .. } | Load::Sample { .. } => Feed::Idle,
     };
     groups.map(feed).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::*;
 use crate::driver::{Breaker, Done, Failure, Moment};
-use crate::engine::Segment;
+use crate::engine::{Connect, Segment};
 use crate::schedule::Arrivals;
 
 /// A client whose operations take a while and go wrong as told.
@@ -76,6 +76,7 @@ fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
         threads: 1,
         part: (0, 1),
         open_rate: None,
+        connect: Connect::default(),
         tick_us: 0,
         silence: Duration::from_secs(5),
         segments: vec![Segment {

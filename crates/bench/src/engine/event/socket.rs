@@ -1,0 +1,110 @@
+//! The socket of one connection: how it begins, what the kernel says of it, what an error of it means.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use nix::sys::socket::sockopt::{GetStruct, IpBindAddressNoPort};
+use nix::sys::socket::{getsockopt, setsockopt};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol as Transport, SockRef, Socket, TcpKeepalive, Type};
+
+/// Words of 32 bits of `struct tcp_info` (linux/tcp.h) up to and with `tcpi_total_retrans`; every kernel has them.
+const INFO_WORDS: usize = 26;
+
+/// `TCP_INFO`, as far as it is read here.
+#[derive(Debug, Clone, Copy)]
+struct TcpInfo;
+nix::getsockopt_impl!(TcpInfo, libc::IPPROTO_TCP, libc::TCP_INFO, [u32; INFO_WORDS], GetStruct<[u32; INFO_WORDS]>);
+
+/// From where to where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) target: SocketAddr,
+    /// `None` for the kernel's choice.
+    pub(super) source: Option<IpAddr>,
+    /// See [`crate::engine::Connect::keep_alive`].
+    pub(super) keep_alive: Option<Duration>,
+}
+
+/// Begins to connect.
+pub(super) fn connect(way: &Way) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(way.target), Type::STREAM, Some(Transport::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(interval) = way.keep_alive {
+        let keep_alive = TcpKeepalive::new().with_time(interval).with_interval(interval);
+        SockRef::from(&socket).set_tcp_keepalive(&keep_alive)?;
+    }
+    if let Some(source) = way.source {
+        // The port is chosen at connect, when the kernel knows the target: a port may then be in use to others. Where the
+        // option is absent (before Linux 4.2, IPv6) there are fewer ports.
+        let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    match socket.connect(&way.target.into()) {
+        // EINPROGRESS (115) is how a non-blocking connect begins.
+        Err(e) if e.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(e),
+        _ => Ok(socket.into()),
+    }
+}
+
+/// Segments that the kernel has sent again on this connection; 0 where it does not say.
+pub(super) fn repeated(stream: &TcpStream) -> u32 {
+    getsockopt(stream, TcpInfo).map_or(0, |info| info[INFO_WORDS - 1])
+}
+
+/// Whether this process, not the network or the server, is at its limit.
+pub(super) fn is_ours(error: &io::Error) -> bool {
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    ours.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Why a connection could not be opened.
+pub(super) fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::ConnectionRefused if error.raw_os_error().is_some() => REFUSED.to_owned(),
+        ErrorKind::ConnectionReset => RESET.to_owned(),
+        ErrorKind::AddrNotAvailable => NO_PORT.to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// RST in answer to SYN.
+pub(crate) const REFUSED: &str = "connection refused (nobody listens)";
+/// RST after the handshake.
+pub(crate) const RESET: &str = "connection reset";
+/// Not the server's doing.
+pub(crate) const NO_PORT: &str = "no local port left (net.ipv4.ip_local_port_range)";
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_has_its_source_and_repeats_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let way = Way {
+            target: listener.local_addr().unwrap(),
+            source: Some("127.0.0.9".parse().unwrap()),
+            keep_alive: Some(Duration::from_secs(30)),
+        };
+        let stream = connect(&way).unwrap();
+        let (_accepted, from) = listener.accept().unwrap();
+        assert_eq!(from.ip().to_string(), "127.0.0.9");
+        assert_eq!(repeated(&stream), 0);
+        assert!(SockRef::from(&stream).keepalive().unwrap());
+    }
+
+    #[test]
+    fn errors_have_their_cause() {
+        let text = |errno: Errno| describe(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert_eq!(text(Errno::CONNREFUSED), REFUSED);
+        assert_eq!(text(Errno::CONNRESET), RESET);
+        assert_eq!(text(Errno::ADDRNOTAVAIL), NO_PORT);
+        assert!(is_ours(&io::Error::from_raw_os_error(Errno::MFILE.raw_os_error())));
+        assert!(!is_ours(&io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error())));
+    }
+}
