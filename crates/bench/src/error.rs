@@ -13,8 +13,9 @@ pub enum Error {
     /// This process may not open as many files as the run needs.
     #[error(
         "{needed} open files are needed ({connections} connections and {other} others), but this process is capped at {cap} \
-         (RLIMIT_NOFILE, hard). Use at most {possible} connections, raise the cap (`ulimit -Hn`, limits.conf, \
-         or systemd LimitNOFILE=), or share the load between processes"
+         (RLIMIT_NOFILE, hard). Use at most {possible} connections, raise the cap (as root `ulimit -Hn {needed}`, limits.conf, \
+         or systemd LimitNOFILE=; fs.nr_open is the highest it can be), or share the load between processes \
+         (--workers {workers})"
     )]
     OpenFiles {
         /// Files the run needs.
@@ -27,6 +28,8 @@ pub enum Error {
         cap: u64,
         /// Connections that fit under it.
         possible: u64,
+        /// Processes with this cap that can hold all connections.
+        workers: u64,
     },
     /// Not every connection could be opened.
     #[error("{opened} of {wanted} connections to {target} were opened; {reasons}")]

@@ -56,3 +56,11 @@ pub(crate) const RECORDERS_MAX: usize = 8;
 pub(crate) const TELEMETRY_SERIES_MAX: usize = 2_000;
 /// Threads of a process whose context switches are added up each second.
 pub(crate) const THREADS_READ_MAX: usize = 1_024;
+/// Addresses to connect from: with the ports of Linux by default they carry a hundred million connections.
+pub(crate) const SOURCES_MAX: u32 = 4_096;
+/// Attempts to connect after which failures can be called sustained, and how many of them must have failed.
+pub(crate) const SUSTAINED_LAST: u32 = 100;
+/// See [`SUSTAINED_LAST`].
+pub(crate) const SUSTAINED_FAILURES: u32 = 50;
+/// Requests per second with which a sample of idle connections is asked: it is not to be a load of its own.
+pub(crate) const PROBES_PER_S_MAX: f64 = 1_000.0;

@@ -6,10 +6,11 @@ use crate::error::{Error, Result};
 use crate::limits::OTHER_FILES;
 use crate::process::Sampled;
 
-/// Raises our soft limit to what `connections` need. An error says which cap is met and what to do.
-pub(crate) fn provide(connections: u32) -> Result<()> {
+/// Raises our soft limit to what the share of one of `processes` in `connections` needs. An error says which cap is met and
+/// what to do.
+pub(crate) fn provide(connections: u32, processes: u32) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
-    let needed = needed(connections.into(), OTHER_FILES, limit.maximum)?;
+    let needed = needed(connections.into(), processes.into(), OTHER_FILES, limit.maximum)?;
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
     }
@@ -17,11 +18,14 @@ pub(crate) fn provide(connections: u32) -> Result<()> {
         .map_err(|errno| Error::io("raising RLIMIT_NOFILE")(errno.into()))
 }
 
-fn needed(connections: u64, other: u64, cap: Option<u64>) -> Result<u64> {
+fn needed(all: u64, processes: u64, other: u64, cap: Option<u64>) -> Result<u64> {
+    let connections = all.div_ceil(processes.max(1));
     let needed = connections + other;
     match cap {
         Some(cap) if cap < needed => {
-            Err(Error::OpenFiles { needed, connections, other, cap, possible: cap.saturating_sub(other) })
+            let possible = cap.saturating_sub(other);
+            let workers = all.div_ceil(possible.max(1));
+            Err(Error::OpenFiles { needed, connections, other, cap, possible, workers })
         }
         _ => Ok(needed),
     }
@@ -29,12 +33,11 @@ fn needed(connections: u64, other: u64, cap: Option<u64>) -> Result<u64> {
 
 /// What to say about a server on this machine that cannot hold so many connections; `None` when its cap is enough.
 pub(crate) fn server_cap(server: &Sampled, connections: u32) -> Option<String> {
-    let cap = server.open_files_cap()?;
-    let open = server.open_files().unwrap_or(0);
+    let (cap, open) = server.open_files_of_all()?;
     (cap < u64::from(connections) + open).then(|| {
         format!(
-            "the server (process {}) may open {cap} files and has {open} open: it cannot hold {connections} connections. \
-             Raise its limit (`ulimit -n` before it starts, LimitNOFILE= in its systemd unit) or use at most {}",
+            "the server (process {} with those it has started) may open {cap} files and has {open} open: it cannot hold \
+             {connections} connections. Raise its limit (`ulimit -n` before it starts, LimitNOFILE= in its systemd unit) or use at most {}",
             server.pid(),
             cap.saturating_sub(open)
         )
@@ -47,12 +50,17 @@ mod tests {
 
     #[test]
     fn a_cap_that_is_met_is_named_with_what_is_possible() {
-        let error = needed(20_000, 64, Some(20_000)).unwrap_err().to_string();
-        for part in ["20064 open files", "capped at 20000", "at most 19936 connections"] {
+        let error = needed(20_000, 1, 64, Some(20_000)).unwrap_err().to_string();
+        for part in ["20064 open files", "capped at 20000", "at most 19936 connections", "--workers 2"] {
             assert!(error.contains(part), "{error}");
         }
-        assert_eq!(needed(19_900, 64, Some(20_000)).unwrap(), 19_964);
-        assert_eq!(needed(1_000_000, 64, None).unwrap(), 1_000_064);
+        let million = needed(1_000_000, 2, 64, Some(20_000)).unwrap_err().to_string();
+        for part in ["500064 open files", "RLIMIT_NOFILE", "ulimit -Hn", "fs.nr_open", "--workers 51"] {
+            assert!(million.contains(part), "{million}");
+        }
+        assert_eq!(needed(19_900, 1, 64, Some(20_000)).unwrap(), 19_964);
+        assert_eq!(needed(50_000, 3, 64, Some(20_000)).unwrap(), 16_731);
+        assert_eq!(needed(1_000_000, 1, 64, None).unwrap(), 1_000_064);
     }
 
     #[test]

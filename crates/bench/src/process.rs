@@ -54,6 +54,19 @@ impl Sampled {
         list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
     }
 
+    /// Soft limit of open files and open files now, of the process or, if it has started others that do its work, of all those
+    /// together.
+    pub fn open_files_of_all(&self) -> Option<(u64, u64)> {
+        let children = self.children();
+        let workers = children.iter().filter_map(|pid| Self::new(*pid).ok());
+        let of = |process: &Self| Some((process.open_files_cap()?, process.open_files().unwrap_or(0)));
+        let all: Vec<(u64, u64)> = workers.filter_map(|worker| of(&worker)).collect();
+        match all.is_empty() {
+            true => of(self),
+            false => Some(all.iter().fold((0, 0), |sum, (cap, open)| (sum.0 + cap, sum.1 + open))),
+        }
+    }
+
     /// Its soft limit of open files.
     pub fn open_files_cap(&self) -> Option<u64> {
         parse_open_files(&self.read("limits")?)

@@ -84,7 +84,9 @@ pub(super) fn run(
         }
         workers = waiting;
     }
-    merge(bundles).map_err(Error::Answer)
+    let mut bundle = merge(bundles).map_err(Error::Answer)?;
+    runner::conclude(scenario, &mut bundle).map_err(Error::Options)?;
+    Ok(bundle)
 }
 
 impl Worker {

@@ -8,6 +8,7 @@ pub mod http;
 pub mod mqtt;
 pub mod redis;
 pub mod sql;
+pub mod tcp;
 
 pub use blocking::{Blocking, Breaker, Done, Failure};
 pub use choice::Choice;

@@ -2,6 +2,7 @@
 
 use super::meter::Metered;
 use crate::engine::Load;
+use crate::engine::event::NO_PORT;
 use crate::recorder::Class;
 use crate::result::{Gate, Rule};
 use crate::scenario::Gates;
@@ -63,6 +64,18 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
         "",
         "failures against operations sent, by text in the counts",
     ));
+    let no_port: u64 =
+        counts.errors.iter().filter(|(what, _)| what.contains(NO_PORT)).map(|(_, count)| *count).sum();
+    if no_port > 0 {
+        gates.push(Gate::new(
+            "local_ports",
+            no_port as f64,
+            Rule::AtMost,
+            0.0,
+            "connects",
+            "connects for which this machine had no local port; connect from more addresses or raise net.ipv4.ip_local_port_range",
+        ));
+    }
     if !idle {
         gates.push(Gate::new(
             "completed",
@@ -126,6 +139,11 @@ mod tests {
         assert_eq!(gates(|counts, _| counts.measured_sent = 989), ["sent_share"]);
         assert_eq!(gates(|counts, _| counts.error("timeout", 1)), ["error_share"]);
         assert_eq!(gates(|counts, _| counts.measured_completed = 0), ["completed"]);
+        let no_port = |counts: &mut Counts, limits: &mut Gates| {
+            counts.error(&format!("not opened: {NO_PORT}"), 1);
+            limits.error_share_max = 1.0;
+        };
+        assert_eq!(gates(no_port), ["local_ports"]);
         let few = |counts: &mut Counts, limits: &mut Gates| {
             (counts.hits, counts.misses) = (89, 11);
             limits.hit_share_min = 0.9;

@@ -9,6 +9,7 @@ mod mqtt;
 mod plan;
 mod redis;
 mod sql;
+mod tcp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::options::Context;
 use crate::process::Sampled;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
-use crate::result::{Builder, Bundle, Check, Generator, ScenarioAsRun, Target};
+use crate::result::{Builder, Bundle, Check, Generator, RunResult, ScenarioAsRun, Target};
 use crate::scenario::{Kind, Phase, Scenario};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
@@ -40,6 +41,22 @@ pub(crate) trait Driver {
     /// Process of the server if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
         None
+    }
+
+    /// Connections of a phase.
+    fn connections(&self, phase: &Phase) -> u32 {
+        phase.connections()
+    }
+
+    /// The parts of a phase that have results of their own, as [`Self::run`] carries them out.
+    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<engine::Segment> {
+        plan::segments(phase, scenario)
+    }
+
+    /// Compares what the phases need with what this machine has. Called before anything is opened; an error names the
+    /// limit and how to raise it.
+    fn limits(&self, _phases: &[&Phase]) -> Result<()> {
+        Ok(())
     }
 
     /// What of the server is read each second while a phase runs; its process and the machine are read anyway.
@@ -71,6 +88,11 @@ pub(crate) trait Driver {
     ) -> Result<(Vec<Check>, Vec<String>)> {
         Ok((Vec::new(), Vec::new()))
     }
+
+    /// What the whole run shows, in sentences: of all processes together.
+    fn conclusions(&self, _result: &RunResult) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The driver of a scenario. An error says what of the scenario it does not understand.
@@ -81,7 +103,8 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "sql" => Ok(Box::new(sql::SqlDriver::new(scenario)?)),
         "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
-        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http and host")),
+        "tcp" => Ok(Box::new(tcp::TcpDriver::new(scenario)?)),
+        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http, tcp and host")),
     }
 }
 
@@ -112,8 +135,9 @@ pub fn run(
     let phases = chosen(scenario, &options.phases)?;
     let mut driver = driver(scenario).map_err(wrong)?;
     let part = options.part.unwrap_or((0, 1));
-    let most = phases.iter().map(|phase| phase.connections()).max().unwrap_or(0);
-    open_files::provide(most.div_ceil(part.1))?;
+    let most = phases.iter().map(|phase| driver.connections(phase)).max().unwrap_or(0);
+    open_files::provide(most, part.1)?;
+    driver.limits(&phases)?;
     let progress = Progress::new(options.quiet);
     let target = driver.open(context, &progress)?;
     let pid = scenario.target.pid.or(driver.server_pid());
@@ -143,7 +167,18 @@ pub fn run(
             }
         }
     }
-    Ok(run.book.finish(run.began, run.began_wall))
+    let mut bundle = run.book.finish(run.began, run.began_wall);
+    if part.1 == 1 {
+        bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
+    }
+    Ok(bundle)
+}
+
+/// Adds what the run of several processes shows, once their results are one.
+pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result::Result<(), String> {
+    let conclusions = driver(scenario)?.conclusions(&bundle.result);
+    bundle.result.findings.splice(..0, conclusions);
+    Ok(())
 }
 
 fn chosen<'a>(scenario: &'a Scenario, names: &[String]) -> Result<Vec<&'a Phase>> {
@@ -203,12 +238,12 @@ impl Run<'_> {
     /// Runs one phase. `Ok(false)` when the run is over with it.
     fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase) -> Result<bool> {
         driver.before(phase)?;
-        let plan = plan::segments(phase, self.scenario);
+        let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
         let mut meter = Meter::new(self.server, &plan);
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
-        let connections = phase.connections();
+        let connections = driver.connections(phase);
         let mut collector = Collector::start(sources(driver, self.server, self.part));
         let mut first_start = began;
         let outcome = driver.run(phase, self.part, &shared, &mut |event| {

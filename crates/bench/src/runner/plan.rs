@@ -62,7 +62,14 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
         Arrival::Idle => Load::Idle,
         Arrival::Reopen => {
             let class = mix.operations.first().map_or(0, |name| scenario.class_of(name));
-            Load::Reopen { rate: mix.rate, arrivals: Arrivals::Fixed, seed, close: Close::Fin, class, then: Then::Keep }
+            Load::Reopen {
+                rate: mix.rate,
+                arrivals: Arrivals::Fixed,
+                seed,
+                close: Close::Fin,
+                class,
+                then: Then::Keep,
+            }
         }
     }
 }

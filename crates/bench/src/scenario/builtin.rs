@@ -39,6 +39,12 @@ pub const BUILTIN: &[Builtin] = builtin![
     "http-qps" = "http-qps.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
+    "slb-s1" = "slb-s1.toml",
+    "slb-s2" = "slb-s2.toml",
+    "slb-s3" = "slb-s3.toml",
+    "slb-s4" = "slb-s4.toml",
+    "slb-s5" = "slb-s5.toml",
+    "slb-s6" = "slb-s6.toml",
 ];
 
 impl Builtin {

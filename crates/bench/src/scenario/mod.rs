@@ -42,6 +42,7 @@ use toml::Table;
 use crate::error::{Error, Result};
 
 pub use builtin::{BUILTIN, Builtin};
+pub(crate) use phase::duration;
 pub use phase::{Arrival, Kind, Mix, Phase};
 pub(crate) use typed::typed;
 

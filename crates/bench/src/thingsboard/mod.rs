@@ -29,7 +29,7 @@ pub use options::Options;
 /// Runs the load and writes the result bundle. The report may be INVALID; that is a result, not an error.
 pub fn run(options: &Options, context: &Context) -> Result<(Report, PathBuf)> {
     options.check()?;
-    open_files::provide(options.connections())?;
+    open_files::provide(options.connections(), 1)?;
     let out = options.out.clone().unwrap_or_else(|| default_directory("thingsboard"));
     let progress = Progress::new(options.quiet);
     let mut target = UnderTest::open(options, context, &out, &progress)?;

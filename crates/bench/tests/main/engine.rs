@@ -169,7 +169,14 @@ fn segments_follow_each_other_on_the_same_connections() {
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
     let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true };
-    let reopen = |rate, close| Load::Reopen { rate, arrivals: Arrivals::Fixed, seed: 1, close, class: 0, then: Then::Keep };
+    let reopen = |rate, close| Load::Reopen {
+        rate,
+        arrivals: Arrivals::Fixed,
+        seed: 1,
+        close,
+        class: 0,
+        then: Then::Keep,
+    };
     let segments = vec![
         segment(reopen(Some(50.0), Close::Fin), 500),
         segment(reopen(None, Close::Reset), 500),

@@ -14,3 +14,4 @@ mod renewal;
 mod scenarios;
 mod sql;
 mod sql_scenarios;
+mod tcp;

@@ -148,6 +148,7 @@ impl<P: Protocol> Worker<'_, P> {
             None => self.shared.add_opened(),
             Some(operation) => {
                 self.count_repeated(index, operation.class);
+                self.last_heard_ns = now_ns;
                 self.recorder.completed(&operation, now_ns, 0);
                 self.shared.add_completed(1);
                 self.reopened(index, now_ns);

@@ -15,7 +15,13 @@ const INFO_WORDS: usize = 26;
 /// `TCP_INFO`, as far as it is read here.
 #[derive(Debug, Clone, Copy)]
 struct TcpInfo;
-nix::getsockopt_impl!(TcpInfo, libc::IPPROTO_TCP, libc::TCP_INFO, [u32; INFO_WORDS], GetStruct<[u32; INFO_WORDS]>);
+nix::getsockopt_impl!(
+    TcpInfo,
+    libc::IPPROTO_TCP,
+    libc::TCP_INFO,
+    [u32; INFO_WORDS],
+    GetStruct<[u32; INFO_WORDS]>
+);
 
 /// From where to where.
 #[derive(Debug, Clone, Copy)]

@@ -137,7 +137,9 @@ fn check(plan: &Plan) -> Result<()> {
                 ));
             }
             Load::Sample { .. } => {
-                return Err(Error::Options("this driver asks every connection, not a sample of them".to_owned()));
+                return Err(Error::Options(
+                    "this driver asks every connection, not a sample of them".to_owned(),
+                ));
             }
             Load::Closed { .. } | Load::Open { .. } | Load::Idle => {}
         }

@@ -1,0 +1,225 @@
+//! Connections for their own sake: how many there can be, how many a second, and whether what is behind them answers.
+//!
+//! What is spoken on a connection is little: nothing at all, a line that comes back as it was sent, or a GET of HTTP/1.1.
+
+pub(crate) mod addresses;
+mod application;
+pub(crate) mod ports;
+
+use std::time::Duration;
+
+use wire::http1::Answers;
+
+use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+
+pub use application::Application;
+
+/// What all connections have in common.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What is spoken.
+    pub application: Application,
+    /// Class of requests in the recorder.
+    pub class: u16,
+    /// After so long without sending a connection asks something to stay alive; `None` for never.
+    pub ping: Option<Duration>,
+}
+
+/// The driver: a session is a connection, or the place of one connection after the other.
+#[derive(Debug)]
+pub struct Tcp {
+    config: Config,
+    request: Vec<u8>,
+}
+
+/// What is remembered of a connection. There may be a million of them, so it is little.
+#[derive(Debug, Default)]
+pub struct Session {
+    answers: Answers,
+    /// Status of the answer that is coming in.
+    status: u16,
+    /// Requests without an answer.
+    unanswered: u16,
+    /// The next answer is one to a ping.
+    pinged: bool,
+}
+
+impl Tcp {
+    /// A driver for all connections of a phase.
+    pub fn new(config: Config) -> Self {
+        let request = config.application.request();
+        Self { config, request }
+    }
+}
+
+impl Protocol for Tcp {
+    type Session = Session;
+
+    fn session(&self, _number: u32) -> Session {
+        Session::default()
+    }
+
+    fn open(&self, session: &mut Session, _out: &mut Vec<u8>) -> Opening {
+        *session = Session::default();
+        Opening::Ready
+    }
+
+    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+        if self.request.is_empty() {
+            return None;
+        }
+        session.unanswered += 1;
+        out.extend_from_slice(&self.request);
+        Some(Started { class: self.config.class, answer: Answer::InOrder })
+    }
+
+    fn receive(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        _out: &mut Vec<u8>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<Received, String> {
+        let mut used = 0;
+        while let Some((judged, taken)) = self.next_answer(session, &bytes[used..], &mut used)? {
+            if std::mem::take(&mut session.pinged) {
+                continue;
+            }
+            if session.unanswered == 0 {
+                return Err("the server said something although nothing was asked".to_owned());
+            }
+            session.unanswered -= 1;
+            let judged = match &judged {
+                None => Judged::Good,
+                Some(what) => Judged::Failed(what),
+            };
+            done(Completion { answer: Answer::InOrder, judged, bytes: taken });
+        }
+        Ok(Received { used, ready: false })
+    }
+
+    fn quiet_ns(&self) -> u64 {
+        self.config.ping.map_or(0, |after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn keep_alive(&self, session: &mut Session, out: &mut Vec<u8>) {
+        // Whoever waits for an answer is not quiet.
+        if session.unanswered == 0 && !session.pinged {
+            session.pinged = true;
+            out.extend_from_slice(&self.request);
+        }
+    }
+}
+
+impl Tcp {
+    /// The next whole answer: what is wrong with it, and its size. Adds to `used` what was taken.
+    fn next_answer(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        used: &mut usize,
+    ) -> Result<Option<(Option<String>, u32)>, String> {
+        match &self.config.application {
+            Application::None => {
+                // Nobody asked for it, and it harms nobody: a banner.
+                *used += bytes.len();
+                Ok(None)
+            }
+            Application::Echo => {
+                let expected = self.request.as_slice();
+                let Some(answer) = bytes.get(..expected.len()) else { return Ok(None) };
+                *used += answer.len();
+                let wrong = (answer != expected).then(|| "the answer is not what was sent".to_owned());
+                Ok(Some((wrong, answer.len() as u32)))
+            }
+            Application::Http { .. } => {
+                let answer = application::http_answer(&mut session.answers, &mut session.status, bytes)?;
+                *used += answer.used;
+                let wrong = |status: u16| (!(200..400).contains(&status)).then(|| format!("status {status}"));
+                Ok(answer.whole.then(|| (wrong(session.status), answer.used as u32)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(application: Application) -> (Tcp, Session) {
+        let tcp = Tcp::new(Config { application, class: 1, ping: Some(Duration::from_secs(30)) });
+        let session = tcp.session(0);
+        (tcp, session)
+    }
+
+    fn http() -> (Tcp, Session) {
+        tcp(Application::Http { host: "h:80".to_owned(), path: "/".to_owned() })
+    }
+
+    const DUE: Moment = Moment { intended_ns: 0, wall_ms: 0 };
+
+    /// What `bytes` answered, in pieces of every size.
+    fn answers(tcp: &Tcp, session: &mut Session, bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
+        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        for part in bytes.chunks(piece) {
+            rest.extend_from_slice(part);
+            let received =
+                tcp.receive(session, &rest, &mut Vec::new(), &mut |completion| match completion.judged {
+                    Judged::Failed(what) => found.push(what.to_owned()),
+                    _ => found.push(String::new()),
+                })?;
+            rest.drain(..received.used);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn requests_are_answered_in_order_and_judged() {
+        let bytes =
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+        for piece in [1, 7, bytes.len()] {
+            let (tcp, mut session) = http();
+            let mut out = Vec::new();
+            assert_eq!(tcp.start(&mut session, DUE, &mut out).unwrap().class, 1);
+            tcp.start(&mut session, DUE, &mut out).unwrap();
+            assert!(out.starts_with(b"GET / HTTP/1.1\r\nHost: h:80\r\n"));
+            assert_eq!(answers(&tcp, &mut session, bytes, piece).unwrap(), ["", "status 503"]);
+        }
+    }
+
+    #[test]
+    fn pings_are_answered_to_nobody_and_never_overtake_a_request() {
+        let (tcp, mut session) = http();
+        let mut out = Vec::new();
+        tcp.keep_alive(&mut session, &mut out);
+        let once = out.len();
+        tcp.keep_alive(&mut session, &mut out);
+        assert_eq!(out.len(), once, "one ping at a time");
+        tcp.start(&mut session, DUE, &mut out).unwrap();
+        let bytes = b"HTTP/1.1 204 No\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(answers(&tcp, &mut session, bytes, 5).unwrap(), ["status 404"]);
+        tcp.start(&mut session, DUE, &mut out).unwrap();
+        let before = out.len();
+        tcp.keep_alive(&mut session, &mut out);
+        assert_eq!(out.len(), before, "a request is under way");
+    }
+
+    #[test]
+    fn an_echo_must_be_what_was_sent() {
+        let (tcp, mut session) = tcp(Application::Echo);
+        let mut out = Vec::new();
+        tcp.start(&mut session, DUE, &mut out).unwrap();
+        tcp.start(&mut session, DUE, &mut out).unwrap();
+        let half = out.len() / 2;
+        out[half] ^= 1;
+        assert_eq!(answers(&tcp, &mut session, &out, 3).unwrap(), ["", "the answer is not what was sent"]);
+        assert!(answers(&tcp, &mut session, &out, 3).unwrap_err().contains("nothing was asked"));
+    }
+
+    #[test]
+    fn without_an_application_nothing_is_sent_and_a_banner_is_passed_over() {
+        let (tcp, mut session) = tcp(Application::None);
+        assert!(tcp.start(&mut session, DUE, &mut Vec::new()).is_none());
+        assert!(answers(&tcp, &mut session, b"220 hello\r\n", 4).unwrap().is_empty());
+    }
+}

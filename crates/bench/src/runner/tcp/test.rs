@@ -1,0 +1,365 @@
+//! What a phase of driver `tcp` does: read from the scenario, at its scale.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Table;
+
+use crate::driver::tcp::addresses::Sources;
+use crate::driver::tcp::ports::Needs;
+use crate::driver::tcp::{Application, Config};
+use crate::engine::{Close, Connect, Load, Segment, Sustained, Then};
+use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
+use crate::scenario::{Arrival, Phase, Scenario, duration, typed};
+use crate::schedule::Arrivals;
+
+/// The operation that opens a connection.
+pub(super) const CONNECT: &str = "connect";
+/// The operation that asks something on one.
+const REQUEST: &str = "request";
+
+/// What a phase finds out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    /// How many connections there can be at one time.
+    Maxconn,
+    /// How many can be opened and closed each second.
+    Cps,
+    /// How many requests open connections carry each second.
+    Qps,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Closing {
+    #[default]
+    Fin,
+    Rst,
+    AfterRequest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Spoken {
+    None,
+    Echo,
+    #[default]
+    Http,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KeepAlive {
+    #[default]
+    Tcp,
+    Application,
+    None,
+}
+
+/// What `[dataset]` and a phase say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    test: Kind,
+    #[serde(default)]
+    application: Spoken,
+    #[serde(default = "root")]
+    path: String,
+    #[serde(default)]
+    sources: Sources,
+    #[serde(default, deserialize_with = "duration")]
+    connect_timeout: Option<Duration>,
+    #[serde(default)]
+    close: Closing,
+    #[serde(default, deserialize_with = "duration")]
+    hold: Option<Duration>,
+    #[serde(default)]
+    keep_alive: KeepAlive,
+    #[serde(default, deserialize_with = "duration")]
+    keep_alive_every: Option<Duration>,
+    #[serde(default = "hundred")]
+    sample: u32,
+    #[serde(default = "sustained_last")]
+    give_up_last: u32,
+    #[serde(default = "sustained_failures")]
+    give_up_failures: u32,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+fn sustained_last() -> u32 {
+    SUSTAINED_LAST
+}
+
+fn sustained_failures() -> u32 {
+    SUSTAINED_FAILURES
+}
+
+/// A phase, checked and at the scenario's scale.
+#[derive(Debug)]
+pub(super) struct Test {
+    pub(super) kind: Kind,
+    /// Connections at one time.
+    pub(super) connections: u32,
+    /// Connects or requests per second.
+    pub(super) rate: f64,
+    arrivals: Arrivals,
+    own: Own,
+}
+
+impl Test {
+    pub(super) fn of(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
+        let place = format!("phase `{}`", phase.name);
+        let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
+        let mut table: Table = scenario.dataset.clone();
+        table.extend(mix.own.clone());
+        let own: Own = typed(table, &place, &["duration", "warmup", "connections", "rate", "open_rate"])?;
+        let arrivals = match mix.arrival {
+            Arrival::Poisson => Arrivals::Poisson,
+            Arrival::Fixed => Arrivals::Fixed,
+            other => {
+                return Err(format!("{place}: arrival = {other:?}; this driver knows poisson and fixed"));
+            }
+        };
+        if own.test == Kind::Maxconn && phase.duration.is_some() {
+            return Err(format!("{place}: `duration` follows from connections, rate and `hold`"));
+        }
+        if own.test != Kind::Maxconn && phase.duration.is_none() {
+            return Err(format!("{place}: it has no `duration` and would never end"));
+        }
+        let asks = own.test == Kind::Qps || own.close == Closing::AfterRequest;
+        if asks && own.application == Spoken::None {
+            return Err(format!("{place}: without an application (`http`, `echo`) nothing can be asked"));
+        }
+        if own.keep_alive == KeepAlive::Application && own.application == Spoken::None {
+            return Err(format!(
+                "{place}: without an application only keep_alive = \"tcp\" or \"none\" is possible"
+            ));
+        }
+        if !wire::http1::write::is_target(&own.path) {
+            return Err(format!("{place}: path = \"{}\": it begins with `/` and has no blanks", own.path));
+        }
+        if own.sample == 0 || own.give_up_last == 0 || own.give_up_failures == 0 {
+            return Err(format!("{place}: sample, give_up_last and give_up_failures must be above zero"));
+        }
+        for name in [CONNECT, REQUEST] {
+            if scenario.operation(name).is_none() {
+                return Err(format!(
+                    "there is no [[operation]] called `{name}`; this driver has connect and request"
+                ));
+            }
+        }
+        Ok(Self {
+            kind: own.test,
+            connections: u32::try_from(scenario.scaled(mix.connections.into())).unwrap_or(u32::MAX),
+            rate: mix.rate.unwrap_or(1.0) * scenario.head.scale,
+            arrivals,
+            own,
+        })
+    }
+
+    /// What the engine does for it.
+    pub(super) fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
+        let segment = |suffix: &str, load: Load, duration: Duration| Segment {
+            name: format!("{}{suffix}", phase.name),
+            loads: vec![load],
+            warmup: if self.kind == Kind::Maxconn { Duration::ZERO } else { phase.warmup },
+            duration,
+            drain: phase.drain,
+        };
+        let seed = scenario.head.seed;
+        let connecting = |then| Load::Reopen {
+            rate: Some(self.rate),
+            arrivals: self.arrivals,
+            seed,
+            close: self.close(),
+            class: scenario.class_of(CONNECT),
+            then,
+        };
+        let length = phase.duration.unwrap_or(Duration::MAX);
+        match self.kind {
+            Kind::Qps => {
+                vec![segment("", Load::Open { rate: self.rate, arrivals: self.arrivals, seed }, length)]
+            }
+            Kind::Cps if self.own.close == Closing::AfterRequest => {
+                vec![segment("", connecting(Then::Answer), length)]
+            }
+            Kind::Cps => vec![segment("", connecting(Then::Close), length)],
+            Kind::Maxconn => {
+                let hold = self.own.hold.unwrap_or(Duration::from_secs(30));
+                let mut all = vec![
+                    segment("-open", connecting(Then::Stay(self.give_up())), Duration::MAX),
+                    segment("-hold", Load::Idle, hold),
+                ];
+                if self.own.application != Spoken::None {
+                    let probes = f64::from(self.connections) / f64::from(self.own.sample);
+                    let over = Duration::from_secs_f64((probes / PROBES_PER_S_MAX).max(1.0));
+                    all.push(segment("-probe", Load::Sample { every: self.own.sample, over }, over));
+                }
+                all
+            }
+        }
+    }
+
+    fn give_up(&self) -> Sustained {
+        Sustained { last: self.own.give_up_last, failures: self.own.give_up_failures }
+    }
+
+    fn close(&self) -> Close {
+        if self.own.close == Closing::Rst { Close::Reset } else { Close::Fin }
+    }
+
+    /// How the engine opens connections.
+    pub(super) fn connect(&self) -> Connect {
+        let by_kernel = self.kind == Kind::Maxconn && self.own.keep_alive == KeepAlive::Tcp;
+        Connect {
+            by_load: self.kind != Kind::Qps,
+            timeout: self.own.connect_timeout.unwrap_or(Duration::from_secs(HANDSHAKE_TIMEOUT_S)),
+            keep_alive: by_kernel.then(|| self.every()),
+        }
+    }
+
+    fn every(&self) -> Duration {
+        self.own.keep_alive_every.unwrap_or(Duration::from_secs(30))
+    }
+
+    /// The protocol's part, for a target called `host`.
+    pub(super) fn config(&self, scenario: &Scenario, host: &str) -> Config {
+        let pings = self.kind == Kind::Maxconn && self.own.keep_alive == KeepAlive::Application;
+        Config {
+            application: self.application(host),
+            class: scenario.class_of(REQUEST),
+            ping: pings.then(|| self.every()),
+        }
+    }
+
+    pub(super) fn application(&self, host: &str) -> Application {
+        match self.own.application {
+            Spoken::None => Application::None,
+            Spoken::Echo => Application::Echo,
+            Spoken::Http => Application::Http { host: host.to_owned(), path: self.own.path.clone() },
+        }
+    }
+
+    pub(super) fn sources(&self) -> &Sources {
+        &self.own.sources
+    }
+
+    /// What it needs of the machine.
+    pub(super) fn needs(&self, on_loopback: bool) -> Needs {
+        // The side that closes first keeps the port; a reset leaves nothing.
+        let closes = self.kind == Kind::Cps && self.own.close != Closing::Rst;
+        Needs {
+            connections: self.connections.into(),
+            closed_per_s: if closes { self.rate } else { 0.0 },
+            on_loopback,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+[scenario]
+name = "x"
+about = "x"
+driver = "tcp"
+[[operation]]
+name = "connect"
+[[operation]]
+name = "request"
+[[phase]]
+name = "c"
+test = "maxconn"
+connections = 5_000
+rate = 1_000
+[[phase]]
+name = "s"
+test = "cps"
+connections = 3_000
+rate = 3_000
+duration = "10s"
+[[phase]]
+name = "q"
+test = "qps"
+connections = 50
+rate = 1_000
+duration = "10s"
+"#;
+
+    fn tests(sets: &[&str]) -> Result<Vec<(Test, Vec<Segment>)>, String> {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::parse(FILE, &sets)?;
+        scenario
+            .phases
+            .iter()
+            .map(|phase| {
+                let test = Test::of(&scenario, phase)?;
+                let segments = test.segments(phase, &scenario);
+                Ok((test, segments))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn phases_become_segments_at_their_scale() {
+        let all = tests(&["scale=0.1"]).unwrap();
+        let [(open, parts), (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
+        let names: Vec<&str> = parts.iter().map(|segment| segment.name.as_str()).collect();
+        assert_eq!(names, ["c-open", "c-hold", "c-probe"]);
+        assert_eq!((open.connections, open.rate, cps.rate, qps.connections), (500, 100.0, 300.0, 5));
+        assert!(matches!(parts[0].loads[0], Load::Reopen { then: Then::Stay(_), class: 0, .. }));
+        assert!(matches!(parts[2].loads[0], Load::Sample { every: 100, .. }));
+        assert!(matches!(cycle[0].loads[0], Load::Reopen { then: Then::Close, close: Close::Fin, .. }));
+        assert!(matches!(requests[0].loads[0], Load::Open { rate: 100.0, .. }));
+        assert!(open.connect().by_load && !qps.connect().by_load);
+        assert_eq!(open.connect().keep_alive, Some(Duration::from_secs(30)));
+        assert_eq!((cps.needs(true).closed_per_s, open.needs(true).closed_per_s), (300.0, 0.0));
+    }
+
+    #[test]
+    fn options_change_what_is_done() {
+        let all = tests(&[
+            "phase.s.close=rst",
+            "phase.c.application=none",
+            "phase.c.keep_alive=none",
+            "phase.c.hold=5s",
+            "dataset.connect_timeout=2s",
+        ])
+        .unwrap();
+        let [(open, parts), (cps, _), _] = &all[..] else { panic!() };
+        assert_eq!((parts.len(), parts[1].duration.as_secs()), (2, 5), "nothing to ask");
+        assert_eq!((open.connect().keep_alive, open.connect().timeout.as_secs()), (None, 2));
+        assert_eq!((cps.needs(true).closed_per_s, cps.close()), (0.0, Close::Reset));
+        let all = tests(&["phase.s.close=after-request", "phase.c.keep_alive=application"]).unwrap();
+        assert!(matches!(all[1].1[0].loads[0], Load::Reopen { then: Then::Answer, .. }));
+        let scenario = Scenario::parse(FILE, &[]).unwrap();
+        assert_eq!(all[0].0.config(&scenario, "h").ping, Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (set, expected) in [
+            ("phase.c.duration=5s", "follows from connections, rate and `hold`"),
+            ("phase.s.arrival=closed", "this driver knows poisson and fixed"),
+            ("phase.q.application=none", "nothing can be asked"),
+            ("phase.c.sample=0", "above zero"),
+            ("phase.s.close=reset", "unknown variant `reset`"),
+            ("phase.c.keep_alvie=tcp", "did you mean `keep_alive`?"),
+            ("phase.q.path=x", "begins with `/`"),
+            ("operation.request.name=ask", "no [[operation]] called `request`"),
+        ] {
+            let error = tests(&[set]).unwrap_err();
+            assert!(error.contains(expected), "{set}: {error}");
+        }
+    }
+}

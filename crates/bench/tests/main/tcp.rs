@@ -1,0 +1,352 @@
+//! Scenarios of driver `tcp` against small listeners that accept, refuse, never accept, reset and close, and against nginx.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use bench::Context;
+use bench::result::{Bundle, OperationCounts};
+use bench::runner::{self, Options};
+use bench::scenario::Scenario;
+use socket2::{Domain, SockRef, Socket, Type};
+
+/// Three small phases; `about` what is asked the tests change.
+const FILE: &str = r#"
+[scenario]
+name = "small"
+about = "three numbers"
+driver = "tcp"
+[dataset]
+application = "echo"
+[[operation]]
+name = "connect"
+[[operation]]
+name = "request"
+[[phase]]
+name = "connections"
+test = "maxconn"
+connections = 200
+rate = 1_000
+hold = "1s"
+sample = 10
+[[phase]]
+name = "cps"
+test = "cps"
+connections = 50
+rate = 400
+duration = "2s"
+[[phase]]
+name = "qps"
+test = "qps"
+connections = 10
+rate = 400
+duration = "2s"
+[gates]
+error_share_max = 1.0
+lag_p99_us_max = 1e9
+generator_core_max = 10
+steal_share_max = 1
+"#;
+
+/// Runs one phase. How quick the generator is on a busy machine is not what is tested.
+fn try_run(target: SocketAddr, phase: &str, sets: &[&str]) -> bench::Result<Bundle> {
+    let mut all = vec![format!("target.url=tcp://{target}")];
+    all.extend(sets.iter().map(|set| (*set).to_owned()));
+    let scenario = Scenario::parse(FILE, &all).unwrap();
+    let options = Options { quiet: true, phases: vec![phase.to_owned()], ..Options::default() };
+    runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(()))
+}
+
+fn run(target: SocketAddr, phase: &str, sets: &[&str]) -> Bundle {
+    try_run(target, phase, sets).unwrap()
+}
+
+fn counts<'a>(bundle: &'a Bundle, phase: &str) -> &'a OperationCounts {
+    let found = bundle.result.phases.iter().find(|known| known.name == phase);
+    &found.unwrap_or_else(|| panic!("no phase {phase}: {bundle}")).total.counts
+}
+
+fn of_class(bundle: &Bundle, phase: &str, class: &str) -> OperationCounts {
+    let found = bundle.result.phases.iter().find(|known| known.name == phase).unwrap();
+    found.operations.iter().find(|known| known.name == class).map(|o| o.counts.clone()).unwrap_or_default()
+}
+
+fn finding<'a>(bundle: &'a Bundle, word: &str) -> &'a str {
+    let found = bundle.result.findings.iter().find(|sentence| sentence.contains(word));
+    found.unwrap_or_else(|| panic!("nothing about {word}: {bundle}"))
+}
+
+/// What a listener saw.
+#[derive(Debug, Default)]
+struct Seen {
+    accepted: AtomicU64,
+    bytes: AtomicU64,
+    /// Connections that ended with RST.
+    resets: AtomicU64,
+    /// Connections that ended with FIN.
+    ends: AtomicU64,
+    sources: Mutex<Vec<Ipv4Addr>>,
+}
+
+/// Sends back what comes, counts everything.
+fn echo() -> (SocketAddr, Arc<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::new(Seen::default());
+    let counted = Arc::clone(&seen);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            counted.accepted.fetch_add(1, Ordering::SeqCst);
+            if let Ok(SocketAddr::V4(from)) = stream.peer_addr() {
+                counted.sources.lock().unwrap().push(*from.ip());
+            }
+            let counted = Arc::clone(&counted);
+            thread::spawn(move || serve(stream, &counted));
+        }
+    });
+    (address, seen)
+}
+
+fn serve(mut stream: TcpStream, seen: &Seen) {
+    let mut buffer = [0; 1024];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => {
+                seen.ends.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+            Ok(count) => {
+                seen.bytes.fetch_add(count as u64, Ordering::SeqCst);
+                let _ = stream.write_all(&buffer[..count]);
+            }
+            Err(_) => {
+                seen.resets.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until a count of the other side is what it must become; it is counted by threads of its own.
+fn becomes(count: &AtomicU64, expected: u64) {
+    for _ in 0..1_000 {
+        if count.load(Ordering::SeqCst) == expected {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(count.load(Ordering::SeqCst), expected);
+}
+
+/// Does `then` with every connection after the first, which is the one that asks who is there.
+fn after_the_first(then: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut incoming = listener.incoming().flatten();
+        drop(incoming.next());
+        incoming.for_each(then);
+    });
+    address
+}
+
+#[test]
+fn all_connections_are_opened_held_and_a_sample_is_asked() {
+    let (target, seen) = echo();
+    let bundle = run(target, "connections", &[]);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let open = counts(&bundle, "connections-open");
+    assert_eq!((open.planned, open.sent, open.completed, open.errors_total()), (200, 200, 200, 0));
+    let probe = counts(&bundle, "connections-probe");
+    assert_eq!((probe.planned, probe.completed, probe.errors_total()), (20, 20, 0), "one of ten");
+    let text = finding(&bundle, "asked for");
+    assert!(text.contains("reached. 200 were established, 0 refused, 0 reset, 0 timed out"), "{text}");
+    assert!(
+        text.contains("After 1 s 200 of them were still open. Of a sample of 20 asked then, 20 answered."),
+        "{text}"
+    );
+    assert!(finding(&bundle, "memory per connection").contains("generator"), "{bundle}");
+    // One more looked whether somebody is there.
+    becomes(&seen.accepted, 201);
+    becomes(&seen.ends, 201);
+    assert_eq!(seen.bytes.load(Ordering::SeqCst), probe.bytes_sent);
+}
+
+#[test]
+fn quiet_connections_ask_something_to_stay_alive() {
+    let (target, seen) = echo();
+    let sets = [
+        "phase.connections.keep_alive=application",
+        "phase.connections.keep_alive_every=1s",
+        "phase.connections.hold=3s",
+    ];
+    let bundle = run(target, "connections", &sets);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let probe = counts(&bundle, "connections-probe").bytes_sent;
+    let each = probe / 20;
+    let pings = (seen.bytes.load(Ordering::SeqCst) - probe) / each;
+    assert!((200..=800).contains(&pings), "one to four of each of 200 connections: {pings}");
+}
+
+#[test]
+fn every_way_of_closing_is_what_the_other_side_sees() {
+    for (close, fin) in [("fin", true), ("rst", false), ("after-request", true)] {
+        let (target, seen) = echo();
+        let bundle = run(target, "cps", &[&format!("phase.cps.close={close}")]);
+        assert!(bundle.result.standing().is_quotable(), "{close}: {bundle}");
+        let connects = of_class(&bundle, "cps", "connect");
+        assert!((700..=900).contains(&connects.completed), "{close}: Poisson around 800: {connects:?}");
+        assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0), "{close}");
+        becomes(&seen.accepted, connects.completed + 1);
+        let requests = of_class(&bundle, "cps", "request");
+        if close == "after-request" {
+            assert_eq!(requests.completed, connects.completed);
+            assert_eq!(seen.bytes.load(Ordering::SeqCst), requests.bytes_sent);
+        } else {
+            assert_eq!(requests, OperationCounts::default());
+        }
+        // A connection may be reset before it is accepted; the listener then sees it end at its first read.
+        let (ends, resets) = (&seen.ends, &seen.resets);
+        becomes(if fin { ends } else { resets }, connects.completed + u64::from(fin));
+        assert!(finding(&bundle, "a second were asked for").contains("400 connections a second"), "{bundle}");
+    }
+}
+
+#[test]
+fn requests_follow_their_schedule_on_open_connections() {
+    let (target, seen) = echo();
+    let bundle = run(target, "qps", &[]);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let requests = counts(&bundle, "qps");
+    assert!((700..=900).contains(&requests.completed), "{requests:?}");
+    assert_eq!((requests.planned, requests.errors_total()), (requests.completed, 0));
+    becomes(&seen.accepted, 11);
+    assert_eq!(seen.bytes.load(Ordering::SeqCst), requests.bytes_sent);
+}
+
+#[test]
+fn sources_share_the_connections() {
+    let (target, seen) = echo();
+    let bundle = run(target, "connections", &["dataset.sources=127.0.0.9-127.0.0.12"]);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    becomes(&seen.accepted, 201);
+    let sources = seen.sources.lock().unwrap();
+    for last in 9..=12 {
+        let from = Ipv4Addr::new(127, 0, 0, last);
+        assert_eq!(sources.iter().filter(|source| **source == from).count(), 50, "{from}");
+    }
+}
+
+#[test]
+fn refusals_are_counted_and_end_the_attempts() {
+    let target = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        thread::spawn(move || drop(listener.accept()));
+        target
+    };
+    let bundle = run(
+        target,
+        "connections",
+        &["phase.connections.give_up_last=50", "phase.connections.give_up_failures=50"],
+    );
+    let open = counts(&bundle, "connections-open");
+    assert_eq!((open.completed, open.errors_total()), (0, open.sent), "{bundle}");
+    assert!((50..200).contains(&open.sent), "given up early: {open:?}");
+    let text = finding(&bundle, "asked for");
+    assert!(text.contains(&format!("NOT reached. 0 were established, {} refused", open.sent)), "{text}");
+    assert!(text.contains(&format!("{} were not tried any more", 200 - open.sent)), "{text}");
+}
+
+#[test]
+fn a_full_backlog_shows_as_repeated_syns_and_timeouts() {
+    // Two connections fit into a backlog of 1; the SYNs of all others are dropped.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(1).unwrap();
+    let listener: TcpListener = socket.into();
+    let target = listener.local_addr().unwrap();
+    let accepting = thread::spawn(move || {
+        drop(listener.accept());
+        listener
+    });
+    let sets =
+        ["phase.connections.connections=10", "dataset.connect_timeout=2500ms", "dataset.application=none"];
+    let bundle = run(target, "connections", &sets);
+    let open = counts(&bundle, "connections-open");
+    assert_eq!((open.planned, open.completed), (10, 2), "{bundle}");
+    let text = finding(&bundle, "asked for");
+    assert!(text.contains("2 were established, 0 refused, 0 reset, 8 timed out"), "{text}");
+    assert!(text.contains("of 8 connects had to be sent again"), "{text}");
+    assert!(open.extra["SYNs sent again"] >= 16, "after one second and after two at least: {open:?}");
+    drop(accepting.join());
+}
+
+#[test]
+fn a_backlog_that_is_emptied_late_shows_as_latency() {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(1).unwrap();
+    let listener: TcpListener = socket.into();
+    let target = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        drop(listener.accept());
+        thread::sleep(Duration::from_millis(500));
+        // From here on all are accepted, the first two and those whose SYN comes again.
+        let held: Vec<TcpStream> = listener.incoming().flatten().collect();
+        drop(held);
+    });
+    let sets = ["phase.connections.connections=10", "dataset.application=none"];
+    let bundle = run(target, "connections", &sets);
+    let open = counts(&bundle, "connections-open");
+    assert_eq!((open.planned, open.completed, open.errors_total()), (10, 10, 0), "{bundle}");
+    let late = open.extra["connects whose SYN was sent again"];
+    assert!((1..=8).contains(&late), "{open:?}");
+    let phase = bundle.result.phases.iter().find(|phase| phase.name == "connections-open").unwrap();
+    let slowest = phase.total.response.as_ref().unwrap().max_us.unwrap();
+    assert!(slowest >= 1e6, "the kernel repeats a SYN after a second: {slowest} us");
+}
+
+#[test]
+fn resets_and_ends_after_the_handshake_are_losses() {
+    let reset = after_the_first(|stream| SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap());
+    let close = after_the_first(drop);
+    for (target, word) in [(reset, "reset"), (close, "closed by the server")] {
+        let bundle = run(
+            target,
+            "connections",
+            &["phase.connections.connections=20", "phase.connections.application=none"],
+        );
+        assert!(!bundle.result.standing().is_quotable(), "connections that were not held: {bundle}");
+        let text = finding(&bundle, "asked for");
+        assert!(text.contains("NOT reached") && text.contains("0 of them were still open"), "{word}: {text}");
+        let bundle = run(target, "cps", &["phase.cps.close=after-request"]);
+        let all = counts(&bundle, "cps");
+        let connects = of_class(&bundle, "cps", "connect");
+        assert!(all.errors.keys().any(|what| what.contains(word)), "{all:?}");
+        assert_eq!(of_class(&bundle, "cps", "request").completed, 0, "{all:?}");
+        assert_eq!(connects.sent, connects.completed + connects.errors_total(), "{connects:?}");
+    }
+}
+
+#[test]
+fn limits_of_the_machine_are_named_before_anything_is_opened() {
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
+    let files = ["phase.connections.connections=4000000000"];
+    let error = try_run(nobody, "connections", &files).unwrap_err().to_string();
+    for part in ["open files are needed", "RLIMIT_NOFILE", "ulimit -Hn", "--workers"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let ports = ["dataset.sources=127.0.0.7", "phase.cps.rate=100000", "phase.cps.connections=1"];
+    let error = try_run(nobody, "cps", &ports).unwrap_err().to_string();
+    for part in
+        ["phase `cps`", "local ports are needed", "ip_local_port_range", "close = \"rst\"", "tcp_tw_reuse"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    let error = try_run(nobody, "cps", &[]).unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1:9 does not accept a connection"), "{error}");
+}
