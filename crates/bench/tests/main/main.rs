@@ -15,3 +15,4 @@ mod scenarios;
 mod sql;
 mod sql_scenarios;
 mod tcp;
+mod tcp_nginx;
