@@ -242,17 +242,20 @@ fn sources_share_the_connections() {
 
 #[test]
 fn refusals_are_counted_and_end_the_attempts() {
-    let target = {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = listener.local_addr().unwrap();
-        thread::spawn(move || drop(listener.accept()));
-        target
-    };
-    let bundle = run(
-        target,
-        "connections",
-        &["phase.connections.give_up_last=50", "phase.connections.give_up_failures=50"],
-    );
+    // Whoever asks first gets an answer when nobody listens any more.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    });
+    let sets = [
+        "dataset.application=http",
+        "phase.connections.give_up_last=50",
+        "phase.connections.give_up_failures=50",
+    ];
+    let bundle = run(target, "connections", &sets);
     let open = counts(&bundle, "connections-open");
     assert_eq!((open.completed, open.errors_total()), (0, open.sent), "{bundle}");
     assert!((50..200).contains(&open.sent), "given up early: {open:?}");
@@ -261,92 +264,110 @@ fn refusals_are_counted_and_end_the_attempts() {
     assert!(text.contains(&format!("{} were not tried any more", 200 - open.sent)), "{text}");
 }
 
-#[test]
-fn a_full_backlog_shows_as_repeated_syns_and_timeouts() {
-    // Two connections fit into a backlog of 1; the SYNs of all others are dropped.
+/// A listener with room for two connections that are not accepted; it accepts the first, which asks who is there.
+fn narrow() -> (TcpListener, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     socket.listen(1).unwrap();
     let listener: TcpListener = socket.into();
     let target = listener.local_addr().unwrap();
+    (listener, target)
+}
+
+#[test]
+fn a_full_backlog_shows_as_repeated_syns_and_timeouts() {
+    let (listener, target) = narrow();
     let accepting = thread::spawn(move || {
         drop(listener.accept());
         listener
     });
-    let sets =
-        ["phase.connections.connections=10", "dataset.connect_timeout=2500ms", "dataset.application=none"];
+    let sets = [
+        "phase.connections.connections=10",
+        "phase.connections.application=none",
+        "dataset.connect_timeout=2500ms",
+    ];
     let bundle = run(target, "connections", &sets);
     let open = counts(&bundle, "connections-open");
     assert_eq!((open.planned, open.completed), (10, 2), "{bundle}");
     let text = finding(&bundle, "asked for");
     assert!(text.contains("2 were established, 0 refused, 0 reset, 8 timed out"), "{text}");
     assert!(text.contains("of 8 connects had to be sent again"), "{text}");
-    assert!(open.extra["SYNs sent again"] >= 16, "after one second and after two at least: {open:?}");
+    assert!(open.extra["SYNs sent again"] >= 8, "after a second at the latest: {open:?}");
     drop(accepting.join());
+}
+
+/// Connects under way (SYN_SENT, 02) to a port, as proc_net_tcp(5) lists them.
+fn under_way(port: u16) -> usize {
+    let suffix = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let columns = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    columns.filter(|c| c.len() > 3 && c[2].ends_with(&suffix) && c[3] == "02").count()
 }
 
 #[test]
 fn a_backlog_that_is_emptied_late_shows_as_latency() {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    socket.listen(1).unwrap();
-    let listener: TcpListener = socket.into();
-    let target = listener.local_addr().unwrap();
+    let (listener, target) = narrow();
     thread::spawn(move || {
         drop(listener.accept());
-        thread::sleep(Duration::from_millis(500));
-        // From here on all are accepted, the first two and those whose SYN comes again.
+        while under_way(target.port()) < 8 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // From here on all are accepted: two at once, and those whose SYN comes again.
         let held: Vec<TcpStream> = listener.incoming().flatten().collect();
         drop(held);
     });
-    let sets = ["phase.connections.connections=10", "dataset.application=none"];
+    let sets = ["phase.connections.connections=10", "phase.connections.application=none"];
     let bundle = run(target, "connections", &sets);
     let open = counts(&bundle, "connections-open");
     assert_eq!((open.planned, open.completed, open.errors_total()), (10, 10, 0), "{bundle}");
-    let late = open.extra["connects whose SYN was sent again"];
-    assert!((1..=8).contains(&late), "{open:?}");
+    assert_eq!(open.extra["connects whose SYN was sent again"], 8, "{open:?}");
     let phase = bundle.result.phases.iter().find(|phase| phase.name == "connections-open").unwrap();
-    let slowest = phase.total.response.as_ref().unwrap().max_us.unwrap();
-    assert!(slowest >= 1e6, "the kernel repeats a SYN after a second: {slowest} us");
+    let response = phase.total.response.as_ref().unwrap();
+    assert!(response.quantile_us(0.5).unwrap() > 5e5, "the kernel waits for a second: {response:?}");
 }
 
 #[test]
-fn resets_and_ends_after_the_handshake_are_losses() {
+fn connections_that_the_target_ends_are_losses() {
     let reset = after_the_first(|stream| SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap());
     let close = after_the_first(drop);
-    for (target, word) in [(reset, "reset"), (close, "closed by the server")] {
-        let bundle = run(
-            target,
-            "connections",
-            &["phase.connections.connections=20", "phase.connections.application=none"],
-        );
-        assert!(!bundle.result.standing().is_quotable(), "connections that were not held: {bundle}");
+    for target in [reset, close] {
+        let sets = ["phase.connections.connections=20", "phase.connections.application=none"];
+        let bundle = run(target, "connections", &sets);
         let text = finding(&bundle, "asked for");
-        assert!(text.contains("NOT reached") && text.contains("0 of them were still open"), "{word}: {text}");
+        assert!(text.contains("NOT reached") && text.contains("0 of them were still open"), "{text}");
+        if target == close {
+            assert!(!bundle.result.standing().is_quotable(), "connections that were not held: {bundle}");
+        }
         let bundle = run(target, "cps", &["phase.cps.close=after-request"]);
-        let all = counts(&bundle, "cps");
         let connects = of_class(&bundle, "cps", "connect");
-        assert!(all.errors.keys().any(|what| what.contains(word)), "{all:?}");
-        assert_eq!(of_class(&bundle, "cps", "request").completed, 0, "{all:?}");
+        assert!(connects.sent > 700, "{connects:?}");
         assert_eq!(connects.sent, connects.completed + connects.errors_total(), "{connects:?}");
+        assert_eq!(of_class(&bundle, "cps", "request").completed, 0, "{bundle}");
+        let lost = counts(&bundle, "cps").errors.iter().filter(|(what, _)| what.contains("connection lost"));
+        assert_eq!(lost.map(|(_, count)| count).sum::<u64>(), connects.completed, "{bundle}");
     }
 }
 
 #[test]
-fn limits_of_the_machine_are_named_before_anything_is_opened() {
+fn limits_are_named_before_anything_is_opened() {
     let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
-    let files = ["phase.connections.connections=4000000000"];
-    let error = try_run(nobody, "connections", &files).unwrap_err().to_string();
-    for part in ["open files are needed", "RLIMIT_NOFILE", "ulimit -Hn", "--workers"] {
-        assert!(error.contains(part), "{error}");
+    for (phase, set, parts) in [
+        (
+            "connections",
+            "phase.connections.connections=4000000000",
+            ["open files are needed", "RLIMIT_NOFILE", "ulimit -Hn", "--workers"],
+        ),
+        (
+            "cps",
+            "dataset.sources=10.0.0.9-10.0.0.2",
+            ["phase `cps`", "sources", "the last address", "the first"],
+        ),
+        ("qps", "dataset.application=none", ["phase `qps`", "application", "`http`", "nothing can be asked"]),
+        ("cps", "seed=1", ["127.0.0.1:9", "does not accept a connection", "Start it", "--target URL"]),
+    ] {
+        let error = try_run(nobody, phase, &[set]).unwrap_err().to_string();
+        for part in parts {
+            assert!(error.contains(part), "{error}");
+        }
     }
-    let ports = ["dataset.sources=127.0.0.7", "phase.cps.rate=100000", "phase.cps.connections=1"];
-    let error = try_run(nobody, "cps", &ports).unwrap_err().to_string();
-    for part in
-        ["phase `cps`", "local ports are needed", "ip_local_port_range", "close = \"rst\"", "tcp_tw_reuse"]
-    {
-        assert!(error.contains(part), "{error}");
-    }
-    let error = try_run(nobody, "cps", &[]).unwrap_err().to_string();
-    assert!(error.contains("127.0.0.1:9 does not accept a connection"), "{error}");
 }

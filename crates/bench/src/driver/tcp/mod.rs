@@ -64,6 +64,11 @@ impl Protocol for Tcp {
         Opening::Ready
     }
 
+    /// One after the other: what is due meanwhile waits, and its waiting counts.
+    fn window(&self, _session: &Session) -> usize {
+        1
+    }
+
     fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
         if self.request.is_empty() {
             return None;

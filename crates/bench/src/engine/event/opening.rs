@@ -209,6 +209,7 @@ impl<P: Protocol> Worker<'_, P> {
     /// A connection was opened by a load: what becomes of it.
     fn reopened(&mut self, index: u32, now_ns: u64) {
         self.outstanding -= 1;
+        self.connections[index as usize].last_sent_ns = now_ns;
         match self.reopen_of(index).map(|reopen| reopen.then) {
             Some(Then::Keep) => self.rest(index, now_ns),
             Some(Then::Stay(_)) => self.attempt_ended(index, false),

@@ -279,6 +279,7 @@ impl<P: Protocol> Worker<'_, P> {
         let mut bytes = Vec::new();
         for index in 0..self.connections.len() as u32 {
             let connection = &mut self.connections[index as usize];
+            let quiet_ns = patience_ns(quiet_ns, connection.number);
             if connection.phase == Phase::Open && now_ns.saturating_sub(connection.last_sent_ns) >= quiet_ns {
                 connection.last_sent_ns = now_ns;
                 bytes.clear();
@@ -288,5 +289,24 @@ impl<P: Protocol> Worker<'_, P> {
                 }
             }
         }
+    }
+}
+
+/// After how long a quiet connection says something: between half of `quiet_ns` and all of it, so that connections which fell
+/// silent at one moment do not all speak at one moment.
+fn patience_ns(quiet_ns: u64, number: u32) -> u64 {
+    let half = quiet_ns / 2;
+    quiet_ns - half / 1_000 * u64::from(number % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_connections_do_not_speak_all_at_once_and_never_too_late() {
+        let times: std::collections::BTreeSet<u64> =
+            (0..10_000).map(|number| patience_ns(30 * SECOND_NS, number) / SECOND_NS).collect();
+        assert_eq!((times.first(), times.last(), times.len()), (Some(&15), Some(&30), 16));
     }
 }

@@ -61,6 +61,7 @@ impl TcpDriver {
         let kernel = Kernel::here();
         let needs = test.needs(address.ip().is_loopback());
         let wrong = |what: String| Error::Options(format!("phase `{}`: {what}", phase.name));
+        test.check_application().map_err(wrong)?;
         let sources = test.sources().addresses(address.ip(), needs.sources(&kernel)).map_err(wrong)?;
         needs.check(&kernel, sources.len()).map_err(wrong)?;
         Ok(Plan {
@@ -184,6 +185,12 @@ impl Driver for TcpDriver {
         let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
         let plan = self.plan(phase, address, part)?;
         let test = self.test(phase);
+        if test.kind == Kind::Qps
+            && let Some(http) = test.http(&self.scenario, &self.url.host_port).map_err(Error::Options)?
+        {
+            // A web server ends a connection after so many requests; this protocol opens it again.
+            return Ok(event::run(&http, &plan, shared, on_event)?.segments);
+        }
         let tcp = Tcp::new(test.config(&self.scenario, &self.url.host_port));
         let before = self.memory_now(part);
         let (mut holding, mut last) = (false, Vec::new());

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Table;
 
+use crate::dataset::Distribution;
+use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Version};
 use crate::driver::tcp::addresses::Sources;
 use crate::driver::tcp::ports::Needs;
 use crate::driver::tcp::{Application, Config};
@@ -134,15 +136,6 @@ impl Test {
         if own.test != Kind::Maxconn && phase.duration.is_none() {
             return Err(format!("{place}: it has no `duration` and would never end"));
         }
-        let asks = own.test == Kind::Qps || own.close == Closing::AfterRequest;
-        if asks && own.application == Spoken::None {
-            return Err(format!("{place}: without an application (`http`, `echo`) nothing can be asked"));
-        }
-        if own.keep_alive == KeepAlive::Application && own.application == Spoken::None {
-            return Err(format!(
-                "{place}: without an application only keep_alive = \"tcp\" or \"none\" is possible"
-            ));
-        }
         if !wire::http1::write::is_target(&own.path) {
             return Err(format!("{place}: path = \"{}\": it begins with `/` and has no blanks", own.path));
         }
@@ -163,6 +156,22 @@ impl Test {
             arrivals,
             own,
         })
+    }
+
+    /// Whether there is an application where one is needed. It is looked at when the phase is to be run, because other phases
+    /// of the same file may do without.
+    pub(super) fn check_application(&self) -> Result<(), String> {
+        let own = &self.own;
+        let asks = self.kind == Kind::Qps || (self.kind == Kind::Cps && own.close == Closing::AfterRequest);
+        if own.application != Spoken::None {
+            Ok(())
+        } else if asks {
+            Err("without an application (`http`, `echo`) nothing can be asked".to_owned())
+        } else if self.kind == Kind::Maxconn && own.keep_alive == KeepAlive::Application {
+            Err("without an application keep_alive is \"tcp\" or \"none\"".to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     /// What the engine does for it.
@@ -246,6 +255,26 @@ impl Test {
             Spoken::Echo => Application::Echo,
             Spoken::Http => Application::Http { host: host.to_owned(), path: self.own.path.clone() },
         }
+    }
+
+    /// A client of a web server, where one is asked.
+    pub(super) fn http(&self, scenario: &Scenario, host: &str) -> Result<Option<Http>, String> {
+        let Application::Http { host, path } = self.application(host) else { return Ok(None) };
+        let request = Request { method: "GET".to_owned(), target: path, host, ..Request::default() };
+        let expect = Expect { statuses: (200..400).collect(), ..Expect::default() };
+        // Every class has one; only that of requests is used.
+        let operations = vec![Operation { request, expect }; scenario.operations.len()];
+        let group = GroupConfig {
+            connections: self.connections,
+            operations: vec![(scenario.class_of(REQUEST), 1)],
+            version: Version::One,
+            window: 1,
+            close: false,
+            requests: None,
+            keys: (0, 0),
+            distribution: Distribution::Uniform,
+        };
+        Http::new(&operations, vec![group], scenario.head.seed).map(Some)
     }
 
     pub(super) fn sources(&self) -> &Sources {
@@ -347,11 +376,22 @@ duration = "10s"
     }
 
     #[test]
+    fn an_application_is_missed_where_something_is_asked() {
+        let sets = ["dataset.application=none", "phase.c.keep_alive=application"];
+        let all = tests(&sets).unwrap();
+        let missed: Vec<bool> = all.iter().map(|(test, _)| test.check_application().is_err()).collect();
+        assert_eq!(missed, [true, false, true]);
+        let all = tests(&["dataset.application=none", "phase.s.close=after-request"]).unwrap();
+        let missed: Vec<bool> = all.iter().map(|(test, _)| test.check_application().is_err()).collect();
+        assert_eq!(missed, [false, true, true]);
+        assert!(tests(&[]).unwrap().iter().all(|(test, _)| test.check_application().is_ok()));
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (set, expected) in [
             ("phase.c.duration=5s", "follows from connections, rate and `hold`"),
             ("phase.s.arrival=closed", "this driver knows poisson and fixed"),
-            ("phase.q.application=none", "nothing can be asked"),
             ("phase.c.sample=0", "above zero"),
             ("phase.s.close=reset", "unknown variant `reset`"),
             ("phase.c.keep_alvie=tcp", "did you mean `keep_alive`?"),
