@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{Answer, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Ended, Load, Outcome, Plan, Segment, Shared, event};
+use bench::engine::{Connect, Ended, Load, Outcome, Plan, Segment, Shared, event};
 use bench::schedule::Arrivals;
 
 /// Sends `m`; `m` is the answer, and `e` says that the connection is over.
@@ -131,6 +131,7 @@ fn run(letters: &Letters, target: SocketAddr, load: Load, duration: Duration) ->
         threads: 1,
         part: (0, 1),
         open_rate: None,
+        connect: Connect::default(),
         tick_us: 0,
         silence: Duration::from_secs(10),
         segments: vec![segment],

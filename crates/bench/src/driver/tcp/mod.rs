@@ -100,7 +100,7 @@ impl Protocol for Tcp {
             };
             done(Completion { answer: Answer::InOrder, judged, bytes: taken });
         }
-        Ok(Received { used, ready: false })
+        Ok(Received { used, ..Received::default() })
     }
 
     fn quiet_ns(&self) -> u64 {
