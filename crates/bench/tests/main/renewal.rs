@@ -1,7 +1,7 @@
 //! The event engine with connections that come and go: ended in order, lost, one for each operation, and nobody there any more.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -109,6 +109,12 @@ fn server(answers: usize, last: &'static [u8], connections: usize) -> (SocketAdd
                     let _ = stream.read(&mut letter);
                 }
                 let _ = stream.write_all(last);
+                if !last.is_empty() {
+                    // As servers do it: closing with letters unread would reset the connection, and what was answered
+                    // would be lost on its way.
+                    let _ = stream.shutdown(Shutdown::Write);
+                    while matches!(stream.read(&mut letter), Ok(1..)) {}
+                }
             });
         }
     });
