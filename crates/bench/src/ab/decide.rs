@@ -78,8 +78,21 @@ pub fn next(plan: &Plan, history: &[Run]) -> Step {
 
 /// The order within a block, by seed and number alone.
 fn order(seed: u64, block: usize) -> [Arm; 2] {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ block as u64);
-    if rng.random::<bool>() { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }
+    if of_block(seed, block).random::<bool>() { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }
+}
+
+/// Seed of both runs of a block, by the comparison's seed and the block's number (from one). Both arms get the same keys and
+/// the same schedule; neighbouring blocks and comparisons with neighbouring seeds share nothing. It fits into a
+/// scenario's `seed`, which is a signed integer of TOML.
+pub fn block_seed(seed: u64, block: usize) -> u64 {
+    let mut rng = of_block(seed, block);
+    // The first value is the order's.
+    let _: u64 = rng.random();
+    rng.random::<u64>() & i64::MAX as u64
+}
+
+fn of_block(seed: u64, block: usize) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ block as u64)
 }
 
 /// Blocks of A against B that the spread of the primary metric asks for.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::say;
 use super::series::{Series, SeriesArgs};
-use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, next};
+use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
@@ -89,7 +89,7 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         let sets = if arm == Arm::A { &args.a } else { &args.b };
         // Both runs of a block have one schedule, each block another.
         let mut sets = sets.clone();
-        sets.push(format!("seed={}", series.seed.wrapping_add(block as u64) & (i64::MAX as u64)));
+        sets.push(format!("seed={}", block_seed(series.seed, block)));
         let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1))?;
         let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a run has no result".to_owned()))?;
         if plan.is_none() {

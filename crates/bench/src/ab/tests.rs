@@ -1,0 +1,194 @@
+//! The decision rule against machines that are simulated.
+
+use super::*;
+use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+/// What disturbs a machine, in logarithms of its speed.
+#[derive(Clone, Copy)]
+struct Disturbance {
+    /// Of each run for itself, one standard deviation.
+    noise: f64,
+    /// Of a random walk, one step per run.
+    drift: f64,
+    /// Of a noise whose neighbours resemble each other: x = 0.7 x + step.
+    wander: f64,
+    /// How likely a neighbour begins to take processor time before a run, for one to five runs, and how much.
+    neighbour: (f64, f64),
+}
+
+const QUIET: Disturbance = Disturbance { noise: 0.01, drift: 0.01, wander: 0.0, neighbour: (0.0, 0.0) };
+const BUSY: Disturbance = Disturbance { noise: 0.01, drift: 0.01, wander: 0.02, neighbour: (0.03, 0.15) };
+/// As measured while compilers ran on the two cores of the machine: two runs differed by 14 %.
+const CROWDED: Disturbance = Disturbance { noise: 0.08, drift: 0.05, wander: 0.05, neighbour: (0.1, 0.3) };
+
+/// A machine whose speed wanders, on which B takes `slower` times the work of A.
+struct Machine {
+    slower: f64,
+    by: Disturbance,
+    walk: f64,
+    wander: f64,
+    neighbour_runs: u32,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Machine {
+    fn new(slower: f64, by: Disturbance, seed: u64) -> Self {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Self { slower, by, walk: 0.0, wander: 0.0, neighbour_runs: 0, rng }
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.rng.random::<f64>()).sum::<f64>() - 6.0
+    }
+
+    /// The logarithm of its speed during the next run.
+    fn speed(&mut self) -> f64 {
+        self.walk += self.by.drift * self.normal();
+        self.wander = 0.7 * self.wander + self.by.wander * self.normal();
+        if self.neighbour_runs > 0 {
+            self.neighbour_runs -= 1;
+        } else if self.rng.random_bool(self.by.neighbour.0) {
+            self.neighbour_runs = self.rng.random_range(1..=5);
+        }
+        let taken = if self.neighbour_runs > 0 { self.by.neighbour.1 } else { 0.0 };
+        self.walk + self.wander - taken
+    }
+
+    fn run(&mut self, arm: Arm) -> Run {
+        let speed = self.speed();
+        let work = if arm == Arm::B { self.slower } else { 1.0 };
+        let throughput = 10_000.0 / work * (speed + self.by.noise * self.normal()).exp();
+        let p99 = 5_000.0 * work * (-speed + 1.5 * self.by.noise * self.normal()).exp();
+        let values = BTreeMap::from([("throughput".to_owned(), throughput), ("p99".to_owned(), p99)]);
+        Run { arm, values, invalid: None }
+    }
+}
+
+fn plan(seed: u64) -> Plan {
+    let metric = |name: &str, better, margin| Metric { name: name.to_owned(), better, margin };
+    let metrics = vec![
+        metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
+        metric("p99", Better::Lower, P99_MARGIN),
+    ];
+    Plan { resamples: 400, ..Plan::new(metrics, seed) }
+}
+
+fn compare(plan: &Plan, machine: &mut Machine) -> (Answer, Vec<Run>) {
+    let mut history = Vec::new();
+    for _ in 0..4 * (plan.pilot_blocks + plan.blocks_max) {
+        match next(plan, &history) {
+            Step::Run { arm, .. } => history.push(machine.run(arm)),
+            Step::Done(answer) => return (answer, history),
+        }
+    }
+    panic!("the comparison does not end")
+}
+
+fn verdicts(slower: f64, by: Disturbance, blocks_max: usize) -> Vec<Verdict> {
+    let plan = |seed| Plan { blocks_max, resamples: 200, ..plan(seed) };
+    (0..40)
+        .map(|seed| compare(&plan(seed), &mut Machine::new(slower, by, seed)).0.metrics[0].verdict)
+        .collect()
+}
+
+fn share(verdicts: &[Verdict], of: Verdict) -> usize {
+    verdicts.iter().filter(|verdict| **verdict == of).count()
+}
+
+#[test]
+fn the_same_thing_twice_is_equivalent_in_19_of_20_comparisons() {
+    for (by, blocks_max) in [(QUIET, 60), (Disturbance { noise: 0.02, ..QUIET }, 60), (BUSY, 200)] {
+        let verdicts = verdicts(1.0, by, blocks_max);
+        let equivalent = share(&verdicts, Verdict::Equivalent);
+        assert!(equivalent >= 38, "{equivalent} of 40 at a noise of {}: {verdicts:?}", by.noise);
+    }
+}
+
+#[test]
+fn the_same_thing_twice_is_never_called_different_however_crowded_the_machine() {
+    for blocks_max in [8, 20, 60] {
+        let verdicts = verdicts(1.0, CROWDED, blocks_max);
+        let different = share(&verdicts, Verdict::Better) + share(&verdicts, Verdict::Worse);
+        assert!(different <= 2, "{different} of 40 with {blocks_max} blocks: {verdicts:?}");
+    }
+}
+
+#[test]
+fn a_server_slower_by_5_percent_is_worse_and_a_faster_one_better() {
+    for (by, blocks_max) in [(Disturbance { noise: 0.02, ..QUIET }, 60), (BUSY, 200)] {
+        for (slower, expected) in [(1.05, Verdict::Worse), (1.0 / 1.05, Verdict::Better)] {
+            let verdicts = verdicts(slower, by, blocks_max);
+            let right = share(&verdicts, expected);
+            assert!(right >= 38, "{right} of 40 are {expected}: {verdicts:?}");
+            let told = right + share(&verdicts, Verdict::CannotTell);
+            assert_eq!(told, verdicts.len(), "{verdicts:?}");
+        }
+    }
+}
+
+#[test]
+fn each_block_has_a_seed_of_its_own() {
+    let seeds: Vec<u64> =
+        (1..=3).flat_map(|seed| (1..=200).map(move |block| block_seed(seed, block))).collect();
+    let different: std::collections::BTreeSet<u64> = seeds.iter().copied().collect();
+    assert_eq!(different.len(), seeds.len());
+    assert!(seeds.iter().all(|seed| i64::try_from(*seed).is_ok()), "a scenario takes it as it is");
+    assert_eq!(block_seed(7, 3), block_seed(7, 3), "both arms of a block get the same one");
+}
+
+#[test]
+fn too_much_noise_is_not_told_within_the_budget() {
+    let plan = Plan { blocks_max: 10, ..plan(3) };
+    let (answer, _) = compare(&plan, &mut Machine::new(1.0, CROWDED, 3));
+    assert_eq!(answer.metrics[0].verdict, Verdict::CannotTell);
+    assert!(answer.blocks_wanted > 10 && answer.to_string().contains("10 were run"), "{answer}");
+}
+
+#[test]
+fn arms_are_interleaved_and_in_random_order() {
+    let (_, history) = compare(&plan(5), &mut Machine::new(1.0, QUIET, 5));
+    let arms: Vec<Arm> = history.iter().map(|run| run.arm).collect();
+    assert!(arms[..6].iter().all(|arm| *arm == Arm::A), "the first three blocks are A against A");
+    assert!(arms[6..].chunks(2).all(|block| block.contains(&Arm::A) && block.contains(&Arm::B)));
+    let a_first = arms[6..].chunks(2).filter(|block| block[0] == Arm::A).count();
+    assert!(a_first > 0 && a_first < arms[6..].len() / 2);
+}
+
+#[test]
+fn an_invalid_run_costs_its_block_and_is_said() {
+    let plan = plan(6);
+    let mut machine = Machine::new(1.0, QUIET, 6);
+    let mut history: Vec<Run> = Vec::new();
+    let answer = loop {
+        match next(&plan, &history) {
+            Step::Run { arm, .. } => {
+                let mut run = machine.run(arm);
+                if history.len() == 9 {
+                    run.invalid = Some("lag p99 is 9 ms".to_owned());
+                    run.values.insert("throughput".to_owned(), 1.0);
+                }
+                history.push(run);
+            }
+            Step::Done(answer) => break answer,
+        }
+    };
+    assert_eq!(
+        answer.discarded,
+        ["block 5, arm ".to_owned() + &format!("{:?}: lag p99 is 9 ms", history[9].arm)]
+    );
+    assert_eq!(answer.metrics[0].verdict, Verdict::Equivalent);
+    assert_eq!(history.len(), 2 * (3 + answer.metrics[0].ratio.blocks + 1));
+}
+
+#[test]
+fn a_target_that_never_gives_a_valid_run_ends_the_comparison() {
+    let mut history: Vec<Run> = Vec::new();
+    let plan = plan(7);
+    while let Step::Run { arm, .. } = next(&plan, &history) {
+        let (values, invalid) = (BTreeMap::new(), Some("no answer".to_owned()));
+        history.push(Run { arm, values, invalid });
+        assert!(history.len() < 500, "the comparison does not end");
+    }
+}
