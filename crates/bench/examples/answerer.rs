@@ -4,7 +4,7 @@
 //! Rounds and not microseconds: a neighbour that takes the processor takes it from the rounds too, as from any server.
 
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write as _, stdout};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
@@ -32,9 +32,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match listener.local_addr() {
-        Ok(address) => println!("{}", address.port()),
-        Err(error) => eprintln!("error: {error}"),
+    let told = listener.local_addr().and_then(|address| writeln!(stdout(), "{}", address.port()));
+    if let Err(error) = told {
+        eprintln!("error: the port cannot be told: {error}");
+        return ExitCode::FAILURE;
     }
     for stream in listener.incoming().flatten() {
         thread::spawn(move || serve(stream, line.work));

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = simulate(speed, seconds, seed);
     bundle.write(Path::new(directory))?;
     let label = Path::new(directory).file_name().map(|name| name.to_string_lossy().into_owned());
-    let html = page(&[Labelled { label: label.unwrap_or_default(), bundle }]);
+    let html = page(&[Labelled { label: label.unwrap_or_default(), bundle }], &[]);
     std::fs::write(Path::new(directory).join("report.html"), html)?;
     Ok(())
 }
@@ -95,6 +95,7 @@ fn simulate(speed: f64, seconds: u64, seed: u64) -> Bundle {
             target_cpu_us_per_operation: Some(23.0 / speed),
             target_cpu_percent: Some(92.0 / speed),
             target_rss_bytes_max: Some(412_000_000),
+            target_rss_bytes_per_connection: None,
         },
     );
     builder.gate(Gate::new(

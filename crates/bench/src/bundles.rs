@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::compare::compare;
 use crate::error::{Error, Result};
 use crate::import::{Format, import};
-use crate::report::html::{Labelled, page};
+use crate::report::html::{Answered, Labelled, page};
 use crate::result::Bundle;
 
 /// Work on results
@@ -80,6 +80,12 @@ pub struct ImportArgs {
     name: Option<String>,
 }
 
+/// Files with the answer of a series of runs.
+const ANSWERS: [&str; 2] = ["ab.json", "capacity.json"];
+
+/// Runs of such a series that are shown one by one, its last ones: a page has so many colours.
+const SHOWN_OF_SERIES: usize = 6;
+
 /// Runs a command; what it has to say goes to `out`.
 pub fn run(command: &BundleCommand, out: &mut dyn Write) -> Result<()> {
     let text = match command {
@@ -114,13 +120,21 @@ fn compared(args: &CompareArgs) -> Result<String> {
 
 fn reported(args: &ReportArgs) -> Result<String> {
     let mut runs = Vec::new();
+    let mut answers = Vec::new();
     for word in &args.directories {
         // A directory may have `=` in its name.
         let (label, directory) = match word.split_once('=') {
             Some((label, rest)) if !Path::new(word).exists() => (Some(label), Path::new(rest)),
             _ => (None, Path::new(word.as_str())),
         };
-        for path in bundles_in(directory)? {
+        // Its last name alone: where results are kept is nobody's business.
+        let own = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = label.map_or_else(|| own.unwrap_or_default(), str::to_owned);
+        let answer = answer_in(directory)?;
+        let paths = bundles_in(directory)?;
+        let skipped = if answer.is_some() { paths.len().saturating_sub(SHOWN_OF_SERIES) } else { 0 };
+        answers.extend(answer.map(|answer| Answered { label: name, answer }));
+        for path in paths.into_iter().skip(skipped) {
             let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let label = match label {
                 Some(label) if path == directory => label.to_owned(),
@@ -132,7 +146,7 @@ fn reported(args: &ReportArgs) -> Result<String> {
     }
     let mut text: String = runs.iter().map(|run| format!("{}: {}\n\n", run.label, run.bundle)).collect();
     if let Some(file) = &args.html {
-        fs::write(file, page(&runs)).map_err(Error::file(file))?;
+        fs::write(file, page(&runs, &answers)).map_err(Error::file(file))?;
         text += &format!("page: {}", file.display());
     }
     Ok(text)
@@ -160,6 +174,16 @@ fn read_all(directories: &[PathBuf]) -> Result<Vec<Bundle>> {
 
 fn read(directory: &Path) -> Result<Bundle> {
     Bundle::read(directory).map_err(|error| Error::Options(error.to_string()))
+}
+
+/// What `ab` or `capacity` came to in a directory.
+fn answer_in(directory: &Path) -> Result<Option<serde_json::Value>> {
+    let Some(path) = ANSWERS.map(|name| directory.join(name)).into_iter().find(|path| path.is_file()) else {
+        return Ok(None);
+    };
+    let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+    let wrong = |error| Error::Options(format!("{}: {error}", path.display()));
+    serde_json::from_str(&text).map(Some).map_err(wrong)
 }
 
 /// The directory itself if it is a bundle, else the bundles in it, by name.

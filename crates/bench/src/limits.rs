@@ -52,6 +52,8 @@ pub(crate) const THREADS_MAX: u32 = 8_192;
 pub(crate) const THREAD_STACK_BYTES: usize = 256 * 1024;
 /// Recorders the threads share: a handful keeps them from waiting for each other, more would only take memory.
 pub(crate) const RECORDERS_MAX: usize = 8;
+/// Sends whose times a recorder keeps, 64 KiB: enough for the test of arrivals, whose answer hardly changes with more.
+pub(crate) const SENDS_KEPT_MAX: usize = 4_096;
 /// Series of telemetry that are kept: a server with more metrics than that would make results too large to keep.
 pub(crate) const TELEMETRY_SERIES_MAX: usize = 2_000;
 /// Threads of a process whose context switches are added up each second.

@@ -1,14 +1,7 @@
-//! Options that several scenarios share, and how their values are written. Each option is defined once: its name,
-//! meaning and default stand at the field.
+//! What the commands get from the program they are part of, and how values of options are written.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use crate::error::{Error, Result};
-
-const MQTT_PORT: u16 = 1883;
-const HTTP_PORT: u16 = 8080;
 
 /// What the command line knows and an option cannot.
 #[derive(Debug, Clone, Default)]
@@ -21,64 +14,6 @@ pub struct Context {
     pub command_line: Vec<String>,
     /// The source commit of the program; goes into the result.
     pub commit: Option<String>,
-}
-
-/// The server under test.
-#[derive(Debug, Clone, clap::Args, serde::Serialize)]
-pub struct Target {
-    /// MQTT address of a running server, such as mqtt://127.0.0.1:1883. Without it a server is started on a fresh
-    /// directory and stopped afterwards.
-    #[arg(long, value_name = "URL")]
-    pub target: Option<String>,
-    /// HTTP address of that server, for provisioning and reading back [default: port 8080 of the target's host]
-    #[arg(long, value_name = "URL")]
-    pub http: Option<String>,
-    /// User who may provision devices and read them.
-    #[arg(long, default_value = crate::server::ADMIN)]
-    pub user: String,
-    /// Their password.
-    #[arg(long, env = "TACHO_PASSWORD", hide_env_values = true)]
-    #[serde(skip)]
-    pub password: Option<String>,
-    /// Do not create devices; the server knows them or accepts anybody.
-    #[arg(long)]
-    pub no_provision: bool,
-    /// Do not read back what was stored.
-    #[arg(long)]
-    pub no_verify: bool,
-    /// Process of the target, to sample its CPU time and memory.
-    #[arg(long, value_name = "PID")]
-    pub server_pid: Option<u32>,
-    /// Data directory of a server started by this run; it is kept [default: a temporary one beside the result, removed
-    /// afterwards]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-}
-
-impl Target {
-    /// The MQTT socket address of the target, if one is given.
-    pub(crate) fn mqtt_address(&self) -> Result<Option<SocketAddr>> {
-        let Some(url) = &self.target else { return Ok(None) };
-        let bad = |what: &str| Error::Options(format!("--target {url}: {what}; write mqtt://host:port"));
-        let host_port = match url.split_once("://") {
-            Some(("mqtt" | "tcp", rest)) => rest.trim_end_matches('/'),
-            Some(_) => return Err(bad("only mqtt:// is spoken")),
-            None => url.as_str(),
-        };
-        resolve(host_port, MQTT_PORT).map(Some).ok_or_else(|| bad("no such address"))
-    }
-
-    /// The HTTP base address, given or derived from the MQTT one.
-    pub(crate) fn http_base(&self, mqtt: SocketAddr) -> String {
-        let derived = || format!("http://{}", SocketAddr::new(mqtt.ip(), HTTP_PORT));
-        self.http.clone().unwrap_or_else(derived)
-    }
-}
-
-fn resolve(host_port: &str, default_port: u16) -> Option<SocketAddr> {
-    let with_port = host_port.to_socket_addrs().ok();
-    let mut addresses = with_port.or_else(|| (host_port, default_port).to_socket_addrs().ok())?;
-    addresses.next()
 }
 
 /// Reads `60s`, `500ms`, `2m`, `1h`; a bare number is seconds.
@@ -118,29 +53,5 @@ mod tests {
         for text in ["", "s", "60x", "-1s", "1.2.3s", "1e9h"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
-    }
-
-    fn target(url: &str) -> Target {
-        Target {
-            target: Some(url.to_owned()),
-            http: None,
-            user: String::new(),
-            password: None,
-            no_provision: false,
-            no_verify: false,
-            server_pid: None,
-            data: None,
-        }
-    }
-
-    #[test]
-    fn targets_are_addresses_with_default_ports() {
-        let address = |url| target(url).mqtt_address().unwrap().unwrap().to_string();
-        assert_eq!(address("mqtt://127.0.0.1:1884"), "127.0.0.1:1884");
-        assert_eq!(address("mqtt://127.0.0.1"), "127.0.0.1:1883");
-        assert_eq!(address("127.0.0.1:99"), "127.0.0.1:99");
-        assert!(target("http://127.0.0.1").mqtt_address().is_err());
-        let base = target("mqtt://127.0.0.1:1884").http_base("127.0.0.1:1884".parse().unwrap());
-        assert_eq!(base, "http://127.0.0.1:8080");
     }
 }

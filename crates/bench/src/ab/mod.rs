@@ -150,6 +150,7 @@ impl std::fmt::Display for Answer {
                 noise_floor * 100.0
             )?;
         }
+        self.write_advice(f)?;
         for reason in &self.discarded {
             writeln!(f, "left out       {reason}")?;
         }
@@ -158,6 +159,42 @@ impl std::fmt::Display for Answer {
             writeln!(f, "this spread asks for {} blocks, {blocks} were run", self.blocks_wanted)?;
         }
         Ok(())
+    }
+}
+
+impl Answer {
+    /// What to do when the deciding metric told nothing.
+    fn write_advice(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some((first, others)) = self.metrics.split_first() else { return Ok(()) };
+        if first.verdict != Verdict::CannotTell {
+            return Ok(());
+        }
+        if let Some(told) = first.smallest_told() {
+            writeln!(
+                f,
+                "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
+                first.ratio.blocks,
+                told * 100.0
+            )?;
+        }
+        for other in others.iter().filter(|other| other.verdict != Verdict::CannotTell) {
+            let name = &other.metric.name;
+            writeln!(
+                f,
+                "{name} was told apart from noise; to let it decide, ask for it before the next comparison: --primary {name}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Compared {
+    /// The smallest difference that so many blocks with this noise would nearly always tell, as a share: then the
+    /// interval, as wide as it is, lies beyond the margin even when it is half its width off.
+    fn smallest_told(&self) -> Option<f64> {
+        let interval = self.ratio.interval?;
+        let half = (interval.high / interval.low).ln() / 2.0;
+        Some(((1.0 + self.metric.margin).ln() + 2.0 * half).exp_m1()).filter(|told| told.is_finite())
     }
 }
 

@@ -61,6 +61,8 @@ struct Comparison<'a> {
     a: &'a [String],
     b: &'a [String],
     answer: &'a Answer,
+    /// The answer as the terminal showed it.
+    sentences: String,
     runs: &'a [Run],
 }
 
@@ -106,6 +108,7 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         a: &args.a,
         b: &args.b,
         answer: &answer,
+        sentences: answer.to_string(),
         runs: &history,
     };
     let path = series.write("ab.json", &comparison)?;

@@ -50,6 +50,8 @@ struct Search<'a> {
     phase: &'a str,
     objective: String,
     answer: &'a Answer,
+    /// The answer as the terminal showed it.
+    sentences: String,
     steps: &'a [Outcome],
 }
 
@@ -97,6 +99,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         phase: &series.phase,
         objective: args.slo.to_string(),
         answer: &answer,
+        sentences: answer.to_string(),
         steps: &history,
     };
     let path = series.write("capacity.json", &search)?;

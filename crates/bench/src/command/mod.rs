@@ -5,6 +5,7 @@ mod capacity;
 mod options_file;
 mod run;
 mod series;
+mod thingsboard;
 mod worker;
 
 use std::io::Write;
@@ -16,7 +17,7 @@ use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{BUILTIN, Scenario};
-use crate::{ledger, reads, thingsboard};
+use crate::{ledger, reads};
 use options_file::{OptionsFile, Run};
 
 /// Where scenario files are looked for.
@@ -49,7 +50,7 @@ pub enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`.
-`thingsboard` and `reads` without --set, --scenario and --workers have options of their own.
+`thingsboard` has more: tacho bench run thingsboard --help. `reads` is no scenario and has options of its own.
 
 Examples:
   tacho bench run gemini-str32 --target redis://127.0.0.1:6379 --scale 0.0001
@@ -66,8 +67,8 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tacho bench scenario scenarios/thingsboard.toml saturation
-  tacho bench scenario scenarios/thingsboard.toml article -- --duration 10s --out /tmp/result")]
+  tacho bench scenario scenarios/thingsboard-runs.toml saturation
+  tacho bench scenario scenarios/thingsboard-runs.toml article -- --duration 10s --out /tmp/result")]
 pub struct ScenarioArgs {
     /// The file
     file: PathBuf,
@@ -108,21 +109,16 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     }
 }
 
-/// `thingsboard` and `reads` have options of their own; everything that only a scenario has leads to the scenario.
+/// `thingsboard` and `reads` have options of their own.
 fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
-    let of_scenarios = |word: &String| {
-        let name = word.split('=').next().unwrap_or_default();
-        ["--set", "--workers", "--scale", "--phase", "--scenario"].contains(&name)
-    };
-    let own = matches!(words[0].as_str(), "thingsboard" | "reads") && !words.iter().any(of_scenarios);
-    if own {
+    if matches!(words[0].as_str(), thingsboard::NAME | "reads") {
         return match parsed::<FileCommand>(words, out)? {
             Some(command) => run_command(&command, context, out),
             None => Ok(()),
         };
     }
     match parsed::<run::Line>(words, out)? {
-        Some(line) => run::scenario(&line, context, out),
+        Some(line) => run::line(&line, context, out),
         None => Ok(()),
     }
 }
@@ -139,9 +135,7 @@ fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>>
 fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
     match command {
         FileCommand::Thingsboard(options) => {
-            let (report, directory) = thingsboard::run(options, context)?;
-            say(out, &format!("{report}\nresult: {}", directory.display()))?;
-            if report.verdict.valid { Ok(()) } else { Err(invalid()) }
+            run::scenario(thingsboard::NAME, &options.sets()?, &options.common, context, out)
         }
         FileCommand::Reads(options) => {
             let (report, directory) = reads::run(options, context)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Parser;
+use clap::{Args, Parser};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{invalid, say, worker};
@@ -22,9 +22,16 @@ use crate::scenario::Scenario;
 pub(super) struct Line {
     /// Name of a built-in scenario (`tacho bench list`), or a file
     name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+// What every scenario can be asked for. No documentation of the type: clap would give it as that of the command.
+#[derive(Debug, Args)]
+pub(super) struct Common {
     /// Address of the server under test, such as redis://:PASSWORD@host:6379/0
     #[arg(long, value_name = "URL")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
     /// Changes one key of the scenario: phase.run.rate=5000, operation.get.weight=3, seed=2
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -37,7 +44,7 @@ pub(super) struct Line {
     /// Closed loop in every phase: a new operation when an answer came. For comparison with tools that know nothing else;
     /// it hides what waits
     #[arg(long)]
-    closed: bool,
+    pub(super) closed: bool,
     /// Process of the target on this machine, to sample its CPU time and memory (found out where the server says it)
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
@@ -50,13 +57,10 @@ pub(super) struct Line {
     /// No progress
     #[arg(long)]
     quiet: bool,
-    /// Run the scenario, not the load of the same name with options of its own
-    #[arg(long)]
-    scenario: bool,
 }
 
-impl Line {
-    fn sets(&self) -> Vec<String> {
+impl Common {
+    pub(super) fn sets(&self) -> Vec<String> {
         let mut sets = self.sets.clone();
         sets.extend(self.target.as_ref().map(|url| format!("target.url={url}")));
         sets.extend(self.scale.map(|scale| format!("scale={scale:?}")));
@@ -65,8 +69,20 @@ impl Line {
     }
 }
 
-pub(super) fn scenario(line: &Line, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let mut scenario = Scenario::load(&line.name, &line.sets())?;
+/// Runs what a line says.
+pub(super) fn line(line: &Line, context: &Context, out: &mut dyn Write) -> Result<()> {
+    scenario(&line.name, &line.common.sets(), &line.common, context, out)
+}
+
+/// Runs a scenario with some keys changed.
+pub(super) fn scenario(
+    name: &str,
+    sets: &[String],
+    line: &Common,
+    context: &Context,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut scenario = Scenario::load(name, sets)?;
     if line.closed {
         scenario.close();
     }
@@ -77,6 +93,12 @@ pub(super) fn scenario(line: &Line, context: &Context, out: &mut dyn Write) -> R
         quiet: line.quiet,
         stop: Arc::clone(&stop),
     };
+    let starts_server = scenario.head.driver == "mqtt" && scenario.target.url.is_empty();
+    if line.workers > 1 && starts_server {
+        return Err(Error::Options(
+            "with --workers each process would start a server of its own; start one and name it with --target".to_owned(),
+        ));
+    }
     let bundle = if line.workers > 1 {
         worker::run(&scenario, &options, line.workers, context)?
     } else {
@@ -85,7 +107,7 @@ pub(super) fn scenario(line: &Line, context: &Context, out: &mut dyn Write) -> R
     finish(&bundle, line, &scenario, out)
 }
 
-fn finish(bundle: &Bundle, line: &Line, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
+fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
     let directory = line.out.clone().unwrap_or_else(|| default_directory(&scenario.head.name));
     let written = bundle.write_or_rescue(&directory, &mut stderr());
     say(out, &bundle.to_string())?;

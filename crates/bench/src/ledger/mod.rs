@@ -19,9 +19,8 @@ use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::report::{default_directory, write_result};
+use crate::report::{default_directory, temporary_beside, write_result};
 use crate::server::{ADMIN, Place, Server};
-use crate::thingsboard::temporary_beside;
 use writer::{KEY, Setup, Writer};
 
 pub use book::{Book, Judgement};

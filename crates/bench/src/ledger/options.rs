@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::driver::mqtt::Version as Protocol;
 use crate::error::{Error, Result};
-use crate::generator::Protocol;
 
 /// Kills the server at random moments and proves that every acknowledged point is readable exactly once and that no
 /// point was invented.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
 
 use super::book::Book;
+use crate::driver::mqtt::Version as Protocol;
 use crate::driver::mqtt::codec::{TELEMETRY_TOPIC, connect, next_packet};
-use crate::generator::Protocol;
 
 /// Longest wait for an answer before the stop flag is looked at.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);

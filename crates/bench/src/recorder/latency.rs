@@ -71,28 +71,6 @@ impl Latency {
             max_us: if self.is_empty() { 0 } else { self.0.max() },
         }
     }
-
-    /// The percentile distribution as HdrHistogram's text format (`.hgrm`): value, percentile, count, 1/(1-percentile).
-    pub fn to_hgrm(&self) -> String {
-        use std::fmt::Write as _;
-        let mut text = String::from("       Value_us     Percentile TotalCount 1/(1-Percentile)\n\n");
-        for step in self.0.iter_quantiles(5) {
-            let quantile = step.quantile_iterated_to();
-            let inverse =
-                if quantile < 1.0 { format!("{:.2}", 1.0 / (1.0 - quantile)) } else { "inf".to_owned() };
-            let total = self.0.count_between(0, step.value_iterated_to());
-            let _ = writeln!(
-                text,
-                "{:>15} {quantile:>14.12} {total:>10} {inverse:>14}",
-                step.value_iterated_to()
-            );
-        }
-        let _ =
-            writeln!(text, "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]", self.0.mean(), self.0.stdev());
-        let max = if self.is_empty() { 0 } else { self.0.max() };
-        let _ = writeln!(text, "#[Max     = {max:>12}, Total count    = {:>12}]", self.len());
-        text
-    }
 }
 
 impl Default for Latency {
@@ -166,14 +144,5 @@ mod tests {
         assert_eq!(latency.len(), 2);
         assert_eq!(latency.quantile_us(0.0), 1);
         assert!(latency.summary().max_us >= LATENCY_US_MAX);
-    }
-
-    #[test]
-    fn hgrm_ends_with_all_samples() {
-        let mut latency = Latency::new();
-        (1..=1_000_u64).for_each(|us| latency.record_ns(us * 1_000));
-        let text = latency.to_hgrm();
-        let last = text.lines().rfind(|line| line.trim_end().ends_with("inf")).unwrap();
-        assert_eq!(last.split_whitespace().nth(2), Some("1000"), "{text}");
     }
 }

@@ -3,9 +3,11 @@
 
 mod counts;
 mod latency;
+mod sends;
 
 pub use counts::Counts;
 pub use latency::{Latency, Quantiles};
+pub use sends::{Sends, Sent};
 
 /// The three clocks of an operation.
 #[derive(Debug, Clone, Default)]
@@ -125,6 +127,7 @@ pub struct Recorder {
     unmeasured: Vec<Clocks>,
     has_unmeasured: bool,
     errors_before: u64,
+    sends: Sends,
 }
 
 /// The measured part of a run, nanoseconds after the start of the load.
@@ -187,6 +190,7 @@ impl Recorder {
             counts.measured_sent += 1;
             counts.bytes_out += bytes;
             self.second[class].clocks.lag.record_ns(lag_ns);
+            self.sends.add(Sent { intended_ns: operation.intended_ns, sent_ns: operation.sent_ns });
         } else {
             self.has_unmeasured = true;
             self.unmeasured[class].lag.record_ns(lag_ns);
@@ -266,6 +270,7 @@ impl Recorder {
     /// Adds what another worker measured in the same window. Of both, the current second must have been taken.
     pub fn merge(&mut self, other: &Self) {
         self.total.merge(&other.total);
+        self.sends.merge(&other.sends);
         for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
             mine.counts.merge(&theirs.counts);
             mine.clocks.merge(&theirs.clocks);
@@ -280,6 +285,11 @@ impl Recorder {
     /// What has no class: operations planned, connections lost, operations due and never sent.
     pub fn unclassed(&self) -> &Counts {
         &self.total
+    }
+
+    /// A sample of the sends of the measured window.
+    pub fn sends(&self) -> &Sends {
+        &self.sends
     }
 
     /// All classes together; the current second is not in it.

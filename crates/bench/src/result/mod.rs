@@ -8,6 +8,7 @@
 mod analysis;
 mod builder;
 mod distribution;
+mod judged;
 mod log;
 mod merge;
 mod read;
@@ -15,20 +16,24 @@ mod recorded;
 mod run;
 mod series;
 mod standing;
+mod summary;
+mod sums;
 mod text;
 mod write;
 
 pub use builder::{Builder, PhaseFacts, Times};
 pub use distribution::Distribution;
+pub use judged::{Check, Fault, Gate, Rule};
 pub use log::{Clock, Histograms, Key, Timeline};
 pub use merge::merge;
 pub use run::{
-    Arrival, Check, Clocks, Cost, Fault, Gate, Generator, Operation, OperationCounts, Partial, Phase,
-    QUANTILES, Quantile, Rule, RunResult, SCHEMA, ScenarioAsRun, Steady, Summary, Target, Tool, Uncertainty,
+    Arrival, Clocks, Cost, Generator, Operation, OperationCounts, Partial, Phase, RunResult, SCHEMA,
+    ScenarioAsRun, Steady, Target, Tool, Uncertainty,
 };
 pub use series::{SecondLine, Telemetry};
 pub use standing::Standing;
 pub(crate) use standing::percentile;
+pub use summary::{QUANTILES, Quantile, Summary};
 
 /// Name of the sum over all classes of operation.
 pub const ALL: &str = "all";

@@ -6,16 +6,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Clock, Distribution};
+use super::{Check, Clock, Fault, Gate, Summary};
 use crate::machine::Machine;
 use crate::statistics::Interval;
 
 /// Version of `result.json` that this build writes and reads.
 pub const SCHEMA: u32 = 1;
-/// The quantiles every summary has, as far as there are samples.
-pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
-/// Samples a quantile q needs to be quotable: 100 / (1 - q).
-const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 
 /// Everything about one run but its histograms and series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -268,62 +264,6 @@ impl OperationCounts {
     }
 }
 
-/// Quantiles of one distribution.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Samples behind all the others.
-    pub samples: u64,
-    /// Arithmetic mean, microseconds.
-    pub mean_us: Option<f64>,
-    /// Smallest sample, microseconds.
-    pub min_us: Option<f64>,
-    /// Quantiles, ascending.
-    pub quantiles: Vec<Quantile>,
-    /// Largest sample, microseconds.
-    pub max_us: Option<f64>,
-}
-
-/// One quantile.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Quantile {
-    /// 0.99 for the 99th percentile.
-    pub quantile: f64,
-    /// Its value, microseconds.
-    pub value_us: f64,
-    /// Whether at least 100 / (1 - q) samples stand behind it; otherwise it is hardly more than the maximum.
-    pub quotable: bool,
-}
-
-impl Summary {
-    /// The usual quantiles of a distribution; `None` when it is empty.
-    pub fn of(distribution: &Distribution) -> Option<Self> {
-        let samples = distribution.samples();
-        (samples > 0).then(|| Self {
-            samples,
-            mean_us: Some(distribution.mean_us()),
-            min_us: Some(distribution.min_us() as f64),
-            quantiles: QUANTILES
-                .iter()
-                .map(|q| Quantile::new(*q, distribution.quantile_us(*q) as f64, samples))
-                .collect(),
-            max_us: Some(distribution.max_us() as f64),
-        })
-    }
-
-    /// The value of a quantile if it is among those kept, microseconds.
-    pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
-        self.quantiles.iter().find(|q| (q.quantile - quantile).abs() < 1e-9).map(|q| q.value_us)
-    }
-}
-
-impl Quantile {
-    /// A quantile with `samples` behind it.
-    pub fn new(quantile: f64, value_us: f64, samples: u64) -> Self {
-        let needed = SAMPLES_BEHIND_QUANTILE / (1.0 - quantile) * (1.0 - 1e-9);
-        Self { quantile, value_us, quotable: samples as f64 >= needed }
-    }
-}
-
 /// What a phase cost. `None` where nothing could be sampled.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
@@ -337,6 +277,9 @@ pub struct Cost {
     pub target_cpu_percent: Option<f64>,
     /// Largest resident memory of the target seen, bytes.
     pub target_rss_bytes_max: Option<u64>,
+    /// Growth of the target's memory while the connections were opened and nothing was sent, bytes per connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_rss_bytes_per_connection: Option<f64>,
 }
 
 /// Where a phase is in steady state, if anywhere.
@@ -350,67 +293,4 @@ pub struct Steady {
     pub drift: f64,
     /// The answer in words.
     pub sentence: String,
-}
-
-/// A rule fixed beforehand.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
-    /// Name: `sent_share`, `lag_p99`.
-    pub name: String,
-    /// What was found.
-    pub value: f64,
-    /// What is allowed.
-    pub limit: f64,
-    /// Unit of both, empty for shares.
-    pub unit: String,
-    /// Which side of the limit is good.
-    pub rule: Rule,
-    /// Whether it passed.
-    pub passed: bool,
-    /// What the value means and what to do when it fails.
-    pub explanation: String,
-}
-
-/// Which side of a limit is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// The value must not be below the limit.
-    AtLeast,
-    /// The value must not be above the limit.
-    AtMost,
-}
-
-impl Gate {
-    /// Judges a value. A value that is not a number fails.
-    pub fn new(name: &str, value: f64, rule: Rule, limit: f64, unit: &str, explanation: &str) -> Self {
-        let passed = match rule {
-            Rule::AtLeast => value >= limit,
-            Rule::AtMost => value <= limit,
-        };
-        let (name, unit, explanation) = (name.to_owned(), unit.to_owned(), explanation.to_owned());
-        Self { name, value, limit, unit, rule, passed, explanation }
-    }
-}
-
-/// Something that was compared with what it must be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
-    /// What was compared: `rows stored`.
-    pub what: String,
-    /// What it must be.
-    pub expected: String,
-    /// What it is.
-    pub found: String,
-    /// Whether they agree.
-    pub passed: bool,
-}
-
-/// Something that went wrong at a moment of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
-    /// Seconds after the begin of the run.
-    pub at_s: f64,
-    /// What happened: `the server closed all connections`.
-    pub what: String,
 }

@@ -149,7 +149,13 @@ fn cost(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
         }
     }
     match cost.target_rss_bytes_max {
-        Some(rss) => writeln!(f, "  target     {:.1} MiB resident at most", rss as f64 / MIB),
-        None => Ok(()),
+        Some(rss) => write!(f, "  target     {:.1} MiB resident at most", rss as f64 / MIB)?,
+        None => return Ok(()),
+    }
+    match cost.target_rss_bytes_per_connection {
+        Some(bytes) if bytes > 0.0 => {
+            writeln!(f, ", {:.1} KiB per connection before the load", bytes / 1024.0)
+        }
+        _ => writeln!(f),
     }
 }

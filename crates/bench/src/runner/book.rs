@@ -109,6 +109,7 @@ impl Book {
         let total = finished.outcome.recorder.total();
         let facts = Facts {
             total: &total,
+            sends: finished.outcome.recorder.sends(),
             loads: finished.loads,
             metered: finished.metered,
             threads: finished.threads,

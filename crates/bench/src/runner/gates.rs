@@ -3,13 +3,16 @@
 use super::meter::Metered;
 use crate::engine::Load;
 use crate::engine::event::NO_PORT;
-use crate::recorder::Class;
+use crate::recorder::{Class, Sends};
 use crate::result::{Gate, Rule};
 use crate::scenario::Gates;
+use crate::schedule::Arrivals;
+use crate::statistics::arrivals::poisson_statistic;
 
 /// What the gates of one segment look at.
 pub(super) struct Facts<'a> {
     pub(super) total: &'a Class,
+    pub(super) sends: &'a Sends,
     pub(super) loads: &'a [Load],
     pub(super) metered: Option<&'a Metered>,
     pub(super) threads: u32,
@@ -54,6 +57,20 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
                 "share of a core that a generator thread used; above it the generator may be the limit, not the server",
             ));
         }
+    }
+    let poisson = |load: &Load| matches!(load, Load::Open { arrivals: Arrivals::Poisson, .. });
+    if facts.loads.iter().all(poisson)
+        && let Some(statistic) = poisson_statistic(&facts.sends.in_order())
+    {
+        gates.push(Gate::new(
+            "arrival",
+            statistic,
+            Rule::AtMost,
+            limits.arrival_max,
+            "",
+            "Anderson-Darling statistic of the gaps between sends against an exponential distribution; above it operations were not \
+             sent at random, and the load was not the planned one",
+        ));
     }
     let errors = counts.errors_total() as f64;
     gates.push(Gate::new(
@@ -112,8 +129,8 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::{Clocks, Counts};
-    use crate::schedule::Arrivals;
+    use crate::recorder::{Clocks, Counts, Operation, Recorder, Window};
+    use crate::schedule::Schedule;
 
     fn gates(change: impl FnOnce(&mut Counts, &mut Gates)) -> Vec<String> {
         let mut counts = Counts {
@@ -129,7 +146,8 @@ mod tests {
         change(&mut counts, &mut limits);
         let total = Class { counts, clocks: Clocks::default() };
         let loads = [Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1 }];
-        let facts = Facts { total: &total, loads: &loads, metered: None, threads: 1 };
+        let sends = Sends::default();
+        let facts = Facts { total: &total, sends: &sends, loads: &loads, metered: None, threads: 1 };
         judge(&facts, &limits).into_iter().filter(|gate| !gate.passed).map(|gate| gate.name).collect()
     }
 
@@ -149,5 +167,27 @@ mod tests {
             limits.hit_share_min = 0.9;
         };
         assert_eq!(gates(few), ["hit_share"]);
+    }
+
+    #[test]
+    fn arrivals_are_judged_where_they_were_to_be_random() {
+        let judged = |sent: Arrivals, planned: Arrivals| {
+            let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, 1);
+            for at in Schedule::new(sent, 10, 1_000.0, 7).take(3_000) {
+                recorder.planned(at.at_ns);
+                let operation = Operation { class: 0, intended_ns: at.at_ns, sent_ns: at.at_ns + 9_000 };
+                recorder.sent(&operation, 1);
+                recorder.completed(&operation, at.at_ns + 90_000, 1);
+            }
+            let loads = [Load::Open { rate: 1_000.0, arrivals: planned, seed: 7 }];
+            let total = recorder.total();
+            let facts =
+                Facts { total: &total, sends: recorder.sends(), loads: &loads, metered: None, threads: 1 };
+            let gates = judge(&facts, &Gates::default()).into_iter();
+            gates.filter(|gate| gate.name == "arrival").map(|gate| gate.passed).collect::<Vec<bool>>()
+        };
+        assert_eq!(judged(Arrivals::Poisson, Arrivals::Poisson), [true]);
+        assert_eq!(judged(Arrivals::Fixed, Arrivals::Poisson), [false]);
+        assert!(judged(Arrivals::Fixed, Arrivals::Fixed).is_empty(), "they were not to be random");
     }
 }

@@ -44,12 +44,20 @@ pub(crate) struct Meter<'a> {
     first: Option<Sample>,
     last: Option<Sample>,
     rss_max: Option<u64>,
+    connections: u32,
+    /// Before the first connection, and with all of them and no load.
+    rss_before: Option<u64>,
+    rss_connected: Option<u64>,
     done: Vec<Metered>,
 }
 
 impl<'a> Meter<'a> {
-    pub(crate) fn new(server: Option<Sampled>, plan: &'a [Segment]) -> Self {
+    /// Call before the first of `connections` is opened.
+    pub(crate) fn new(server: Option<Sampled>, plan: &'a [Segment], connections: u32) -> Self {
         Self {
+            connections,
+            rss_before: server.and_then(|server| server.rss_bytes()),
+            rss_connected: None,
             server,
             plan,
             segment: 0,
@@ -83,6 +91,7 @@ impl<'a> Meter<'a> {
             Event::Started { segment, at } => {
                 self.close(shared);
                 (self.segment, self.began) = (*segment, *at);
+                self.rss_connected = self.rss_connected.or_else(|| self.rss());
             }
             Event::Second(_) | Event::Tick => {}
         }
@@ -125,6 +134,11 @@ impl<'a> Meter<'a> {
                 target_cpu_us_per_operation: server.and_then(per_operation),
                 target_cpu_percent: server.and_then(percent),
                 target_rss_bytes_max: self.rss_max.take(),
+                target_rss_bytes_per_connection: self.rss_before.zip(self.rss_connected).map(
+                    |(before, connected)| {
+                        (connected as f64 - before as f64) / f64::from(self.connections.max(1))
+                    },
+                ),
             },
             generator_cpu_s: generator.as_secs_f64(),
             steal,

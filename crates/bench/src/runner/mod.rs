@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::Deserialize;
+
 use crate::engine::event::now_ms;
 use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
@@ -25,7 +27,7 @@ use crate::process::Sampled;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::{Builder, Bundle, Check, Generator, RunResult, ScenarioAsRun, Target};
-use crate::scenario::{Kind, Phase, Scenario};
+use crate::scenario::{Kind, Phase, Scenario, typed};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
 use meter::Meter;
@@ -93,10 +95,18 @@ pub(crate) trait Driver {
     fn conclusions(&self, _result: &RunResult) -> Vec<String> {
         Vec::new()
     }
+
+    /// Called once at the end. An error says how a server that the run started did not end as it should.
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The driver of a scenario. An error says what of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
+    if scenario.head.driver != "mqtt" {
+        typed::<NoKeys>(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
+    }
     match scenario.head.driver.as_str() {
         "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
         "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
@@ -107,6 +117,11 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http, tcp and host")),
     }
 }
+
+/// `[target]` of a driver that needs no more than an address.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
 
 /// How a scenario is to be run.
 #[derive(Debug, Clone, Default)]
@@ -160,12 +175,16 @@ pub fn run(
         match run.phase(driver.as_mut(), phase) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(error) if run.book.is_empty() => return Err(error),
+            // A server that is dead says why better than the connection that missed it.
+            Err(error) if run.book.is_empty() => return Err(driver.close().err().unwrap_or(error)),
             Err(error) => {
                 run.book.fault(run.began.elapsed(), format!("phase {}: {error}", phase.name));
                 break;
             }
         }
+    }
+    if let Err(error) = driver.close() {
+        run.book.fault(run.began.elapsed(), error.to_string());
     }
     let mut bundle = run.book.finish(run.began, run.began_wall);
     if part.1 == 1 {
@@ -208,17 +227,35 @@ fn builder(scenario: &Scenario, context: &Context, target: Target) -> Builder {
         configuration: serde_json::to_value(redacted(scenario)).unwrap_or_default(),
     };
     let mut builder = Builder::new(as_run, head.seed, SystemTime::now());
-    builder.command(&context.command_line, context.commit.as_deref()).target(target);
+    builder.command(&public(&context.command_line), context.commit.as_deref()).target(target);
     builder
 }
 
-/// The effective file without the password that a URL may have.
+/// A command line without passwords.
+fn public(words: &[String]) -> Vec<String> {
+    let mut hide = false;
+    let word = |word: &String| {
+        let is_hidden = std::mem::replace(&mut hide, word == "--password");
+        match word.split_once('=') {
+            _ if is_hidden => "...".to_owned(),
+            Some((name @ ("--password" | "target.password" | "--set=target.password"), _)) => {
+                format!("{name}=...")
+            }
+            _ if word.contains("://") => plan::without_password(word),
+            _ => word.clone(),
+        }
+    };
+    words.iter().map(word).collect()
+}
+
+/// The effective file without passwords.
 fn redacted(scenario: &Scenario) -> toml::Table {
     let mut table = scenario.effective.clone();
-    if let Some(toml::Value::Table(target)) = table.get_mut("target")
-        && let Some(toml::Value::String(url)) = target.get_mut("url")
-    {
-        *url = plan::without_password(url);
+    if let Some(toml::Value::Table(target)) = table.get_mut("target") {
+        target.remove("password");
+        if let Some(toml::Value::String(url)) = target.get_mut("url") {
+            *url = plan::without_password(url);
+        }
     }
     table
 }
@@ -240,7 +277,7 @@ impl Run<'_> {
         driver.before(phase)?;
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
-        let mut meter = Meter::new(self.server, &plan);
+        let mut meter = Meter::new(self.server, &plan, phase.connections());
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
         let connections = driver.connections(phase);
@@ -354,4 +391,21 @@ fn nothing(classes: usize, on_event: &mut dyn FnMut(Event)) -> SegmentOutcome {
 /// What a process says of itself.
 fn generator(threads: u32, cpu_s: Option<f64>) -> Generator {
     Generator { threads, cpu_s }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_of_a_command_line_is_kept() {
+        let words = "bench run thingsboard --password one --target mqtt://me:two@host:1 --set target.password=three --password=four \
+                     --out a@b --rate 5";
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let kept = public(&words).join(" ");
+        assert_eq!(
+            kept,
+            "bench run thingsboard --password ... --target mqtt://host:1 --set target.password=... --password=... --out a@b --rate 5"
+        );
+    }
 }

@@ -20,7 +20,7 @@ macro_rules! builtin {
 
 /// All of them, in the order of the list.
 pub const BUILTIN: &[Builtin] = builtin![
-    "thingsboard" = "thingsboard-runner.toml",
+    "thingsboard" = "thingsboard.toml",
     "thingsboard-reconnect" = "thingsboard-reconnect.toml",
     "mqtt-closed" = "mqtt-closed.toml",
     "gemini-hash" = "gemini-hash.toml",

@@ -96,14 +96,21 @@ fn whole() -> f64 {
 }
 
 /// `[target]`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Target {
     /// Its address.
-    #[serde(default)]
     pub url: String,
     /// Process to sample, if it runs on this machine.
     pub pid: Option<u32>,
+    /// What the driver knows of it.
+    pub own: Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct TargetCommon {
+    #[serde(default)]
+    url: String,
+    pid: Option<u32>,
 }
 
 /// `[[operation]]`.
@@ -133,6 +140,8 @@ pub struct Gates {
     pub generator_core_max: f64,
     /// Largest share of the processors' time that the hypervisor may take away.
     pub steal_share_max: f64,
+    /// Largest Anderson-Darling statistic of the gaps between sends that were to come at random.
+    pub arrival_max: f64,
 }
 
 impl Default for Gates {
@@ -144,6 +153,7 @@ impl Default for Gates {
             hit_share_min: 0.0,
             generator_core_max: 0.9,
             steal_share_max: 0.01,
+            arrival_max: crate::statistics::arrivals::POISSON_MAX,
         }
     }
 }
@@ -153,7 +163,7 @@ impl Default for Gates {
 struct File {
     scenario: Head,
     #[serde(default)]
-    target: Target,
+    target: Table,
     #[serde(default)]
     dataset: Table,
     #[serde(default)]
@@ -213,7 +223,7 @@ impl Scenario {
             .collect::<std::result::Result<Vec<_>, _>>()?;
         let scenario = Self {
             head: file.scenario,
-            target: file.target,
+            target: Target::read(file.target)?,
             dataset: file.dataset,
             operations,
             phases,
@@ -278,6 +288,19 @@ fn close_table(table: &mut Table) {
     let kept = ["closed", "idle", "reopen"];
     if !table.get("arrival").and_then(toml::Value::as_str).is_some_and(|arrival| kept.contains(&arrival)) {
         table.insert("arrival".to_owned(), toml::Value::String("closed".to_owned()));
+    }
+}
+
+impl Target {
+    fn read(mut table: Table) -> std::result::Result<Self, String> {
+        let mut common = Table::new();
+        for key in ["url", "pid"] {
+            if let Some(value) = table.remove(key) {
+                common.insert(key.to_owned(), value);
+            }
+        }
+        let common: TargetCommon = typed(common, "[target]", &[])?;
+        Ok(Self { url: common.url, pid: common.pid, own: table })
     }
 }
 

@@ -48,20 +48,22 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     std::fs::remove_dir_all(&search).unwrap();
     let target = target + " --set gates.hit_share_min=0";
     let text = say(&format!(
-        "capacity gemini-str32 {target} --slo p50<=30s --start 400 --rate-max 800 --step 1s --out {}",
+        "capacity gemini-str32 {target} --slo p50<=30s --start 400 --rate-max 800 --step 1s --steps-max 6 --out {}",
         search.display()
     ))
     .unwrap();
-    assert!(text.contains("capacity is at least 800/s"), "{text}");
     let steps = bundles(&search);
-    assert_eq!(steps.len(), 3, "400, 600 and 800/s: {text}");
+    // 400, 600 and 800/s; a busy machine may ask for more of them.
+    assert!((3..=6).contains(&steps.len()), "{text}");
     for step in &steps {
         let standing = step.result.standing();
         assert!(step.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
     }
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(search.join("capacity.json")).unwrap()).unwrap();
-    assert_eq!((&json["answer"]["kind"], json["steps"].as_array().unwrap().len()), (&"at_least".into(), 3));
+    assert_eq!(json["steps"].as_array().unwrap().len(), steps.len());
+    let sentences = json["sentences"].as_str().unwrap();
+    assert!(sentences.contains("capacity") && text.contains(sentences), "{text}");
 
     let text = say(&format!(
         "ab gemini-str32 {target} --no-load --set phase.run.duration=300ms --set phase.run.rate=500 --b phase.run.connections=2 \
@@ -77,8 +79,15 @@ fn capacity_and_ab_keep_every_run_and_answer() {
 
     let page = home.path().join("page.html");
     let text = say(&format!("report {} --html {}", search.display(), page.display())).unwrap();
-    assert_eq!(text.matches("VALID gemini-str32").count(), 3, "{text}");
-    assert!(std::fs::metadata(&page).unwrap().len() > 50_000);
+    assert_eq!(text.matches("VALID gemini-str32").count(), steps.len(), "{text}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(
+        html.len() > 50_000 && html.contains(sentences.lines().next().unwrap()),
+        "the answer is on the page"
+    );
+    let text = say(&format!("report {} --html {}", comparison.display(), page.display())).unwrap();
+    assert_eq!(text.matches("VALID gemini-str32").count(), 6, "the last six runs: {text}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("A against A differs by"));
     let again = say(&format!("capacity gemini-str32 {target} --slo p50<=30s --out {}", search.display()));
     assert!(again.unwrap_err().contains("is not empty"), "an older answer is not written over");
 }

@@ -1,28 +1,34 @@
-//! What the generator counts, and from when.
+//! What the event engine counts with devices that publish, and from when.
 
 use std::time::Duration;
 
-use bench::generator::{Load, Outcome, Plan, Protocol, Shared, run};
+use bench::driver::mqtt::{Config, Mqtt, Tally, Version};
+use bench::engine::{Load, Plan, Segment, Shared, event};
 use bench::payload::Template;
+use bench::recorder::Class;
 use bench::schedule::Arrivals;
+use wire::mqtt::QoS;
 
 use crate::acker::{Acker, Behaviour};
 
 fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
     Plan {
         target: acker.address,
-        connections,
+        sources: Vec::new(),
+        groups: vec![connections],
+        classes: vec!["publish".to_owned()],
         threads: 1,
-        protocol: Protocol::V311,
-        token_prefix: "tok".to_owned(),
-        keep_alive_s: 60,
+        part: (0, 1),
+        open_rate: None,
         tick_us: 0,
-        payload: Template::new(100),
-        load,
-        warmup: Duration::ZERO,
-        duration: Duration::from_millis(1_000),
-        drain: Duration::from_secs(10),
-        floor_ts_ms: 0,
+        silence: Duration::from_secs(30),
+        segments: vec![Segment {
+            name: "run".to_owned(),
+            loads: vec![load],
+            warmup: Duration::ZERO,
+            duration: Duration::from_millis(1_000),
+            drain: Duration::from_secs(10),
+        }],
     }
 }
 
@@ -30,8 +36,34 @@ fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Fixed, seed: 1 }
 }
 
+/// What a run of one segment brought.
+#[derive(Debug)]
+struct Outcome {
+    recorder: Class,
+    tallies: Vec<Tally>,
+    started_ms: u64,
+}
+
 fn run_quietly(plan: &Plan) -> bench::Result<Outcome> {
-    run(plan, &Shared::default(), |_| ())
+    run_kept_alive(plan, 60)
+}
+
+fn run_kept_alive(plan: &Plan, keep_alive_s: u16) -> bench::Result<Outcome> {
+    let mqtt = Mqtt::new(Config {
+        version: Version::V311,
+        qos: QoS::AtLeastOnce,
+        class: 0,
+        token_prefix: "tok".to_owned(),
+        keep_alive_s,
+        payload: Template::new(100),
+        floor_ts_ms: 0,
+    });
+    let outcome = event::run(&mqtt, plan, &Shared::default(), |_| ())?;
+    Ok(Outcome {
+        recorder: outcome.segments[0].recorder.total(),
+        tallies: outcome.sessions.iter().map(|session| session.tally).collect(),
+        started_ms: outcome.segments[0].started_ms,
+    })
 }
 
 #[test]
@@ -48,7 +80,7 @@ fn every_planned_message_is_sent_acknowledged_and_counted_per_device() {
     assert_eq!(outcome.recorder.clocks.response.len(), 2_000);
     assert_eq!(outcome.tallies.len(), 10);
     assert!(outcome.tallies.iter().all(|t| t.sent == 200 && t.acked == 200), "{:?}", outcome.tallies);
-    assert!(outcome.tallies.iter().all(|t| t.last_ts_ms >= outcome.base_ts_ms + 199));
+    assert!(outcome.tallies.iter().all(|t| t.last_ts_ms >= outcome.started_ms + 199));
 }
 
 /// One connection, 1,000 messages a second, a server that stalls once for 200 ms: whoever counts from the actual
@@ -117,8 +149,8 @@ fn lost_connections_are_errors_and_so_are_their_messages() {
 fn messages_never_answered_are_errors_after_the_drain() {
     let acker = Acker::start(Behaviour { silent: true, ..Behaviour::default() });
     let mut plan = plan(&acker, 1, open(100.0));
-    plan.duration = Duration::from_millis(200);
-    plan.drain = Duration::from_millis(100);
+    plan.segments[0].duration = Duration::from_millis(200);
+    plan.segments[0].drain = Duration::from_millis(100);
     let counts = run_quietly(&plan).unwrap().recorder.counts;
     assert_eq!((counts.sent, counts.completed, counts.errors_total()), (20, 0, 20), "{counts:?}");
 }
@@ -127,8 +159,7 @@ fn messages_never_answered_are_errors_after_the_drain() {
 fn idle_connections_send_only_pings() {
     let acker = Acker::start(Behaviour::default());
     let mut plan = plan(&acker, 5, Load::Idle);
-    plan.keep_alive_s = 1;
-    plan.duration = Duration::from_millis(2_500);
-    let counts = run_quietly(&plan).unwrap().recorder.counts;
+    plan.segments[0].duration = Duration::from_millis(2_500);
+    let counts = run_kept_alive(&plan, 1).unwrap().recorder.counts;
     assert_eq!((counts.planned, counts.errors_total(), acker.messages()), (0, 0, 0));
 }

@@ -6,6 +6,7 @@ mod acker;
 mod commands;
 mod databases;
 mod engine;
+mod faults;
 mod generator;
 mod http;
 mod mosquitto;

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bench::{Context, ledger, thingsboard};
+use bench::command::{BenchCommand, run};
+use bench::result::Bundle;
+use bench::{Context, ledger};
 use clap::Parser;
 
 #[derive(Debug, Parser)]
@@ -14,9 +16,9 @@ struct LedgerLine {
 }
 
 #[derive(Debug, Parser)]
-struct ThingsboardLine {
-    #[command(flatten)]
-    options: thingsboard::Options,
+struct Line {
+    #[command(subcommand)]
+    command: BenchCommand,
 }
 
 /// The stand-in as a program that can be started like ours.
@@ -80,57 +82,120 @@ fn a_server_that_cannot_stop_in_order_is_an_error() {
     assert!(error.contains("exit status: 7") && error.contains("SIGTERM"), "{error}");
 }
 
-fn run_thingsboard(lie: &str, more: &str) -> (bench::report::Report, Vec<String>) {
+/// What else the machine does is not what is tried here.
+const PATIENT: &str = "--set gates.lag_p99_us_max=60000000 --set gates.steal_share_max=1 --set gates.generator_core_max=100 \
+                       --set gates.sent_share_min=0";
+
+/// `tacho bench run thingsboard` with a server that it starts itself: its answer and its bundle.
+fn run_thingsboard(lie: &str, more: &str) -> (Result<(), String>, Bundle) {
     let directory = tempfile::tempdir().unwrap();
     let context = fake_server(directory.path(), lie);
     let out = directory.path().join("result");
-    let line = format!("thingsboard --duration 2s --warmup 500ms --quiet --out {} {more}", out.display());
-    let options = ThingsboardLine::parse_from(line.split_whitespace()).options;
-    let (report, bundle) = thingsboard::run(&options, &context).unwrap();
-    let mut files: Vec<String> = fs::read_dir(&bundle)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    files.sort();
-    let bytes: u64 = files.iter().map(|file| fs::metadata(bundle.join(file)).unwrap().len()).sum();
-    assert!(bytes < 200_000, "a bundle of {bytes} bytes is too large to be committed");
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "program and result; the data is gone");
-    (report, files)
+    let line = format!(
+        "bench run thingsboard --duration 2s --warmup 500ms --quiet --out {} {PATIENT} {more}",
+        out.display()
+    );
+    let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+    let answer = run(&line.command, &context, &mut Vec::new()).map_err(|error| error.to_string());
+    (answer.clone(), Bundle::read(&out).unwrap_or_else(|error| panic!("{answer:?}: {error}")))
+}
+
+fn found(bundle: &Bundle, what: &str) -> String {
+    let check = bundle.result.verification.iter().find(|check| check.what.contains(what));
+    check.unwrap_or_else(|| panic!("{bundle}")).found.clone()
 }
 
 #[test]
 fn an_open_run_is_verified_and_leaves_a_bundle() {
-    let (report, files) = run_thingsboard("", "--devices 120 --rate 1000 --fixed");
-    let verification = report.verification.as_ref().unwrap();
-    assert_eq!(verification.first_difference, None);
-    assert_eq!((report.counts.planned, report.counts.completed, verification.stored), (2_500, 2_500, 2_500));
-    assert_eq!((report.counts.measured_completed, report.latency.samples), (2_000, 2_000));
-    assert_eq!((verification.sampled_devices, verification.wrong_rows), (2, 0));
-    assert!(verification.sampled_rows > 10);
-    assert_eq!(report.target.durability, "os");
-    assert!(report.cost.server_cpu_us_per_message.unwrap() > 0.0);
-    assert_eq!(
-        files,
-        ["lag.hgrm", "latency.hgrm", "result.json", "series.csv", "service.hgrm", "summary.txt"]
+    let (answer, bundle) = run_thingsboard("", "--devices 120 --rate 1000 --fixed");
+    answer.unwrap();
+    let phase = bundle.main_phase().unwrap();
+    let counts = &phase.total.counts;
+    assert_eq!((counts.planned, counts.completed), (2_000, 2_000), "those of the measured part");
+    for what in ["are not stored", "never sent", "wrong values"] {
+        assert_eq!(found(&bundle, what), "0", "{bundle}");
+    }
+    let said = bundle.result.findings.join("\n");
+    assert!(
+        said.contains("120 devices sent 2500 messages, 2500 were acknowledged, 2500 points are stored"),
+        "{said}"
     );
+    assert!(said.contains("of 2 devices were compared value by value"), "{said}");
+    assert_eq!(bundle.result.target.settings["durability"], "os");
+    assert!(bundle.result.target.started_by_run && phase.cost.target_cpu_us_per_operation.unwrap() > 0.0);
 }
 
 #[test]
 fn a_closed_run_is_verified_too_and_a_liar_is_invalid() {
-    let (report, _) = run_thingsboard("", "--devices 4 --closed --window 8");
-    let verification = report.verification.as_ref().unwrap();
-    assert!(report.verdict.valid, "{report}");
-    assert_eq!(verification.stored, report.counts.completed);
-
-    let (report, _) = run_thingsboard("lose", "--devices 4 --closed --window 8");
-    assert!(!report.verdict.valid && report.verification.as_ref().unwrap().missing > 0, "{report}");
-    assert!(report.to_string().contains("INVALID\n  - "), "{report}");
-    assert!(report.to_string().contains("acknowledged messages are not stored"), "{report}");
+    let (answer, bundle) = run_thingsboard("", "--devices 4 --closed --window 8");
+    answer.unwrap();
+    assert_eq!(found(&bundle, "are not stored"), "0");
+    let (answer, bundle) = run_thingsboard("lose", "--devices 4 --closed --window 8");
+    assert!(answer.unwrap_err().contains("not valid"));
+    assert!(found(&bundle, "are not stored").parse::<u64>().unwrap() > 0, "{bundle}");
+    assert!(bundle.to_string().contains("INVALID"), "{bundle}");
 }
 
 #[test]
 fn an_idle_run_reports_memory_per_connection() {
-    let (report, _) = run_thingsboard("", "--devices 20 --idle");
-    assert!(report.verdict.valid, "{report}");
-    assert!(report.cost.server_rss_per_connection_bytes.unwrap() > 0.0, "{report}");
+    let (answer, bundle) = run_thingsboard("", "--devices 20 --idle");
+    answer.unwrap();
+    assert!(bundle.main_phase().unwrap().cost.target_rss_bytes_per_connection.is_some(), "{bundle}");
+}
+
+#[test]
+fn a_server_that_cannot_stop_in_order_makes_the_run_invalid() {
+    let (answer, bundle) = run_thingsboard("drain", "--devices 4");
+    assert!(answer.unwrap_err().contains("not valid"));
+    let faults: Vec<&str> = bundle.result.faults.iter().map(|fault| fault.what.as_str()).collect();
+    assert!(
+        faults.iter().any(|what| what.contains("exit status: 7") && what.contains("SIGTERM")),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn a_running_server_is_logged_in_to_and_points_of_earlier_runs_do_not_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let context = fake_server(directory.path(), "");
+    let data = directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let (mqtt, http) = (crate::databases::free_port(), crate::databases::free_port());
+    let mut server = std::process::Command::new(&context.server_binary)
+        .arg("serve")
+        .arg("--data")
+        .arg(&data)
+        .env("TACHO_MQTT_LISTEN", format!("127.0.0.1:{mqtt}"))
+        .env("TACHO_HTTP_LISTEN", format!("127.0.0.1:{http}"))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while std::net::TcpStream::connect(("127.0.0.1", mqtt)).is_err() {
+        assert!(std::time::Instant::now() < deadline, "the stand-in does not listen");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let say = |password: &str, out: &str| {
+        let out = directory.path().join(out);
+        let line = format!(
+            "bench run thingsboard --target mqtt://127.0.0.1:{mqtt} --http http://127.0.0.1:{http} --password {password} \
+             --devices 5 --rate 200 --duration 1s --warmup 0s --quiet --out {} {PATIENT}",
+            out.display()
+        );
+        let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+        run(&line.command, &context, &mut Vec::new()).map(|()| Bundle::read(&out).unwrap())
+    };
+    let error = say("guess", "wrong").unwrap_err().to_string();
+    assert!(error.contains("/api/auth/login") && error.contains("401"), "{error}");
+    for out in ["first", "second"] {
+        let bundle = say("secret", out).unwrap();
+        assert_eq!(
+            (found(&bundle, "are not stored"), found(&bundle, "never sent")),
+            ("0".into(), "0".into())
+        );
+        let text = fs::read_to_string(directory.path().join(out).join("result.json")).unwrap();
+        assert!(!text.contains("secret"), "a password has no place in a result");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

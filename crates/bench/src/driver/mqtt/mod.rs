@@ -64,6 +64,13 @@ pub struct Session {
     pub tally: Tally,
 }
 
+impl Session {
+    /// Its number, which is that of its connection.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+}
+
 impl Mqtt {
     /// A driver for all devices of a run.
     pub fn new(config: Config) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::address::{Address, Dialect};
 use super::client::Client;
 use super::link::SqlError;
-use super::session::StatementCounts;
+use super::tally::StatementCounts;
 
 /// Longest wait for an answer: counters are read each second.
 const SILENCE: Duration = Duration::from_secs(10);

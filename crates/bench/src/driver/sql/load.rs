@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::address::Address;
 use super::client::Client;
 use super::link::SqlError;
-use super::oltp::Tables;
 use super::session::{INSERT_BYTES, ROW_DOMAIN};
+use super::tables::Tables;
 use crate::dataset::{Random, Sampler, digits};
 
 /// Longest wait for one statement while tables are filled: an index over many rows takes its time.

@@ -12,6 +12,9 @@ mod mysql;
 mod oltp;
 mod postgres;
 mod session;
+mod statement;
+mod tables;
+mod tally;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -26,9 +29,11 @@ pub use address::{Address, Dialect};
 pub use counters::{ServerCounters, check_statements, ratio};
 pub use link::SqlError;
 pub use load::Loaded;
-pub use oltp::{Kind, Protocol, TablePer, Tables, Transaction};
+pub use oltp::{Kind, Protocol, TablePer, Transaction};
+pub use session::Session;
 use session::Work;
-pub use session::{Session, StatementCounts, Statements};
+pub use tables::Tables;
+pub use tally::{StatementCounts, Statements};
 
 /// What each connection does.
 #[derive(Debug)]

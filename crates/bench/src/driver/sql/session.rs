@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::address::Address;
-use super::client::{Client, Effect, Statement, Value};
+use super::client::{Client, Statement, Value};
 use super::link::SqlError;
-use super::oltp::{Kind, Protocol, Sql, TablePer, Tables, Transaction, Values};
+use super::oltp::{Kind, Protocol, TablePer, Transaction};
+use super::statement::{Sql, Values};
+use super::tables::Tables;
+use super::tally::{Statements, Tally};
 use crate::dataset::{Random, Sampler, Unique, digits};
 use crate::driver::Breaker;
 
@@ -16,94 +19,6 @@ pub(super) const INSERT_BYTES: usize = 512 * 1024;
 /// Kinds of random numbers that belong to connections and to rows.
 const CONNECTION_DOMAIN: u64 = 0x5e55;
 pub(super) const ROW_DOMAIN: u64 = 1 << 32;
-
-/// Statements of all connections, counted as sysbench counts them.
-#[derive(Debug, Default)]
-pub struct Statements {
-    read: AtomicU64,
-    write: AtomicU64,
-    other: AtomicU64,
-    unchanged: AtomicU64,
-    refused: AtomicU64,
-    retried: AtomicU64,
-    reconnected: AtomicU64,
-    rows: AtomicU64,
-}
-
-/// A copy of the counters at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct StatementCounts {
-    /// SELECTs.
-    pub read: u64,
-    /// INSERT, UPDATE and DELETE that changed at least one row.
-    pub write: u64,
-    /// BEGIN, COMMIT, ROLLBACK, and writes that changed nothing.
-    pub other: u64,
-    /// Writes that changed nothing; `other` has them too.
-    pub unchanged: u64,
-    /// Statements other than SELECT that the server refused; the server counts them, sysbench does not.
-    pub refused: u64,
-    /// Transactions tried again because the server asked for it.
-    pub retried: u64,
-    /// Connections opened again.
-    pub reconnected: u64,
-    /// Rows that came back or were written by `bulk_insert`.
-    pub rows: u64,
-}
-
-impl Statements {
-    /// The counters now.
-    pub fn counts(&self) -> StatementCounts {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        StatementCounts {
-            read: load(&self.read),
-            write: load(&self.write),
-            other: load(&self.other),
-            unchanged: load(&self.unchanged),
-            refused: load(&self.refused),
-            retried: load(&self.retried),
-            reconnected: load(&self.reconnected),
-            rows: load(&self.rows),
-        }
-    }
-
-    fn add(&self, tally: &Tally) {
-        for (counter, count) in [
-            (&self.read, tally.read),
-            (&self.write, tally.write),
-            (&self.other, tally.other),
-            (&self.unchanged, tally.unchanged),
-            (&self.refused, tally.refused),
-            (&self.rows, tally.rows),
-        ] {
-            if count > 0 {
-                counter.fetch_add(count, Ordering::Relaxed);
-            }
-        }
-    }
-
-    pub(super) fn add_retried(&self) {
-        self.retried.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn add_reconnected(&self) {
-        self.reconnected.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Statements of one transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    read: u64,
-    write: u64,
-    other: u64,
-    unchanged: u64,
-    refused: u64,
-    rows: u64,
-    /// Points that found their row, and those that did not.
-    pub(super) hits: u32,
-    pub(super) misses: u32,
-}
 
 /// What all connections share.
 #[derive(Debug)]
@@ -306,8 +221,8 @@ impl Session {
                 self.client.run(&self.text)
             }
         };
-        let effect = effect.inspect_err(|error| refused(sql, error, tally))?;
-        count(sql, effect, tally);
+        let effect = effect.inspect_err(|error| tally.add_refused(sql, error))?;
+        tally.add_done(sql, effect);
         Ok(())
     }
 
@@ -352,8 +267,9 @@ impl Session {
         self.text.extend_from_slice(b"', '");
         self.text.extend_from_slice(&self.pad);
         self.text.extend_from_slice(b"')");
-        let effect = self.client.run(&self.text).inspect_err(|error| refused(Sql::Insert, error, tally))?;
-        count(Sql::Insert, effect, tally);
+        let effect =
+            self.client.run(&self.text).inspect_err(|error| tally.add_refused(Sql::Insert, error))?;
+        tally.add_done(Sql::Insert, effect);
         Ok(())
     }
 
@@ -370,8 +286,9 @@ impl Session {
             let row = self.next_bulk_row;
             write!(self.text, "{comma}({row},{row})").expect("BUG: writing to memory cannot fail");
         }
-        let effect = self.client.run(&self.text).inspect_err(|error| refused(Sql::Insert, error, tally))?;
-        count(Sql::Insert, effect, tally);
+        let effect =
+            self.client.run(&self.text).inspect_err(|error| tally.add_refused(Sql::Insert, error))?;
+        tally.add_done(Sql::Insert, effect);
         tally.rows += effect.affected;
         Ok(())
     }
@@ -393,32 +310,4 @@ impl Session {
 
 fn place(table: u32, sql: Sql) -> usize {
     (table as usize - 1) * Sql::ALL.len() + sql as usize
-}
-
-fn refused(sql: Sql, error: &SqlError, tally: &mut Tally) {
-    if error.code().is_none() {
-        return;
-    }
-    if sql.is_read() {
-        tally.read += 1;
-    } else {
-        tally.refused += 1;
-    }
-}
-
-fn count(sql: Sql, effect: Effect, tally: &mut Tally) {
-    if sql.is_read() {
-        tally.read += 1;
-        tally.rows += effect.rows;
-    } else if effect.affected > 0 {
-        tally.write += 1;
-    } else {
-        tally.other += 1;
-        tally.unchanged += 1;
-    }
-    if sql == Sql::Point {
-        let hit = effect.rows > 0;
-        tally.hits += u32::from(hit);
-        tally.misses += u32::from(!hit);
-    }
 }

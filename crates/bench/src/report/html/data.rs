@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Labelled;
+use super::{Answered, Labelled};
 use crate::compare;
 use crate::result::{ALL, Bundle, Clock, Distribution, Histograms, Phase, RunResult, SecondLine};
 
@@ -19,6 +19,8 @@ const ROWS_PER_DECADE: f64 = 12.0;
 pub(super) struct Page<'a> {
     pub(super) title: String,
     pub(super) runs: Vec<Run<'a>>,
+    /// What the series of runs came to: label and content of their files.
+    answers: Vec<(&'a str, &'a serde_json::Value)>,
     /// Figures side by side; empty for one run.
     figures: Vec<FigureRow>,
     /// Settings that differ: path and one value per run.
@@ -86,7 +88,7 @@ struct FigureRow {
     values: Vec<Option<f64>>,
 }
 
-pub(super) fn page(runs: &[Labelled]) -> Page<'_> {
+pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a> {
     let mut names: Vec<&str> = runs.iter().map(|run| run.bundle.result.scenario.name.as_str()).collect();
     names.dedup();
     let bundles: Vec<&Bundle> = runs.iter().map(|run| &run.bundle).collect();
@@ -94,6 +96,7 @@ pub(super) fn page(runs: &[Labelled]) -> Page<'_> {
     Page {
         title: names.join(", "),
         runs: runs.iter().map(run).collect(),
+        answers: answers.iter().map(|answered| (answered.label.as_str(), &answered.answer)).collect(),
         figures: if several { figures(&bundles) } else { Vec::new() },
         differences: if several { compare::differing(&bundles) } else { Vec::new() },
     }

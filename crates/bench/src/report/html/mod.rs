@@ -18,9 +18,18 @@ pub struct Labelled {
     pub bundle: Bundle,
 }
 
+/// The answer of a series of runs, from `ab.json` or `capacity.json`.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// Short name: of the directory, or what the reader chose.
+    pub label: String,
+    /// What is in the file.
+    pub answer: serde_json::Value,
+}
+
 /// The page. An invalid or partial run says so at its top, in red and in the title.
-pub fn page(runs: &[Labelled]) -> String {
-    let data = data::page(runs);
+pub fn page(runs: &[Labelled], answers: &[Answered]) -> String {
+    let data = data::page(runs, answers);
     let title = format!(
         "{}{}",
         if data.runs.iter().all(|run| run.quotable) { "" } else { "NOT VALID: " },
@@ -57,7 +66,7 @@ mod tests {
     use crate::result::tests::example;
 
     fn one(bundle: Bundle) -> String {
-        page(&[Labelled { label: "first".to_owned(), bundle }])
+        page(&[Labelled { label: "first".to_owned(), bundle }], &[])
     }
 
     #[test]
@@ -79,6 +88,14 @@ mod tests {
         let text = one(bundle);
         assert!(!text.contains("<script>alert"), "the product's name is data");
         assert!(text.contains("<title>&lt;b&gt;&amp;"));
+    }
+
+    #[test]
+    fn answers_of_series_are_on_the_page() {
+        let answer = serde_json::json!({"sentences": "throughput B is worse: -5 %", "steps": []});
+        let runs = [Labelled { label: "run-001-A".to_owned(), bundle: example() }];
+        let text = page(&runs, &[Answered { label: "before-after".to_owned(), answer }]);
+        assert!(text.contains("before-after") && text.contains("B is worse: -5 %"));
     }
 
     #[test]

@@ -314,6 +314,29 @@ function head() {
       el("span", { class: "meta", style: "margin:0" }, metaOf(run))))));
   }
 }
+function answers() {
+  for (const [label, answer] of data.answers) {
+    root.append(el("h2", {}, `${answer.steps ? "Capacity" : "A against B"}: ${label}`));
+    const about = answer.steps ? `${answer.scenario}, phase ${answer.phase}, ${answer.objective}`
+      : `${answer.scenario}, phase ${answer.phase}: A ${(answer.a || []).join(" ") || "(as it is)"}, B ${(answer.b || []).join(" ") || "(as it is)"}`;
+    root.append(el("div", { class: "card" }, el("p", { class: "meta" }, about),
+      el("ul", { class: "findings" }, (answer.sentences || "").trim().split("\n").filter(Boolean).map((line) => el("li", {}, line)))));
+    if (answer.steps && answer.steps.length) {
+      const row = (cells, name) => el("tr", {}, cells.map((cell) => el(name, {}, cell)));
+      root.append(el("div", { class: "card scroll", style: "margin-top:10px" }, el("table", {}, el("thead", {}, row(["step", "rate", "achieved", "latency", "failures"], "th")),
+        el("tbody", {}, answer.steps.map((step, index) => row([String(index + 1), `${number(step.rate_per_s, 4)}/s`, `${number(step.achieved_per_s, 4)}/s`,
+          step.quantile_us === null ? "–" : time(step.quantile_us / 1000), `${number(step.error_share * 100)} %`], "td"))))));
+    }
+    const compared = ((answer.answer || {}).metrics || []).filter((metric) => metric.blocks.length);
+    if (compared.length) {
+      const colours = ["var(--p50)", "var(--p99)", "var(--lag)"];
+      const series = compared.map((metric, index) => ({ name: metric.metric.name, colour: colours[index % colours.length],
+        points: metric.blocks.map((log, block) => [block + 1, Math.exp(log)]) }));
+      root.append(chart({ title: "B / A of each block", series, alwaysKey: true, log: true, domain: [1, Math.max(...series.map((line) => line.points.length))],
+        value: (v) => v.toFixed(3), tick: (v) => v.toFixed(2), tickX: (at) => `block ${at}`, where: (at) => `block ${Math.round(at)}` }));
+    }
+  }
+}
 const badge = (run) => el("span", { class: `word ${run.quotable ? "good" : "no"}` }, run.word);
 function metaOf(run) {
   const result = run.result, phase = mainPhase(run), parts = [];
@@ -530,6 +553,7 @@ function redraw() {
   pending = requestAnimationFrame(() => charts.forEach((one) => one.draw()));
 }
 head();
+answers();
 if (single) tiles(data.runs[0]); else comparison();
 list("Findings", (run) => run.result.findings, "finding", "");
 timeCharts();

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
+use crate::driver::mqtt::Tally;
 use crate::error::Result;
-use crate::generator::Tally;
 use crate::http::{Client, Point, number};
 use crate::limits::VERIFY_THREADS;
 use crate::payload::{SEQUENCE_BASE, SEQUENCE_KEY, Values};
-use crate::report::Verification;
 
 /// One device in so many has its values compared.
 const SAMPLE_ONE_IN: usize = 100;
@@ -18,24 +17,50 @@ const EPSILON: f64 = 0.001;
 
 /// What to read back.
 #[derive(Debug)]
-pub(crate) struct Job<'a> {
-    pub(crate) client: &'a Client,
-    /// Ids of the devices that connected.
-    pub(crate) ids: &'a [String],
-    pub(crate) tallies: &'a [Tally],
-    pub(crate) keys: &'a [&'static str],
-    pub(crate) base_ts_ms: u64,
+pub(super) struct Job<'a> {
+    pub(super) client: &'a Client,
+    /// Ids of the devices, by number.
+    pub(super) ids: &'a [String],
+    /// Numbers of the devices that connected, with what they sent.
+    pub(super) tallies: &'a [(u32, Tally)],
+    pub(super) keys: &'a [&'static str],
+    pub(super) base_ts_ms: u64,
+}
+
+/// What reading back brought.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Verification {
+    /// Devices whose points were counted.
+    pub(super) devices: u64,
+    /// Acknowledged messages.
+    pub(super) acked: u64,
+    /// Messages handed to the kernel.
+    pub(super) sent: u64,
+    /// Points the server has.
+    pub(super) stored: u64,
+    /// Acknowledged messages that are not stored.
+    pub(super) missing: u64,
+    /// Stored points beyond what was sent.
+    pub(super) surplus: u64,
+    /// Devices whose values were compared one by one.
+    pub(super) sampled_devices: u64,
+    /// Rows compared.
+    pub(super) sampled_rows: u64,
+    /// Rows with a wrong, missing or repeated value.
+    pub(super) wrong_rows: u64,
+    /// The first thing that was wrong.
+    pub(super) first_difference: Option<String>,
+    /// Duration of the verification, seconds.
+    pub(super) took_s: f64,
 }
 
 /// Reads back over several connections.
-pub(crate) fn verify(job: &Job<'_>) -> Result<Verification> {
+pub(super) fn verify(job: &Job<'_>) -> Result<Verification> {
     let began = Instant::now();
-    let share = job.ids.len().div_ceil(VERIFY_THREADS).max(1);
+    let share = job.tallies.len().div_ceil(VERIFY_THREADS).max(1);
     let parts = thread::scope(|scope| {
-        let starts = (0..job.ids.len()).step_by(share);
-        let handles: Vec<_> = starts
-            .map(|start| scope.spawn(move || verify_part(job, start..(start + share).min(job.ids.len()))))
-            .collect();
+        let handles: Vec<_> =
+            job.tallies.chunks(share).map(|part| scope.spawn(move || verify_part(job, part))).collect();
         handles.into_iter().map(|h| h.join().expect("BUG: a verifier panicked")).collect::<Result<Vec<_>>>()
     })?;
     let mut total = Verification::default();
@@ -44,10 +69,11 @@ pub(crate) fn verify(job: &Job<'_>) -> Result<Verification> {
     Ok(total)
 }
 
-fn verify_part(job: &Job<'_>, devices: std::ops::Range<usize>) -> Result<Verification> {
+fn verify_part(job: &Job<'_>, tallies: &[(u32, Tally)]) -> Result<Verification> {
     let mut part = Verification::default();
-    for device in devices {
-        let (id, tally) = (&job.ids[device], &job.tallies[device]);
+    for (device, tally) in tallies {
+        let device = *device as usize;
+        let id = &job.ids[device];
         let end_ms = tally.last_ts_ms.max(job.base_ts_ms) + 1;
         let stored = job.client.count(id, SEQUENCE_KEY, job.base_ts_ms, end_ms)?;
         count(&mut part, device, tally, stored);

@@ -1,0 +1,116 @@
+//! sysbench's tables: what they are and how they are made.
+
+use serde::{Deserialize, Serialize};
+
+use super::address::Dialect;
+use crate::dataset::Distribution;
+
+/// The tables `sbtest1`, `sbtest2`, ... and how they are filled: `[dataset]` of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tables {
+    /// How many.
+    pub tables: u32,
+    /// Rows of each when it is loaded; ids are drawn from 1 to this number.
+    pub table_size: u32,
+    /// The server numbers the rows; else the client does.
+    pub auto_inc: bool,
+    /// An index on `id` instead of the primary key.
+    pub secondary: bool,
+    /// The index `k_N` on `k`, made after the rows are there.
+    pub create_secondary: bool,
+    /// MySQL's storage engine.
+    pub engine: String,
+    /// `INTEGER UNSIGNED` for id and k, as sysbench 0.5 has it (MySQL only).
+    pub unsigned: bool,
+    /// From which ids and `k` are drawn; sysbench calls it `--rand-type`.
+    pub distribution: Distribution,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            tables: 1,
+            table_size: 10_000,
+            auto_inc: true,
+            secondary: false,
+            create_secondary: true,
+            engine: "innodb".to_owned(),
+            unsigned: false,
+            distribution: Distribution::named("special").expect("BUG: the name is known"),
+        }
+    }
+}
+
+/// Most tables: each connection prepares up to nine statements on every one.
+const TABLES_MAX: u32 = 10_000;
+
+impl Tables {
+    /// What is wrong with the values.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=TABLES_MAX).contains(&self.tables) {
+            return Err(format!("`tables` is {}; 1 to {TABLES_MAX} are possible", self.tables));
+        }
+        if !(1..=i32::MAX as u32).contains(&self.table_size) {
+            return Err(format!("`table_size` is {}; 1 to {} rows are possible", self.table_size, i32::MAX));
+        }
+        if !self.engine.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(format!(
+                "`engine` is `{}`; it is the name of a storage engine, such as innodb",
+                self.engine
+            ));
+        }
+        self.distribution.check().map_err(|what| format!("`distribution`: {what}"))
+    }
+
+    /// The statement that makes table `number`.
+    pub(crate) fn create(&self, dialect: Dialect, number: u32) -> String {
+        let key = if self.secondary { "KEY xid" } else { "PRIMARY KEY" };
+        match dialect {
+            Dialect::Mysql => {
+                let integer = if self.unsigned { "INTEGER UNSIGNED" } else { "INTEGER" };
+                let auto = if self.auto_inc { " AUTO_INCREMENT" } else { "" };
+                format!(
+                    "CREATE TABLE sbtest{number}(id {integer} NOT NULL{auto}, k {integer} DEFAULT '0' NOT NULL, \
+                     c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, {key} (id)) ENGINE = {}",
+                    self.engine
+                )
+            }
+            Dialect::Postgres => {
+                let id = if self.auto_inc { "SERIAL" } else { "INTEGER NOT NULL" };
+                // PostgreSQL knows no index within a table's definition.
+                let key = if self.secondary { "" } else { ", PRIMARY KEY (id)" };
+                format!(
+                    "CREATE TABLE sbtest{number}(id {id}, k INTEGER DEFAULT '0' NOT NULL, \
+                     c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL{key})"
+                )
+            }
+        }
+    }
+
+    /// The statements that index table `number` once it is full.
+    pub(crate) fn indexes(&self, dialect: Dialect, number: u32) -> Vec<String> {
+        let mut statements = Vec::new();
+        if self.secondary && dialect == Dialect::Postgres {
+            statements.push(format!("CREATE INDEX xid_{number} ON sbtest{number}(id)"));
+        }
+        if self.create_secondary {
+            statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
+        }
+        statements
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_checked() {
+        let tables: Tables = toml::from_str("tables = 0").unwrap();
+        assert!(tables.check().unwrap_err().contains("`tables` is 0"));
+        let tables = Tables { engine: "x; DROP".to_owned(), ..Tables::default() };
+        assert!(tables.check().is_err());
+        Tables::default().check().unwrap();
+    }
+}

@@ -1,0 +1,179 @@
+//! The server behind the broker, as far as its HTTP interface reaches: devices are created there, and what was acknowledged is
+//! read back from there. Started by the run, or running already.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use super::Own;
+use super::verify::{self, Job, Verification};
+use crate::driver::mqtt::Tally;
+use crate::error::{Error, Result};
+use crate::http::Client;
+use crate::options::Context;
+use crate::payload::SEQUENCE_KEY;
+use crate::progress::Progress;
+use crate::scenario::Scenario;
+use crate::server::{ADMIN, Place, Server};
+
+const HTTP_PORT: u16 = 8_080;
+/// Where the password is looked for when the scenario has none.
+const PASSWORD: &str = "TACHO_PASSWORD";
+
+/// What `[target]` says besides the address.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TargetOwn {
+    http: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    provision: Option<bool>,
+    verify: Option<bool>,
+    data: Option<PathBuf>,
+}
+
+impl TargetOwn {
+    /// Refuses what contradicts itself.
+    pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
+        if has_target && self.data.is_some() {
+            return Err("target.data is for a server that the run starts: leave out the target".to_owned());
+        }
+        if !has_target && (self.http.is_some() || self.user.is_some() || self.password.is_some()) {
+            return Err(
+                "target.http, user and password describe a running server: give target.url too".to_owned()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether devices are to be created on a running server, and whether what it stored is to be read back.
+    fn wishes(&self) -> (bool, bool) {
+        let has_login = self.http.is_some() || self.password.is_some();
+        (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
+    }
+}
+
+/// A server whose devices are known.
+pub(super) struct Platform {
+    client: Client,
+    /// Its process, if the run started it. Dropping it kills the process.
+    pub(super) server: Option<Server>,
+    /// Ids of the devices by number; `None` when nothing is to be read back.
+    ids: Option<Vec<String>>,
+    /// First timestamp that no earlier run can have used, milliseconds.
+    pub(super) floor_ts_ms: u64,
+    /// Base of its HTTP addresses.
+    pub(super) http: String,
+    /// What it promises by an acknowledgement.
+    pub(super) durability: String,
+    /// Removed at the end, after the server.
+    _data: Option<TempDir>,
+}
+
+impl Platform {
+    /// Starts a server of our own and creates the devices. Returns where its broker listens.
+    pub(super) fn start(
+        scenario: &Scenario,
+        own: (&TargetOwn, &Own),
+        context: &Context,
+        progress: &Progress,
+    ) -> Result<(SocketAddr, Self)> {
+        let (data, guard) = match &own.0.data {
+            Some(data) => (data.clone(), None),
+            None => {
+                // Not in /tmp, which may be memory, where a sync costs nothing and proves nothing.
+                let guard = tempfile::Builder::new().prefix("tacho-bench-").tempdir_in(".");
+                let guard = guard.map_err(Error::io("making a data directory"))?;
+                (guard.path().to_owned(), Some(guard))
+            }
+        };
+        let place = Place::new(&context.server_binary, &data)?;
+        let binary = context.server_binary.display();
+        progress.step(format!("starting {binary} serve --data {}", data.display()));
+        let server = Server::start(&place)?;
+        let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
+        let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
+        let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
+        (platform.server, platform._data) = (Some(server), guard);
+        Ok((place.mqtt, platform))
+    }
+
+    /// Logs in to a running server and creates the devices. `None` when neither that nor reading back is wished for.
+    pub(super) fn running(
+        broker: SocketAddr,
+        scenario: &Scenario,
+        own: (&TargetOwn, &Own),
+        progress: &Progress,
+    ) -> Result<Option<Self>> {
+        let wishes = own.0.wishes();
+        if wishes == (false, false) {
+            return Ok(None);
+        }
+        let password = own.0.password.clone().or_else(|| std::env::var(PASSWORD).ok()).ok_or_else(|| {
+            Error::Options(format!(
+                "a running server needs a password to create devices and to read back (--password or {PASSWORD}; ours keeps \
+                 it in admin-password in its data directory), or target.provision=false and target.verify=false"
+            ))
+        })?;
+        let http = own.0.http.clone();
+        let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
+        let client = Client::login(&http, own.0.user.as_deref().unwrap_or(ADMIN), &password)?;
+        Self::of(client, http, scenario, own.1, wishes, progress).map(Some)
+    }
+
+    fn of(
+        client: Client,
+        http: String,
+        scenario: &Scenario,
+        own: &Own,
+        (provision, verify): (bool, bool),
+        progress: &Progress,
+    ) -> Result<Self> {
+        let connections = scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0);
+        let mut has_older = !provision;
+        if provision {
+            let devices = own.devices.unwrap_or(connections);
+            progress.step(format!("provisioning {devices} devices"));
+            let did = client.provision(devices, &own.device_prefix, &own.token_prefix)?;
+            has_older = did.existing > 0;
+        }
+        let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
+        let mut platform =
+            Self { client, server: None, ids: None, floor_ts_ms: 0, http, durability, _data: None };
+        if verify {
+            let ids = platform.client.device_ids(&own.device_prefix, connections)?;
+            if has_older {
+                // Earlier runs may have run ahead of the clock, and points must not be counted twice.
+                progress.step("looking for points of earlier runs".to_owned());
+                for id in &ids {
+                    let newest = platform.client.newest_ts_ms(id, SEQUENCE_KEY)?;
+                    platform.floor_ts_ms = platform.floor_ts_ms.max(newest + 1);
+                }
+            }
+            platform.ids = Some(ids);
+        }
+        Ok(platform)
+    }
+
+    /// Reads back what these devices sent from a time on. `None` when that is not wished for.
+    pub(super) fn verify(
+        &self,
+        tallies: &[(u32, Tally)],
+        keys: &[&'static str],
+        base_ts_ms: u64,
+    ) -> Result<Option<Verification>> {
+        let Some(ids) = &self.ids else { return Ok(None) };
+        verify::verify(&Job { client: &self.client, ids, tallies, keys, base_ts_ms }).map(Some)
+    }
+
+    /// Ends a server that the run started, in order: what it acknowledged must be safe, so it must not fail now.
+    pub(super) fn stop(mut self) -> Result<()> {
+        let Some(mut server) = self.server.take() else { return Ok(()) };
+        match server.ended()? {
+            Some(status) => Err(server.failed(format!("ended during the run ({status})"))),
+            None => server.stop(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a scenario of driver `redis` says of keys, values and commands.
+
+use serde::Deserialize;
+use toml::Table;
+
+use crate::driver::redis::{Command, Content, GroupConfig, Keys, Pattern, Size};
+use crate::scenario::{Mix, Phase, Scenario, typed};
+
+/// What an operation says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationOwn {
+    command: String,
+    #[serde(default = "random_pattern")]
+    pattern: String,
+}
+
+fn random_pattern() -> String {
+    "R".to_owned()
+}
+
+/// What data set, phase and mix say together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupOwn {
+    #[serde(default = "memtier_prefix")]
+    prefix: String,
+    #[serde(default = "memtier_keys")]
+    keys: [u64; 2],
+    base: Option<u64>,
+    #[serde(default = "memtier_size")]
+    size: SizeOwn,
+    #[serde(default = "random_content")]
+    content: ContentOwn,
+    deviation: Option<f64>,
+    median: Option<f64>,
+    #[serde(default = "zipf_exponent")]
+    exponent: f64,
+    requests: Option<RequestsOwn>,
+    #[serde(default = "yes")]
+    distinct_seeds: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum SizeOwn {
+    Fixed(u32),
+    Range([u32; 2]),
+    Growing { growing: [u32; 2] },
+    Weighted { weighted: Vec<[u32; 2]> },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ContentOwn {
+    Random,
+    MemtierX,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum RequestsOwn {
+    Count(u64),
+    Word(String),
+}
+
+fn memtier_prefix() -> String {
+    "memtier-".to_owned()
+}
+
+fn memtier_keys() -> [u64; 2] {
+    [0, 10_000_000]
+}
+
+fn memtier_size() -> SizeOwn {
+    SizeOwn::Fixed(32)
+}
+
+fn random_content() -> ContentOwn {
+    ContentOwn::Random
+}
+
+fn zipf_exponent() -> f64 {
+    1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The groups of a phase: what the data set says, then the phase, then the mix.
+pub(super) fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<Vec<GroupConfig>, String> {
+    phase.mixes.iter().map(|mix| group(scenario, phase, mix)).collect()
+}
+
+fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
+    let place = format!("phase `{}`", phase.name);
+    let mut table: Table = scenario.dataset.clone();
+    table.extend(mix.own.clone());
+    let own: GroupOwn =
+        typed(table, &place, &["duration", "warmup", "connections", "arrival", "operations", "threads"])?;
+    let commands = mix
+        .operations
+        .iter()
+        .map(|name| command(scenario, name))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    let base = own.base.unwrap_or(own.keys[0]);
+    let scaled = |key: u64| base + (key.saturating_sub(base) as f64 * scenario.head.scale).round() as u64;
+    let keys = Keys {
+        prefix: own.prefix,
+        min: scaled(own.keys[0]),
+        max: scaled(own.keys[1]),
+        deviation: own.deviation,
+        median: own.median,
+        exponent: own.exponent,
+    };
+    let clients = u64::from(mix.connections);
+    let parallel = commands.first().is_some_and(|command| command.pattern == Pattern::Parallel);
+    let requests = match own.requests {
+        None => None,
+        Some(RequestsOwn::Count(count)) => Some(scenario.scaled(count)),
+        Some(RequestsOwn::Word(word)) if word == "allkeys" => {
+            let range = keys.max - keys.min;
+            Some(if parallel { range / clients + 1 } else { range })
+        }
+        Some(RequestsOwn::Word(word)) => {
+            return Err(format!("{place}: requests = \"{word}\"; use a number or \"allkeys\""));
+        }
+    };
+    if requests.is_none() && phase.duration.is_none() {
+        return Err(format!("{place}: it has neither `duration` nor `requests` and would never end"));
+    }
+    Ok(GroupConfig {
+        connections: mix.connections,
+        commands,
+        keys,
+        size: match own.size {
+            SizeOwn::Fixed(size) => Size::Fixed(size),
+            SizeOwn::Range([min, max]) => Size::Random(min, max),
+            SizeOwn::Growing { growing: [min, max] } => Size::Growing(min, max),
+            SizeOwn::Weighted { weighted } => {
+                Size::Weighted(weighted.into_iter().map(|[s, w]| (s, w)).collect())
+            }
+        },
+        content: match own.content {
+            ContentOwn::Random => Content::Random,
+            ContentOwn::MemtierX => Content::MemtierX,
+        },
+        requests,
+        distinct_seeds: own.distinct_seeds,
+        // Seed 1 is memtier's own.
+        seed: (scenario.head.seed as u32).wrapping_sub(1),
+    })
+}
+
+fn command(scenario: &Scenario, name: &str) -> std::result::Result<Command, String> {
+    let place = format!("operation `{name}`");
+    let operation = scenario.operation(name).ok_or_else(|| format!("{place} is not there"))?;
+    let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+    Ok(Command {
+        class: scenario.class_of(name),
+        text: own.command,
+        ratio: operation.weight,
+        pattern: own.pattern.parse().map_err(|e| format!("{place}: {e}"))?,
+    })
+}

@@ -1,0 +1,120 @@
+//! What happens to a run when something outside of it goes wrong. The clock is not set here: that would reach everything else on the
+//! machine (`runner::book` has the rule and its test).
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bench::result::Bundle;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::acker::{Acker, Behaviour};
+use crate::databases::skipped;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The load generator as a process of its own: `examples/bench.rs`, which `cargo test` builds beside the tests.
+fn program() -> Option<PathBuf> {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent()?.parent()?.join("examples/bench");
+    if program.is_file() {
+        Some(program)
+    } else {
+        skipped("examples/bench (cargo build -p bench --examples)")
+    }
+}
+
+fn start(acker: &Acker, out: &str) -> Option<Child> {
+    let options = "--devices 4 --rate 200 --fixed --warmup 0s --duration 300s --no-provision --no-verify";
+    let child = Command::new(program()?)
+        .args([
+            "run",
+            "thingsboard",
+            "--quiet",
+            "--out",
+            out,
+            "--target",
+            &format!("mqtt://{}", acker.address),
+        ])
+        .args(options.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while acker.messages() < 100 {
+        assert!(Instant::now() < deadline, "the load does not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    Some(child)
+}
+
+fn interrupted(child: Child) -> Output {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_leaves_a_result_that_is_marked_partial() {
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("result");
+    let acker = Acker::start(Behaviour::default());
+    let Some(child) = start(&acker, out.to_str().unwrap()) else { return };
+    let output = interrupted(child);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("PARTIAL") && text.contains("interrupted (Ctrl-C)"), "{text}");
+    let bundle = Bundle::read(&out).unwrap();
+    assert_eq!(bundle.result.partial.as_ref().unwrap().reason, "interrupted (Ctrl-C)");
+    let completed = bundle.main_phase().unwrap().total.counts.completed;
+    assert!((50..60_000).contains(&completed), "{completed} of the 60,000 that were planned");
+}
+
+#[test]
+fn a_full_disk_leaves_the_figures_on_standard_error_and_no_half_result() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = home.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        skipped::<()>("a small file system (mounting needs root)");
+        return;
+    }
+    let acker = Acker::start(Behaviour::default());
+    let output = start(&acker, disk.join("result").to_str().unwrap()).map(interrupted);
+    let left = fs::read_dir(&disk).unwrap().count();
+    let unmounted = Command::new("umount").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    let Some(output) = output else { return };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(left, 0, "{errors}");
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("No space left on device") && errors.contains("publish"), "{errors}");
+}
+
+#[test]
+fn a_server_that_dies_is_a_fault_at_its_second() {
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("result");
+    let acker = Acker::start(Behaviour { hang_up_after: Some(60), ..Behaviour::default() });
+    let Some(child) = start(&acker, out.to_str().unwrap()) else { return };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let bundle = Bundle::read(&out).unwrap();
+    let [fault] = &bundle.result.faults[..] else { panic!("{:?}", bundle.result.faults) };
+    assert!(fault.what.contains("the server closed all connections"), "{fault:?}");
+    assert!(!bundle.result.standing().is_quotable());
+}
+
+#[test]
+fn a_name_that_cannot_be_resolved_is_said_so() {
+    let Some(program) = program() else { return };
+    let line = "run thingsboard --no-provision --no-verify --target mqtt://no-such-host.invalid:1883";
+    let output = Command::new(program).args(line.split_whitespace()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("no-such-host.invalid:1883` cannot be resolved"), "{errors}");
+    assert_eq!(output.status.code(), Some(1));
+}
