@@ -131,7 +131,7 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: Vec<String>, blocks_want
         .map(|(metric, sign_p_holm)| {
             let compared = logs(metric, false);
             let nothing = Ratio { ratio: f64::NAN, interval: None, blocks: 0, sign_p: 1.0 };
-            let ratio = ratio(&compared, CONFIDENCE, plan.resamples, plan.seed).unwrap_or(nothing);
+            let ratio = ratio(&compared, CONFIDENCE).unwrap_or(nothing);
             let pilots = logs(metric, true);
             let squares: f64 = pilots.iter().map(|log| log * log).sum();
             let noise_floor =

@@ -45,9 +45,7 @@ pub struct Plan {
     pub blocks_min: usize,
     /// Most blocks of A against B; what is not told by then is not told.
     pub blocks_max: usize,
-    /// Resamples behind each interval.
-    pub resamples: usize,
-    /// Seed of the order and of the intervals.
+    /// Seed of the order.
     pub seed: u64,
 }
 
@@ -59,7 +57,6 @@ impl Plan {
             pilot_blocks: 3,
             blocks_min: crate::statistics::paired::BLOCKS_MIN,
             blocks_max: 60,
-            resamples: crate::statistics::bootstrap::RESAMPLES,
             seed,
         }
     }

@@ -72,7 +72,7 @@ fn plan(seed: u64) -> Plan {
         metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
         metric("p99", Better::Lower, P99_MARGIN),
     ];
-    Plan { resamples: 400, ..Plan::new(metrics, seed) }
+    Plan::new(metrics, seed)
 }
 
 fn compare(plan: &Plan, machine: &mut Machine) -> (Answer, Vec<Run>) {
@@ -87,7 +87,7 @@ fn compare(plan: &Plan, machine: &mut Machine) -> (Answer, Vec<Run>) {
 }
 
 fn verdicts(slower: f64, by: Disturbance, blocks_max: usize) -> Vec<Verdict> {
-    let plan = |seed| Plan { blocks_max, resamples: 200, ..plan(seed) };
+    let plan = |seed| Plan { blocks_max, ..plan(seed) };
     (0..40)
         .map(|seed| compare(&plan(seed), &mut Machine::new(slower, by, seed)).0.metrics[0].verdict)
         .collect()

@@ -308,7 +308,7 @@ fn sentence(phase: &str, verified: &Verification) -> String {
     let Verification { devices, acked, sent, stored, sampled_devices, sampled_rows, took_s, .. } = verified;
     let first = verified.first_difference.as_deref().map(|what| format!(" First difference: {what}."));
     format!(
-        "{phase}: {devices} devices sent {sent} messages, {acked} were acknowledged, {stored} points are stored; {sampled_rows} of \
+        "{phase}: {devices} devices sent {sent} messages, {acked} were acknowledged, {stored} points are stored; {sampled_rows} rows of \
          {sampled_devices} devices were compared value by value ({took_s:.1} s).{}",
         first.unwrap_or_default()
     )
