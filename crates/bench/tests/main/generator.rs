@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::driver::mqtt::{Config, Mqtt, Tally, Version};
-use bench::engine::{Load, Plan, Segment, Shared, event};
+use bench::engine::{Connect, Load, Plan, Segment, Shared, event};
 use bench::payload::Template;
 use bench::recorder::Class;
 use bench::schedule::Arrivals;
@@ -20,6 +20,7 @@ fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
         threads: 1,
         part: (0, 1),
         open_rate: None,
+        connect: Connect::default(),
         tick_us: 0,
         silence: Duration::from_secs(30),
         segments: vec![Segment {
