@@ -24,7 +24,8 @@ impl Bundle {
         let mut hides = Vec::new();
         for index in 0..self.result.phases.len() {
             let phase = &self.result.phases[index];
-            if !phase.measured {
+            // Connections that are only held do nothing that could be steady.
+            if !phase.measured || phase.total.counts.planned + phase.total.counts.completed == 0 {
                 continue;
             }
             let seconds = whole_seconds(phase, &self.seconds);

@@ -313,7 +313,7 @@ impl Run<'_> {
                 segment: &plan[index],
                 kind: phase.kind,
                 threads: phase.threads,
-                connections: connections.div_ceil(self.part.1),
+                connections: connections / self.part.1 + u32::from(self.part.0 < connections % self.part.1),
                 parts: self.part.1,
                 starts: started.saturating_duration_since(began),
                 outcome,

@@ -14,6 +14,7 @@ mod socket;
 mod worker;
 
 pub(crate) use opening::{CONNECTS_REPEATED, GIVEN_UP, SYNS_REPEATED};
+pub(crate) use running::{NOT_OPENED_IN_TIME, NOT_SENT};
 pub(crate) use socket::{NO_PORT, REFUSED, RESET};
 
 use std::collections::BTreeMap;

@@ -14,7 +14,10 @@ use crate::error::Result;
 use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_TURN};
 
 const SECOND_NS: u64 = 1_000_000_000;
-const NOT_SENT: &str = "due, but not sent before the drain time was over";
+/// Operations that were not even begun.
+pub(crate) const NOT_SENT: &str = "due, but not sent before the drain time was over";
+/// Connects that were under way when the drain time was over.
+pub(crate) const NOT_OPENED_IN_TIME: &str = "not opened again before the drain time was over";
 const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
 /// Sleep while the last answers come in.
 const DRAIN_SLEEP_NS: u64 = 10_000_000;
@@ -174,7 +177,7 @@ impl<P: Protocol> Worker<'_, P> {
             handshakes += 1;
         }
         self.pending = self.pending.saturating_sub(handshakes);
-        self.recorder.error("not opened again before the drain time was over", handshakes as u64);
+        self.recorder.error(NOT_OPENED_IN_TIME, handshakes as u64);
         for group in 0..self.feeds.len() {
             while let Some(due) = self.feeds[group].next_due(last_ns) {
                 self.recorder.planned(due.at_ns());

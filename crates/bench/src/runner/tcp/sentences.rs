@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::event::{CONNECTS_REPEATED, GIVEN_UP, NO_PORT, REFUSED, RESET, SYNS_REPEATED};
+use crate::engine::event::{
+    CONNECTS_REPEATED, GIVEN_UP, NO_PORT, NOT_OPENED_IN_TIME, NOT_SENT, REFUSED, RESET, SYNS_REPEATED,
+};
 use crate::result::OperationCounts;
 
 const KIB: f64 = 1_024.0;
@@ -26,6 +28,8 @@ pub(super) struct Attempts {
     /// SYNs that the kernel sent again, and for how many connects.
     pub(super) repeated: (u64, u64),
     pub(super) not_tried: u64,
+    /// Due, and not begun when the time was over.
+    pub(super) not_begun: u64,
 }
 
 impl Attempts {
@@ -45,8 +49,9 @@ impl Attempts {
             };
             *place += count;
         }
-        let late = counts.errors.iter().filter(|(what, _)| what.contains("before the drain time was over"));
-        attempts.timed_out += late.map(|(_, count)| count).sum::<u64>();
+        let errors = |name: &str| counts.errors.get(name).copied().unwrap_or(0);
+        attempts.timed_out += errors(NOT_OPENED_IN_TIME);
+        attempts.not_begun = errors(NOT_SENT);
         let extra = |name: &str| counts.extra.get(name).copied().unwrap_or(0);
         attempts.repeated = (extra(SYNS_REPEATED), extra(CONNECTS_REPEATED));
         attempts.not_tried = extra(GIVEN_UP);
@@ -66,6 +71,9 @@ impl Attempts {
         }
         if self.other > 0 {
             let _ = write!(text, ", {} failed otherwise", self.other);
+        }
+        if self.not_begun > 0 {
+            let _ = write!(text, ", {} were due and never begun", self.not_begun);
         }
         match self.repeated {
             (0, _) => text.push_str("; no SYN had to be sent again"),
@@ -163,7 +171,8 @@ mod tests {
                 (&no_port, 5),
                 ("not opened: No route to host (os error 113)", 6),
                 ("connection lost: x", 99),
-                ("not opened again before the drain time was over", 1),
+                (NOT_OPENED_IN_TIME, 1),
+                (NOT_SENT, 9),
             ],
             &[(SYNS_REPEATED, 7), (CONNECTS_REPEATED, 3), (GIVEN_UP, 50)],
         );
@@ -177,12 +186,13 @@ mod tests {
             other: 6,
             repeated: (7, 3),
             not_tried: 50,
+            not_begun: 9,
         };
         assert_eq!(attempts, expected);
         let text = connections("c", 151, &attempts, Some((70, 30.0)), Some((1, 1)));
         for part in [
             "151 connections were asked for: NOT reached. 79 were established",
-            "1 refused, 2 reset, 8 timed out, 5 without a local port, 6 failed otherwise",
+            "1 refused, 2 reset, 8 timed out, 5 without a local port, 6 failed otherwise, 9 were due and never begun",
             "7 SYNs of 3 connects had to be sent again",
             "50 were not tried any more",
             "After 30 s 70 of them were still open. Of a sample of 1 asked then, 1 answered.",
