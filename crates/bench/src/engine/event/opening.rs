@@ -151,7 +151,7 @@ impl<P: Protocol> Worker<'_, P> {
                 self.last_heard_ns = now_ns;
                 self.recorder.completed(&operation, now_ns, 0);
                 self.shared.add_completed(1);
-                self.reopened(index, now_ns);
+                self.reopened(index, operation.intended_ns, now_ns);
             }
         }
     }
@@ -207,14 +207,18 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// A connection was opened by a load: what becomes of it.
-    fn reopened(&mut self, index: u32, now_ns: u64) {
+    fn reopened(&mut self, index: u32, intended_ns: u64, now_ns: u64) {
         self.outstanding -= 1;
         self.connections[index as usize].last_sent_ns = now_ns;
         match self.reopen_of(index).map(|reopen| reopen.then) {
             Some(Then::Keep) => self.rest(index, now_ns),
             Some(Then::Stay(_)) => self.attempt_ended(index, false),
             Some(Then::Close) => self.close_and_rest(index, now_ns),
-            Some(Then::Answer) => self.enqueue(index, now_ns),
+            Some(Then::Answer) => {
+                // It has been due as long as its connection, and could not be sent before.
+                self.connections[index as usize].able_ns = now_ns;
+                self.enqueue(index, intended_ns);
+            }
             None => {}
         }
     }
