@@ -69,6 +69,7 @@ fn merge_phase(phase: &mut Phase, other: &Phase) {
     phase.duration_s = phase.duration_s.max(other.duration_s);
     phase.connections += other.connections;
     phase.arrival.add(&other.arrival);
+    let before = phase.total.counts.completed as f64;
     phase.total.counts.merge(&other.total.counts);
     for operation in &other.operations {
         match phase.operations.iter_mut().find(|known| known.name == operation.name) {
@@ -84,6 +85,9 @@ fn merge_phase(phase: &mut Phase, other: &Phase) {
         .generator_cpu_us_per_operation
         .zip(others.generator_cpu_us_per_operation)
         .map(|(a, b)| a * (1.0 - share) + b * share);
+    // The target's is known of the whole process, and the first generator saw only its own operations.
+    own.target_cpu_us_per_operation =
+        own.target_cpu_us_per_operation.map(|us| us * before / completed.max(1.0));
     own.generator_cpu_percent =
         own.generator_cpu_percent.zip(others.generator_cpu_percent).map(|(a, b)| a + b);
     phase.steady = None;
@@ -134,6 +138,17 @@ mod tests {
         assert_eq!(get.counts.completed, 400);
         assert_eq!(whole.result.phases[0].total.counts.completed, 800);
         assert!(whole.result.valid);
+    }
+
+    #[test]
+    fn what_the_target_spent_is_shared_by_the_operations_of_all() {
+        let mut parts = [example_with(1, &[100]), example_with(2, &[100]), example_with(3, &[100])];
+        parts[0].result.phases[0].cost.target_cpu_us_per_operation = Some(30.0);
+        let completed = |bundle: &Bundle| bundle.result.phases[0].total.counts.completed as f64;
+        let share = completed(&parts[0]) / parts.iter().map(completed).sum::<f64>();
+        let whole = merge(parts.to_vec()).unwrap();
+        let each = whole.result.phases[0].cost.target_cpu_us_per_operation.unwrap();
+        assert!((each - 30.0 * share).abs() < 1e-9, "{each}");
     }
 
     #[test]

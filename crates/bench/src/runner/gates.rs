@@ -37,8 +37,10 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
             "share of the planned operations that was sent; a lower one means that the load was not the planned one",
         ));
     }
-    // Who begins thousands of handshakes at one moment begins the last of them late.
-    if open_loop && !facts.loads.iter().any(|load| matches!(load, Load::Reopen { rate: None, .. })) {
+    // Who begins thousands of handshakes at one moment begins the last of them late, and of a sample of idle connections it
+    // counts whether they answer.
+    let untimed = |load: &Load| matches!(load, Load::Reopen { rate: None, .. } | Load::Sample { .. });
+    if open_loop && !facts.loads.iter().any(untimed) {
         gates.push(Gate::new(
             "lag_p99",
             facts.total.clocks.lag.quantile_us(0.99) as f64,
