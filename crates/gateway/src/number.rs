@@ -29,12 +29,11 @@ pub(crate) fn write_f64(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> usize {
 
 /// The same, if the number has few digits.
 #[inline]
-pub(crate) fn write_few_digits(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> Option<usize> {
+fn write_few_digits(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> Option<usize> {
     // Most values have three decimals at most; positions have six.
     write_decimal::<3>(number, room).or_else(|| write_decimal::<6>(number, room))
 }
 
-#[cold]
 fn write_any(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> usize {
     let mut rest = room.as_mut_slice();
     serde_json::to_writer(&mut rest, &number).expect("BUG: every number fits");

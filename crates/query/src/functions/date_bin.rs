@@ -63,12 +63,10 @@ impl ScalarUDFImpl for DateBin {
         if let Some(steps) = Steps::of(&args.args)
             && let ColumnarValue::Array(array) = &args.args[1]
             && let Some(times) = array.as_primitive_opt::<TimestampMicrosecondType>()
-            && times.values().iter().all(|ts| ts.unsigned_abs() <= TIME_US_MAX)
+            && let Some(starts) = steps.starts(times.values())
         {
-            let starts = PrimitiveArray::<TimestampMicrosecondType>::new(
-                steps.starts(times.values()).into(),
-                times.nulls().cloned(),
-            );
+            let starts =
+                PrimitiveArray::<TimestampMicrosecondType>::new(starts.into(), times.nulls().cloned());
             return Ok(ColumnarValue::Array(Arc::new(starts.with_data_type(times.data_type().clone()))));
         }
         self.inner.invoke_with_args(args)
@@ -103,17 +101,26 @@ impl Steps {
             .then_some(Self { length_us, origin_us })
     }
 
-    /// Where the step of each time begins.
-    fn starts(self, times: &[i64]) -> Vec<i64> {
-        let mut start = i64::MAX;
+    /// Where the step of each time begins, unless some time is too far away.
+    fn starts(self, times: &[i64]) -> Option<Vec<i64>> {
+        let Some(first) = times.first() else { return Some(Vec::new()) };
+        let mut start = self.start(*first);
+        let mut are_near = first.unsigned_abs() <= TIME_US_MAX;
         let start_of = |ts: &i64| {
-            // Below the start the difference is a large number.
+            // Below the start the difference is a large number. What belongs to the step of a near time is near enough.
             if ts.wrapping_sub(start).cast_unsigned() >= self.length_us.cast_unsigned() {
-                start = ts - (ts - self.origin_us).rem_euclid(self.length_us);
+                are_near &= ts.unsigned_abs() <= TIME_US_MAX;
+                start = self.start(*ts);
             }
             start
         };
-        times.iter().map(start_of).collect()
+        let starts = times.iter().map(start_of).collect();
+        are_near.then_some(starts)
+    }
+
+    /// Where the step of a time begins; any number for one that is too far away.
+    fn start(self, ts: i64) -> i64 {
+        ts.wrapping_sub(ts.wrapping_sub(self.origin_us).rem_euclid(self.length_us))
     }
 }
 

@@ -6,20 +6,22 @@
 //! are text. What comes out is the state of the aggregates for each run; the last stage puts together the runs of one
 //! group, wherever they come from. Its answer is the same for rows in any order, only its work is more then.
 
+mod boundaries;
+mod states;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
-use datafusion::arrow::compute::{concat, partition, take};
+use datafusion::arrow::compute::{concat, take};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
@@ -35,6 +37,9 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures_util::{Stream, StreamExt};
 use store::table::{COLUMN_KIND, TS_COLUMN};
+
+use boundaries::BatchRuns;
+use states::{RunStates, states_of};
 
 use crate::scan::StoreScan;
 
@@ -172,14 +177,24 @@ impl ExecutionPlan for RunAggregate {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let first = self.first();
         let groups = first.group_expr().expr().iter().map(|(group, _)| Arc::clone(group)).collect();
-        let create = first.aggr_expr().iter().map(|aggregate| aggregate.create_groups_accumulator());
+        let filters = first.filter_expr().to_vec();
+        let mut arguments = aggregate_expressions(first.aggr_expr(), first.mode(), 0)?;
+        let mut states = Vec::with_capacity(arguments.len());
+        for ((aggregate, filter), arguments) in first.aggr_expr().iter().zip(&filters).zip(&mut arguments) {
+            let (of_aggregate, needs_arguments) =
+                states_of(aggregate, filter.is_some(), &first.input().schema())?;
+            states.push(of_aggregate);
+            if !needs_arguments {
+                arguments.clear();
+            }
+        }
         Ok(Box::pin(RunStream {
             input: first.input().execute(partition, Arc::clone(&context))?,
             schema: self.schema(),
             groups: vec![groups],
-            arguments: aggregate_expressions(first.aggr_expr(), first.mode(), 0)?,
-            filters: first.filter_expr().to_vec(),
-            runs: Runs { accumulators: create.collect::<Result<_>>()?, ..Runs::default() },
+            arguments,
+            filters,
+            runs: Runs { states, ..Runs::default() },
             runs_max: context.session_config().batch_size(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         }))
@@ -212,41 +227,35 @@ struct RunStream {
 /// Runs that have been seen and not been given on.
 #[derive(Default)]
 struct Runs {
-    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    /// By aggregate.
+    states: Vec<Box<dyn RunStates>>,
     count: usize,
     /// The groups' values for the runs of each batch.
     groups: Vec<Vec<ArrayRef>>,
-    /// By row of the current batch: its run.
-    run_of_row: Vec<usize>,
 }
 
 impl Runs {
-    /// Adds the rows of a batch.
+    /// Adds the rows of a batch, which has at least one.
     fn add(
         &mut self,
         groups: &[ArrayRef],
         arguments: &[Vec<ArrayRef>],
         filters: &[Option<BooleanArray>],
     ) -> Result<()> {
-        let runs = partition(groups)?.ranges();
-        self.run_of_row.clear();
-        for (run, rows) in runs.iter().enumerate() {
-            self.run_of_row.resize(rows.end, self.count + run);
-        }
-        self.count += runs.len();
-        // A batch has less than 2^32 rows.
-        let first_rows: UInt32Array = runs.iter().map(|rows| Some(rows.start as u32)).collect();
+        let runs = BatchRuns::of(groups, self.count)?;
+        let first_rows = runs.first_rows();
         let of_runs = groups.iter().map(|group| Ok(take(group, &first_rows, None)?));
         self.groups.push(of_runs.collect::<Result<_>>()?);
-        for ((accumulator, arguments), filter) in self.accumulators.iter_mut().zip(arguments).zip(filters) {
-            accumulator.update_batch(arguments, &self.run_of_row, filter.as_ref(), self.count)?;
+        for ((states, arguments), filter) in self.states.iter_mut().zip(arguments).zip(filters) {
+            states.add(arguments, filter.as_ref(), &runs)?;
         }
+        self.count = runs.total();
         Ok(())
     }
 
-    /// Whether they should be given on. Nothing can be when there are none, whatever room the accumulators keep.
+    /// Whether they should be given on. Nothing can be when there are none, whatever room the states keep.
     fn are_enough(&self, runs_max: usize) -> bool {
-        let bytes = || self.accumulators.iter().map(|accumulator| accumulator.size()).sum::<usize>();
+        let bytes = || self.states.iter().map(|states| states.size()).sum::<usize>();
         self.count > 0 && (self.count >= runs_max || bytes() > STATE_BYTES_MAX)
     }
 
@@ -261,8 +270,8 @@ impl Runs {
             let pieces: Vec<_> = batches.iter().map(|batch| batch[group].as_ref()).collect();
             columns.push(concat(&pieces)?);
         }
-        for accumulator in &mut self.accumulators {
-            columns.extend(accumulator.state(EmitTo::All)?);
+        for states in &mut self.states {
+            columns.extend(states.take()?);
         }
         self.count = 0;
         Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
@@ -328,37 +337,14 @@ mod tests {
     /// Counts rows and keeps much room.
     struct Greedy(Vec<i64>);
 
-    impl GroupsAccumulator for Greedy {
-        fn update_batch(
-            &mut self,
-            _values: &[ArrayRef],
-            groups: &[usize],
-            _filter: Option<&BooleanArray>,
-            total: usize,
-        ) -> Result<()> {
-            self.0.resize(total, 0);
-            groups.iter().for_each(|group| self.0[*group] += 1);
+    impl RunStates for Greedy {
+        fn add(&mut self, _: &[ArrayRef], _: Option<&BooleanArray>, runs: &BatchRuns) -> Result<()> {
+            self.0.extend(runs.ranges().map(|rows| rows.len() as i64));
             Ok(())
         }
 
-        fn evaluate(&mut self, _emit_to: EmitTo) -> Result<ArrayRef> {
-            unreachable!("the first stage gives states")
-        }
-
-        fn state(&mut self, _emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        fn take(&mut self) -> Result<Vec<ArrayRef>> {
             Ok(vec![Arc::new(Int64Array::from(std::mem::take(&mut self.0)))])
-        }
-
-        fn merge_batch(&mut self, _values: &[ArrayRef], _groups: &[usize], _total: usize) -> Result<()> {
-            unreachable!("the first stage merges nothing")
-        }
-
-        fn convert_to_state(
-            &self,
-            _values: &[ArrayRef],
-            _filter: Option<&BooleanArray>,
-        ) -> Result<Vec<ArrayRef>> {
-            unreachable!("runs are counted")
         }
 
         fn size(&self) -> usize {
@@ -372,7 +358,7 @@ mod tests {
             arrow_schema::Field::new("group", arrow_schema::DataType::Int64, false),
             arrow_schema::Field::new("rows", arrow_schema::DataType::Int64, false),
         ]));
-        let mut runs = Runs { accumulators: vec![Box::new(Greedy(Vec::new()))], ..Runs::default() };
+        let mut runs = Runs { states: vec![Box::new(Greedy(Vec::new()))], ..Runs::default() };
         assert!(!runs.are_enough(1_000));
         let groups = |groups: &[i64]| vec![Arc::new(Int64Array::from(groups.to_vec())) as ArrayRef];
         runs.add(&groups(&[7, 7, 8]), &[Vec::new()], &[None]).unwrap();

@@ -1,0 +1,137 @@
+//! Where the runs of a batch begin.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_buffer::BooleanBuffer;
+use datafusion::arrow::compute::partition;
+use datafusion::common::Result;
+
+/// The runs of one batch: neighbouring rows whose groups are equal.
+///
+/// Texts are compared by their views, so long ones that are equal and stand in two places begin a run anew. The last
+/// stage puts such runs together, as it does with those of different batches.
+pub(super) struct BatchRuns {
+    /// The first row of each run.
+    starts: Vec<u32>,
+    rows: usize,
+    /// Runs of earlier batches.
+    before: usize,
+    run_of_row: OnceCell<Vec<usize>>,
+}
+
+impl BatchRuns {
+    /// Those of a batch with at least one row, which `before` runs come before.
+    pub(super) fn of(groups: &[ArrayRef], before: usize) -> Result<Self> {
+        let rows = groups[0].len();
+        let mut changes = BooleanBuffer::new_unset(rows - 1);
+        for group in groups {
+            changes = &changes | &changes_of(group)?;
+        }
+        // A batch has less than 2^32 rows.
+        let starts = std::iter::once(0).chain(changes.set_indices().map(|row| row as u32 + 1)).collect();
+        Ok(Self { starts, rows, before, run_of_row: OnceCell::new() })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// With those of earlier batches.
+    pub(super) fn total(&self) -> usize {
+        self.before + self.count()
+    }
+
+    /// The rows of each run.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let ends = self.starts[1..].iter().map(|end| *end as usize).chain([self.rows]);
+        self.starts.iter().zip(ends).map(|(start, end)| *start as usize..end)
+    }
+
+    /// The first row of each run.
+    pub(super) fn first_rows(&self) -> UInt32Array {
+        self.starts.clone().into()
+    }
+
+    /// By row: its run, counted through all batches.
+    pub(super) fn run_of_row(&self) -> &[usize] {
+        self.run_of_row.get_or_init(|| {
+            let mut runs = Vec::with_capacity(self.rows);
+            for (run, rows) in self.ranges().enumerate() {
+                runs.resize(rows.end, self.before + run);
+            }
+            runs
+        })
+    }
+}
+
+/// By row but the last: whether the next one differs.
+fn changes_of(group: &ArrayRef) -> Result<BooleanBuffer> {
+    if group.null_count() == 0 {
+        if let Some(texts) = group.as_string_view_opt() {
+            return Ok(changes_between(texts.views()));
+        }
+        if let Some(times) = group.as_primitive_opt::<TimestampMicrosecondType>() {
+            return Ok(changes_between(times.values()));
+        }
+        if let Some(numbers) = group.as_primitive_opt::<Int64Type>() {
+            return Ok(changes_between(numbers.values()));
+        }
+    }
+    let mut ends =
+        partition(std::slice::from_ref(group))?.ranges().into_iter().map(|rows| rows.end - 1).peekable();
+    Ok(BooleanBuffer::collect_bool(group.len() - 1, |row| ends.next_if_eq(&row).is_some()))
+}
+
+fn changes_between<T: PartialEq>(values: &[T]) -> BooleanBuffer {
+    let next = &values[1..];
+    BooleanBuffer::collect_bool(next.len(), |row| values[row] != next[row])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{BooleanArray, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray};
+
+    use super::*;
+
+    fn ranges(groups: &[ArrayRef]) -> Vec<Range<usize>> {
+        BatchRuns::of(groups, 0).unwrap().ranges().collect()
+    }
+
+    #[test]
+    fn a_run_ends_where_any_group_changes() {
+        let long = "a text that is longer than a view holds";
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "a", "a", long, "b"]));
+        let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1, 1, 2, 2, 2]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 8, 8, 8]));
+        assert_eq!(ranges(&[Arc::clone(&texts)]), [0..3, 3..4, 4..5]);
+        assert_eq!(ranges(&[Arc::clone(&texts), Arc::clone(&times)]), [0..2, 2..3, 3..4, 4..5]);
+        assert_eq!(ranges(&[texts, times, numbers]), [0..1, 1..2, 2..3, 3..4, 4..5]);
+    }
+
+    #[test]
+    fn nulls_and_other_types_make_runs_of_their_own() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec![None, None, Some("a"), Some(""), None]));
+        assert_eq!(ranges(&[texts]), [0..2, 2..3, 3..4, 4..5]);
+        let others: ArrayRef = Arc::new(StringArray::from(vec!["a", "a", "b"]));
+        assert_eq!(ranges(&[others]), [0..2, 2..3]);
+        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, None]));
+        assert_eq!(ranges(&[flags]), [0..1, 1..3]);
+    }
+
+    #[test]
+    fn rows_know_their_run_through_all_batches() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 8]));
+        let runs = BatchRuns::of(&[numbers], 5).unwrap();
+        assert_eq!((runs.count(), runs.total(), runs.run_of_row()), (2, 7, &[5, 6, 6][..]));
+        assert_eq!(runs.first_rows().values(), &[0, 1]);
+        let one: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+        assert_eq!(ranges(&[one]), [0..1]);
+    }
+}

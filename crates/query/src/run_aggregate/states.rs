@@ -1,0 +1,276 @@
+//! What is known of each run: the states that the last stage merges.
+//!
+//! The library's accumulators look at one row after the other and at the group of each. The rows of a run stand
+//! together, so numbers are added, counted and compared in one loop for each run. The states are those of the library's
+//! accumulators, which merge them; whatever else a query asks is left to them from the first row on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray, UInt64Array};
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_schema::{DataType, Schema};
+use datafusion::common::Result;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Literal;
+
+use super::boundaries::BatchRuns;
+
+/// The states of one aggregate, by run.
+pub(super) trait RunStates: Send {
+    /// Adds the rows of a batch, for each of its runs.
+    fn add(&mut self, arguments: &[ArrayRef], filter: Option<&BooleanArray>, runs: &BatchRuns) -> Result<()>;
+
+    /// The states of all runs so far, which are then forgotten.
+    fn take(&mut self) -> Result<Vec<ArrayRef>>;
+
+    /// Bytes that they take.
+    fn size(&self) -> usize;
+}
+
+/// The states for an aggregate over rows of a schema, and whether its arguments have to be computed for them.
+pub(super) fn states_of(
+    aggregate: &AggregateFunctionExpr,
+    filtered: bool,
+    schema: &Schema,
+) -> Result<(Box<dyn RunStates>, bool)> {
+    if !filtered
+        && !aggregate.is_distinct()
+        && aggregate.order_bys().is_empty()
+        && let [argument] = aggregate.expressions().as_slice()
+    {
+        let fields = aggregate.state_fields()?;
+        let states: Vec<&DataType> = fields.iter().map(|field| field.data_type()).collect();
+        let is_rows = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
+        if aggregate.fun().name() == "count" && states == [&DataType::Int64] {
+            return Ok((Box::new(Counts::default()), !is_rows));
+        }
+        if let Some(states) = of_numbers(aggregate.fun().name(), &argument.data_type(schema)?, &states) {
+            return Ok((states, true));
+        }
+    }
+    Ok((Box::new(ByRow(aggregate.create_groups_accumulator()?)), true))
+}
+
+/// The states of a function of numbers, if they have the types that are known here.
+fn of_numbers(name: &str, argument: &DataType, states: &[&DataType]) -> Option<Box<dyn RunStates>> {
+    match (argument, states) {
+        (DataType::Float64, [DataType::UInt64, DataType::Float64]) if name == "avg" => {
+            Some(Box::new(Means { counts: Vec::new(), sums: Folds::new(0.0, |sum, x| sum + x) }))
+        }
+        (DataType::Float64, [DataType::Float64]) => {
+            of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN))
+        }
+        (DataType::Int64, [DataType::Int64]) => {
+            of_type::<Int64Type>(name, (0, i64::wrapping_add), (i64::MAX, i64::MIN))
+        }
+        _ => None,
+    }
+}
+
+/// With the starting values of the library, and its choices where a number is none.
+fn of_type<T: ArrowPrimitiveType<Native: PartialOrd>>(
+    name: &str,
+    (zero, add): (T::Native, impl Fn(T::Native, T::Native) -> T::Native + Send + 'static),
+    (largest, smallest): (T::Native, T::Native),
+) -> Option<Box<dyn RunStates>> {
+    match name {
+        "sum" => Some(Box::new(Folds::<T, _>::new(zero, add))),
+        "min" => Some(Box::new(Folds::<T, _>::new(largest, |least, x| if x >= least { least } else { x }))),
+        "max" => Some(Box::new(Folds::<T, _>::new(smallest, |most, x| if x <= most { most } else { x }))),
+        _ => None,
+    }
+}
+
+/// Rows or values of each run.
+#[derive(Default)]
+struct Counts(Vec<i64>);
+
+impl RunStates for Counts {
+    fn add(
+        &mut self,
+        arguments: &[ArrayRef],
+        _filter: Option<&BooleanArray>,
+        runs: &BatchRuns,
+    ) -> Result<()> {
+        let nulls = arguments.first().and_then(|argument| argument.logical_nulls());
+        self.0.extend(runs.ranges().map(|rows| valid_count(nulls.as_ref(), &rows) as i64));
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        Ok(vec![Arc::new(Int64Array::from(std::mem::take(&mut self.0)))])
+    }
+
+    fn size(&self) -> usize {
+        self.0.capacity() * size_of::<i64>()
+    }
+}
+
+/// How many of these rows have a value.
+fn valid_count(nulls: Option<&NullBuffer>, rows: &Range<usize>) -> usize {
+    nulls.map_or(rows.len(), |nulls| rows.len() - nulls.slice(rows.start, rows.len()).null_count())
+}
+
+/// The numbers of each run, put together one after the other from a starting value.
+struct Folds<T: ArrowPrimitiveType, F> {
+    start: T::Native,
+    fold: F,
+    values: Vec<T::Native>,
+    /// Runs without a value have none either.
+    nulls: NullBufferBuilder,
+}
+
+impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> Folds<T, F> {
+    fn new(start: T::Native, fold: F) -> Self {
+        Self { start, fold, values: Vec::new(), nulls: NullBufferBuilder::new(0) }
+    }
+
+    fn add(&mut self, argument: &ArrayRef, runs: &BatchRuns) {
+        let numbers = argument.as_primitive::<T>();
+        for rows in runs.ranges() {
+            let count = valid_count(numbers.nulls(), &rows);
+            let of_run = || numbers.values()[rows.clone()].iter().copied();
+            let value = match numbers.nulls() {
+                Some(nulls) if count < rows.len() => {
+                    let valid = nulls.inner().slice(rows.start, rows.len());
+                    let numbers = of_run().zip(&valid).filter_map(|(number, valid)| valid.then_some(number));
+                    numbers.fold(self.start, &self.fold)
+                }
+                _ => of_run().fold(self.start, &self.fold),
+            };
+            self.values.push(value);
+            self.nulls.append(count > 0);
+        }
+    }
+
+    fn take(&mut self) -> PrimitiveArray<T> {
+        PrimitiveArray::new(std::mem::take(&mut self.values).into(), self.nulls.finish())
+    }
+
+    fn size(&self) -> usize {
+        self.values.capacity() * size_of::<T::Native>() + self.nulls.allocated_size()
+    }
+}
+
+impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> RunStates for Folds<T, F> {
+    fn add(
+        &mut self,
+        arguments: &[ArrayRef],
+        _filter: Option<&BooleanArray>,
+        runs: &BatchRuns,
+    ) -> Result<()> {
+        self.add(&arguments[0], runs);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        Ok(vec![Arc::new(self.take())])
+    }
+
+    fn size(&self) -> usize {
+        self.size()
+    }
+}
+
+/// Counts and sums, of which means are made in the end.
+struct Means<F> {
+    counts: Vec<u64>,
+    sums: Folds<Float64Type, F>,
+}
+
+impl<F: Fn(f64, f64) -> f64 + Send> RunStates for Means<F> {
+    fn add(
+        &mut self,
+        arguments: &[ArrayRef],
+        _filter: Option<&BooleanArray>,
+        runs: &BatchRuns,
+    ) -> Result<()> {
+        let nulls = arguments[0].nulls();
+        self.counts.extend(runs.ranges().map(|rows| valid_count(nulls, &rows) as u64));
+        self.sums.add(&arguments[0], runs);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        let sums = self.sums.take();
+        // The library takes any count, even of nothing, for a value.
+        let counts = UInt64Array::new(std::mem::take(&mut self.counts).into(), sums.nulls().cloned());
+        Ok(vec![Arc::new(counts), Arc::new(sums)])
+    }
+
+    fn size(&self) -> usize {
+        self.counts.capacity() * size_of::<u64>() + self.sums.size()
+    }
+}
+
+/// The library's accumulator.
+struct ByRow(Box<dyn GroupsAccumulator>);
+
+impl RunStates for ByRow {
+    fn add(&mut self, arguments: &[ArrayRef], filter: Option<&BooleanArray>, runs: &BatchRuns) -> Result<()> {
+        self.0.update_batch(arguments, runs.run_of_row(), filter, runs.total())
+    }
+
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        self.0.state(EmitTo::All)
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Float64Array;
+
+    use super::*;
+
+    /// Two runs, the second without a value, and then one with a single value, in two batches.
+    fn states(states: &mut dyn RunStates) -> Vec<ArrayRef> {
+        let groups: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 1, 2]));
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![Some(2.5), None, Some(-1.0), None]));
+        states.add(&[values], None, &BatchRuns::of(&[groups], 0).unwrap()).unwrap();
+        let groups: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
+        states.add(&[values], None, &BatchRuns::of(&[groups], 2).unwrap()).unwrap();
+        assert!(states.size() > 0);
+        let taken = states.take().unwrap();
+        assert!(states.take().unwrap().iter().all(|array| array.is_empty()));
+        taken
+    }
+
+    fn numbers(array: &ArrayRef) -> Vec<Option<f64>> {
+        array.as_primitive::<Float64Type>().iter().collect()
+    }
+
+    #[test]
+    fn runs_are_counted() {
+        let counts = states(&mut Counts::default());
+        assert_eq!(counts[0].as_primitive::<Int64Type>().values(), &[2, 0, 1]);
+    }
+
+    #[test]
+    fn a_mean_of_nothing_has_neither_count_nor_sum() {
+        let means = states(&mut Means { counts: Vec::new(), sums: Folds::new(0.0, |sum, x| sum + x) });
+        let counts: Vec<_> = means[0].as_primitive::<arrow_array::types::UInt64Type>().iter().collect();
+        assert_eq!(counts, [Some(2), None, Some(1)]);
+        assert_eq!(numbers(&means[1])[..2], [Some(1.5), None]);
+    }
+
+    #[test]
+    fn least_and_most_and_sums_are_of_values_only() {
+        let of = |name| {
+            let taken = of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN)).unwrap();
+            numbers(&states(&mut *made)[0])
+        };
+        assert_eq!(of("min")[..2], [Some(-1.0), None]);
+        assert_eq!(of("max")[..2], [Some(2.5), None]);
+        assert_eq!(of("sum")[..2], [Some(1.5), None]);
+        assert!(["min", "max", "sum"].iter().all(|name| of(name)[2].is_some_and(f64::is_nan)));
+    }
+}
