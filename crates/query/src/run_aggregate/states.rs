@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn least_and_most_and_sums_are_of_values_only() {
         let of = |name| {
-            let taken = of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN)).unwrap();
+            let mut made =
+                of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN)).unwrap();
             numbers(&states(&mut *made)[0])
         };
         assert_eq!(of("min")[..2], [Some(-1.0), None]);
