@@ -7,6 +7,7 @@
 //! group, wherever they come from. Its answer is the same for rows in any order, only its work is more then.
 
 mod boundaries;
+mod edges;
 mod states;
 
 use std::fmt;

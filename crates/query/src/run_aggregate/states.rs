@@ -18,6 +18,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
 
 use super::boundaries::BatchRuns;
+use super::edges::Edges;
 
 /// The states of one aggregate, by run.
 pub(super) trait RunStates: Send {
@@ -37,19 +38,22 @@ pub(super) fn states_of(
     filtered: bool,
     schema: &Schema,
 ) -> Result<(Box<dyn RunStates>, bool)> {
-    if !filtered
-        && !aggregate.is_distinct()
-        && aggregate.order_bys().is_empty()
-        && let [argument] = aggregate.expressions().as_slice()
-    {
+    if !filtered && !aggregate.is_distinct() {
         let fields = aggregate.state_fields()?;
         let states: Vec<&DataType> = fields.iter().map(|field| field.data_type()).collect();
-        let is_rows = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
-        if aggregate.fun().name() == "count" && states == [&DataType::Int64] {
-            return Ok((Box::new(Counts::default()), !is_rows));
+        if let Some(edges) = Edges::of(aggregate, schema, &states) {
+            return Ok((Box::new(edges), true));
         }
-        if let Some(states) = of_numbers(aggregate.fun().name(), &argument.data_type(schema)?, &states) {
-            return Ok((states, true));
+        if let ([argument], []) = (aggregate.expressions().as_slice(), aggregate.order_bys()) {
+            let is_rows =
+                argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
+            if aggregate.fun().name() == "count" && states == [&DataType::Int64] {
+                return Ok((Box::new(Counts::default()), !is_rows));
+            }
+            let argument = argument.data_type(schema)?;
+            if let Some(numbers) = of_numbers(aggregate.fun().name(), &argument, &states) {
+                return Ok((numbers, true));
+            }
         }
     }
     Ok((Box::new(ByRow(aggregate.create_groups_accumulator()?)), true))
