@@ -5,6 +5,7 @@ use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Engine, QueryError, ScalarValue};
 use store::{Durability, MemoryStore, Store};
 
+use crate::limits::until;
 use crate::support::{NEW_YEAR_US, engine, fleet, many, put, refusal, rows, text, user};
 
 /// The first five minutes, of the buses.
@@ -49,6 +50,11 @@ async fn each_group_has_all_buckets_and_its_own_values() {
     assert_eq!(plan.matches("SortExec").count(), 1, "{plan}");
     let sort = plan.find("SortExec").unwrap();
     assert!(plan.find("GapFill").is_some_and(|fill| fill < sort), "{plan}");
+    // One device: the order of the time is that of the rows.
+    let one =
+        sql.replace("device LIKE 'bus-%'", "device = 'bus-1'").replace("ORDER BY device, t", "ORDER BY t");
+    let plan = self::plan(&engine, &one).await;
+    assert_eq!((rows(&engine, &one).await.len(), plan.matches("SortExec").count()), (5, 1), "{plan}");
 }
 
 #[tokio::test]
@@ -358,6 +364,24 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
             vec![],
         ),
         (format!("SELECT count(*) FROM (SELECT {t} {from} GROUP BY t) x"), vec!["5"]),
+        // A count that is NULL as a key of other groups, filled and not.
+        (
+            format!(
+                "SELECT n, count(*) FROM (SELECT device, {t}, count(*) AS n {from} GROUP BY device, t) x GROUP BY n ORDER BY n"
+            ),
+            vec!["1 8", "NULL 2"],
+        ),
+        (
+            format!(
+                "SELECT n, time_bucket_gapfill('3 minutes', t) AS u, count(*) FROM (SELECT device, {t}, count(*) AS n {from} GROUP BY device, t) x WHERE t >= '2026-01-01' AND t < '2026-01-01T00:06:00Z' GROUP BY n, u ORDER BY n, u"
+            ),
+            vec![
+                "1 2026-01-01T00:00:00Z 5",
+                "1 2026-01-01T00:03:00Z 3",
+                "NULL 2026-01-01T00:00:00Z 1",
+                "NULL 2026-01-01T00:03:00Z 1",
+            ],
+        ),
         (
             format!(
                 "SELECT (SELECT count(*) FROM (SELECT {t} {from} GROUP BY t) x) AS n FROM weather LIMIT 1"
@@ -546,4 +570,5 @@ async fn a_query_that_makes_rows_ends_when_its_time_is_over() {
     let answer = async { engine.run(sql, &hasty).await?.collect().await };
     let error = answer.await.unwrap_err();
     assert!(matches!(&error, QueryError::Timeout { .. }), "{error:?}");
+    until("the query is over", || engine.status().running == 0).await;
 }

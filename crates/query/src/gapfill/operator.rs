@@ -76,8 +76,9 @@ impl GapFillOperator {
         let is_key = |constant: &ConstExpr| {
             constant.expr.downcast_ref::<Column>().is_some_and(|column| shape.keys.contains(&column.index()))
         };
-        equivalence.add_constants(of_input.into_iter().filter(is_key))?;
+        // Constants are left out of orders that are there before them.
         equivalence.add_ordering(order.clone());
+        equivalence.add_constants(of_input.into_iter().filter(is_key))?;
         let properties = Arc::new(PlanProperties::new(
             equivalence,
             Partitioning::UnknownPartitioning(1),
