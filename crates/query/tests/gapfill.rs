@@ -474,9 +474,9 @@ async fn the_number_of_buckets_has_a_limit_and_rows_come_as_they_are_made() {
     let error = refusal(&engine, years).await;
     assert!(matches!(&error, QueryError::OverLimit { .. }), "{error:?}");
     assert!(error.to_string().contains("1000000 buckets; take wider buckets or a shorter range"), "{error}");
-    // As many as are allowed, for both buses.
+    // Of both buses.
     let sql = "SELECT device, time_bucket_gapfill('1 microsecond', ts) AS t, count(*), interpolate(avg(speed)) FROM telemetry \
-               WHERE ts >= '2026-01-01T00:00:00Z' AND ts < '2026-01-01T00:00:01Z' GROUP BY device, t";
+               WHERE ts >= '2026-01-01T00:00:00Z' AND ts < '2026-01-01T00:00:00.2Z' GROUP BY device, t";
     let mut answer = engine.run(sql, &user()).await.unwrap();
     let mut count = 0;
     let mut largest = 0;
@@ -484,9 +484,9 @@ async fn the_number_of_buckets_has_a_limit_and_rows_come_as_they_are_made() {
         let batch = batch.unwrap();
         count += batch.num_rows();
         largest = largest.max(batch.num_rows());
-        assert!(engine.status().memory_bytes < 8 * 1024 * 1024);
+        assert!(engine.status().memory_bytes < 4 * 1024 * 1024);
     }
-    assert_eq!((count, largest), (2_000_000, 8_192));
+    assert_eq!((count, largest), (400_000, 8_192));
 }
 
 #[tokio::test]
@@ -524,14 +524,14 @@ async fn parameters_give_width_and_range() {
 
 #[tokio::test]
 async fn many_groups_from_many_threads_are_complete() {
-    let engine = engine(many(20, 30_000));
+    let engine = engine(many(4, 30_000));
     let sql = "SELECT device, time_bucket_gapfill('3 milliseconds', ts) AS t, count(*) AS n FROM many \
                WHERE ts >= '2026-01-01T00:00:00Z' AND ts < '2026-01-01T00:00:00.1Z' GROUP BY device, t ORDER BY device, t";
     let found = rows(&engine, sql).await;
     let counted: i64 =
         found.iter().filter_map(|row| row.rsplit(' ').next().unwrap().parse::<i64>().ok()).sum();
     // The hundred milliseconds begin with a bucket and end within one.
-    assert_eq!((found.len(), counted), (20 * 34, 20 * 30_000));
+    assert_eq!((found.len(), counted), (4 * 34, 4 * 30_000));
     let mut sorted = found.clone();
     sorted.sort_by_key(|row| row.split(' ').next().unwrap().to_owned());
     assert_eq!(sorted, found);
@@ -571,4 +571,20 @@ async fn a_query_that_makes_rows_ends_when_its_time_is_over() {
     let error = answer.await.unwrap_err();
     assert!(matches!(&error, QueryError::Timeout { .. }), "{error:?}");
     until("the query is over", || engine.status().running == 0).await;
+}
+
+#[tokio::test]
+async fn days_of_another_zone_are_those_of_time_bucket() {
+    let store = fleet();
+    // Half past midnight of the second in Berlin, where it is the first in Greenwich.
+    put(&*store, "late", &[("device", "d")], 23 * 60 + 30, &[("x", ValueRef::F64(1.0))]);
+    let engine = engine(store);
+    let local = "to_local_time(ts AT TIME ZONE 'Europe/Berlin')";
+    let ordinary = format!("SELECT time_bucket('1 day', {local}) AS t, count(*) FROM late GROUP BY t");
+    assert_eq!(rows(&engine, &ordinary).await, ["2026-01-02T00:00:00 1"]);
+    let filled = format!(
+        "SELECT time_bucket_gapfill('1 day', {local}, '2026-01-01', '2026-01-04') AS t, count(*) FROM late GROUP BY t ORDER BY t"
+    );
+    let expected = ["2026-01-01T00:00:00 NULL", "2026-01-02T00:00:00 1", "2026-01-03T00:00:00 NULL"];
+    assert_eq!(rows(&engine, &filled).await, expected);
 }
