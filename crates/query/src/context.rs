@@ -14,6 +14,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, Ta
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::catalog::Names;
+use crate::gapfill;
 use crate::planner::Planner;
 use crate::planning_session::PlanningSession;
 use crate::postgres;
@@ -60,7 +61,9 @@ impl ContextProvider for Lookup<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        postgres::function(name, &self.names).or_else(|| self.planner.functions.scalar.get(name).cloned())
+        postgres::function(name, &self.names)
+            .or_else(|| self.planner.functions.scalar.get(name).cloned())
+            .or_else(|| gapfill::fill_function(name))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

@@ -28,6 +28,8 @@ use datafusion::physical_plan::windows::WindowAggExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, Statistics};
 use futures_util::{Stream, StreamExt};
 
+use crate::gapfill::GapFillOperator;
+
 /// Puts a [`HeldRows`] below each operator that holds its input, and above each that makes many rows of few one that
 /// lets others have their turn: else a query could not be ended as long as its rows last.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ fn multiplies(node: &dyn ExecutionPlan) -> bool {
         || node.is::<HashJoinExec>()
         || node.is::<SortMergeJoinExec>()
         || node.is::<UnnestExec>()
+        || node.is::<GapFillOperator>()
 }
 
 impl PhysicalOptimizerRule for AccountHeldRows {

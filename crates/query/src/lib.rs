@@ -12,6 +12,7 @@ mod context;
 mod engine;
 mod error;
 mod functions;
+mod gapfill;
 mod held_rows;
 mod memory;
 mod plan_cache;

@@ -28,7 +28,7 @@ use crate::functions::Functions;
 use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
 use crate::run_aggregate::AggregateRuns;
-use crate::{QueryError, postgres};
+use crate::{QueryError, gapfill, postgres};
 
 /// What all queries plan with.
 #[derive(Debug)]
@@ -62,6 +62,7 @@ impl Planner {
         session: &PlanningSession,
     ) -> Result<LogicalPlan, QueryError> {
         postgres::rewrite(&mut statement, &self.functions);
+        gapfill::name_fills(&mut statement);
         let lookup = Lookup::new(self, session);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
         let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();
@@ -93,6 +94,7 @@ impl Planner {
             }));
         }
         let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
+        let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
         let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
         Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)
     }
@@ -103,8 +105,12 @@ impl Planner {
         plan: &LogicalPlan,
         session: &PlanningSession,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        Ok(DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await?)
+        Ok(physical_planner().create_physical_plan(plan, session).await?)
     }
+}
+
+pub(crate) fn physical_planner() -> DefaultPhysicalPlanner {
+    DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(gapfill::PlanGapFill)])
 }
 
 fn config(limits: &QueryLimits, threads: usize) -> SessionConfig {

@@ -20,10 +20,10 @@ use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, 
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_planner::PhysicalPlanner;
 
 use crate::catalog::Names;
-use crate::planner::Planner;
+use crate::planner::{Planner, physical_planner};
 use crate::tables::OpenTables;
 
 /// What belongs to one query.
@@ -118,7 +118,7 @@ impl Session for PlanningSession {
     }
 
     async fn create_physical_plan(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::default().create_physical_plan(plan, self).await
+        physical_planner().create_physical_plan(plan, self).await
     }
 
     fn create_physical_expr(&self, expr: Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {

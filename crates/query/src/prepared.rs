@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
 
 use crate::plan_cache::KnownPlan;
-use crate::{Answer, Engine, QueryError, Session, postgres};
+use crate::{Answer, Engine, QueryError, Session, gapfill, postgres};
 
 /// A checked statement that can be run many times. It holds no snapshot: each run sees the tables as they are then.
 #[derive(Clone)]
@@ -102,7 +102,8 @@ pub(crate) fn parameter_types(
     (1..=highest.max(given.len())).map(type_of).collect()
 }
 
-/// The types that follow from places that the resolver leaves open: below a cast, and as a LIMIT or an OFFSET.
+/// The types that follow from places that the resolver leaves open: below a cast, as an argument of gap filling, and as a
+/// LIMIT or an OFFSET.
 fn types_of_places(plan: &LogicalPlan) -> Result<HashMap<String, DataType>, QueryError> {
     let mut types = HashMap::new();
     plan.apply_with_subqueries(|node| {
@@ -126,6 +127,11 @@ fn types_of_places(plan: &LogicalPlan) -> Result<HashMap<String, DataType>, Quer
                         if let Expr::Placeholder(Placeholder { id, .. }) = argument {
                             types.entry(id.clone()).or_insert(DataType::Utf8);
                         }
+                    }
+                }
+                for (argument, data_type) in gapfill::argument_types(expr) {
+                    if let Expr::Placeholder(Placeholder { id, .. }) = argument {
+                        types.entry(id.clone()).or_insert(data_type);
                     }
                 }
                 if let Expr::Cast(Cast { expr, field }) = expr

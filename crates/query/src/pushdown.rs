@@ -25,7 +25,7 @@ pub(crate) enum Pushed {
 
 /// What the store can do about a condition; `None` if nothing.
 pub(crate) fn push(condition: &Expr, schema: &Schema) -> Option<Pushed> {
-    if let Some((range, exact)) = times(condition, schema) {
+    if let Some((range, exact)) = times(condition, &|expr| is_ts(expr, schema)) {
         return Some(Pushed::Time { range, exact });
     }
     tag(condition, schema).map(Pushed::Tag)
@@ -36,7 +36,8 @@ pub(crate) fn intersect(one: TimeRange, other: TimeRange) -> TimeRange {
     TimeRange::new(one.start.max(other.start), one.end.min(other.end))
 }
 
-fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
+/// The shortest range that holds both.
+pub(crate) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     if one.is_empty() {
         return other;
     }
@@ -46,26 +47,27 @@ fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     TimeRange::new(one.start.min(other.start), one.end.max(other.end))
 }
 
-fn times(condition: &Expr, schema: &Schema) -> Option<(TimeRange, bool)> {
+/// The times that can satisfy the condition, and whether all of them do; `None` if it says something about anything else.
+pub(crate) fn times(condition: &Expr, is_time: &dyn Fn(&Expr) -> bool) -> Option<(TimeRange, bool)> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            let (one, other) = (times(left, schema)?, times(right, schema)?);
+            let (one, other) = (times(left, is_time)?, times(right, is_time)?);
             Some((intersect(one.0, other.0), one.1 && other.1))
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (one, other) = (times(left, schema)?, times(right, schema)?);
+            let (one, other) = (times(left, is_time)?, times(right, is_time)?);
             Some((hull(one.0, other.0), false))
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            if is_ts(left, schema) {
+            if is_time(left) {
                 Some((compared(*op, nanos(right)?)?, true))
-            } else if is_ts(right, schema) {
+            } else if is_time(right) {
                 Some((compared(op.swap()?, nanos(left)?)?, true))
             } else {
                 None
             }
         }
-        Expr::Between(Between { expr, negated: false, low, high }) if is_ts(expr, schema) => {
+        Expr::Between(Between { expr, negated: false, low, high }) if is_time(expr) => {
             let low = compared(Operator::GtEq, nanos(low)?)?;
             let high = compared(Operator::LtEq, nanos(high)?)?;
             Some((intersect(low, high), true))
@@ -74,17 +76,22 @@ fn times(condition: &Expr, schema: &Schema) -> Option<(TimeRange, bool)> {
     }
 }
 
-/// Whether this is the time column, perhaps widened to nanoseconds to be compared with `now()`. Not through two casts:
-/// by way of another time zone they shift the time.
+/// Whether this is the time column.
 fn is_ts(expr: &Expr, schema: &Schema) -> bool {
+    is_ts_column(uncast_time(expr), schema)
+}
+
+/// What is below a cast that at most widens it to nanoseconds, to be compared with `now()`. Not through two casts: by
+/// way of another time zone they shift the time.
+pub(crate) fn uncast_time(expr: &Expr) -> &Expr {
     use arrow_schema::{DataType, TimeUnit::Microsecond, TimeUnit::Nanosecond};
     match expr {
-        Expr::Column(_) => is_ts_column(expr, schema),
-        Expr::Cast(Cast { expr, field, .. }) | Expr::TryCast(TryCast { expr, field, .. }) => {
-            matches!(field.data_type(), DataType::Timestamp(Microsecond | Nanosecond, _))
-                && is_ts_column(expr, schema)
+        Expr::Cast(Cast { expr: inner, field, .. }) | Expr::TryCast(TryCast { expr: inner, field, .. })
+            if matches!(field.data_type(), DataType::Timestamp(Microsecond | Nanosecond, _)) =>
+        {
+            inner
         }
-        _ => false,
+        _ => expr,
     }
 }
 

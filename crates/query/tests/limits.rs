@@ -20,7 +20,7 @@ fn limited(change: impl FnOnce(&mut QueryLimits)) -> Engine {
     Engine::new(many(4, 10_000), limits).unwrap()
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < PATIENCE, "{what}");

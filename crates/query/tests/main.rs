@@ -4,6 +4,7 @@
 
 mod answers;
 mod catalog;
+mod gapfill;
 mod limits;
 mod page;
 mod plans;

@@ -94,12 +94,12 @@ fn carry(values: &ArrayRef, rows: usize) -> Result<ArrayRef> {
 
 fn interpolate(values: &Float64Array, times: &[i64]) -> Float64Array {
     let mut filled = Vec::with_capacity(values.len());
-    let mut before: Option<(f64, f64)> = None;
+    let mut before: Option<Point> = None;
     for row in 0..values.len() {
         if values.is_valid(row) {
-            let here = (times[row] as f64, values.value(row));
+            let here = Point { time: times[row] as f64, value: values.value(row) };
             fill_between(before, here, times, &mut filled);
-            filled.push(Some(here.1));
+            filled.push(Some(here.value));
             before = Some(here);
         }
     }
@@ -108,9 +108,21 @@ fn interpolate(values: &Float64Array, times: &[i64]) -> Float64Array {
 }
 
 /// Fills from the end of `filled` to the row of `here`, which is the next one with a value.
-fn fill_between(before: Option<(f64, f64)>, here: (f64, f64), times: &[i64], filled: &mut Vec<Option<f64>>) {
-    while (times[filled.len()] as f64) < here.0 {
+fn fill_between(before: Option<Point>, here: Point, times: &[i64], filled: &mut Vec<Option<f64>>) {
+    while (times[filled.len()] as f64) < here.time {
         let time = times[filled.len()] as f64;
-        filled.push(before.map(|(t, value)| value + (here.1 - value) * (time - t) / (here.0 - t)));
+        filled.push(before.map(|before| between(before, here, time)));
     }
+}
+
+/// An end of a straight line. The time is in microseconds: until the year 2255 all of them are exact.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    pub(crate) time: f64,
+    pub(crate) value: f64,
+}
+
+/// The value at a time on the line between the points.
+pub(crate) fn between(before: Point, after: Point, time: f64) -> f64 {
+    before.value + (after.value - before.value) * (time - before.time) / (after.time - before.time)
 }

@@ -3,10 +3,10 @@
 mod bounded;
 mod counter;
 mod date_bin;
-mod fill;
+pub(crate) mod fill;
 mod first_last;
 mod json;
-mod time_bucket;
+pub(crate) mod time_bucket;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
+
+use crate::gapfill;
 
 /// All functions by all their names. Made once.
 #[derive(Debug)]
@@ -63,6 +65,7 @@ impl Functions {
         fill::functions().into_iter().for_each(|function| self.add_window(function));
         self.add_scalar(date_bin::function());
         self.add_scalar(time_bucket::function());
+        gapfill::functions().into_iter().for_each(|function| self.add_scalar(function));
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
         self.add_scalar(json_get);

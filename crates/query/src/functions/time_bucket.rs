@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -17,7 +18,12 @@ const MONDAY_NS: i64 = 946_857_600_000_000_000;
 /// 2000-01-01 in nanoseconds since 1970: where months and years begin.
 const FIRST_OF_JANUARY_NS: i64 = 946_684_800_000_000_000;
 
-pub(super) fn function() -> Arc<ScalarUDF> {
+/// Where a bucket of such an interval begins, in nanoseconds since 1970.
+pub(crate) fn default_origin_ns(interval: IntervalMonthDayNano) -> i64 {
+    if interval.months == 0 { MONDAY_NS } else { FIRST_OF_JANUARY_NS }
+}
+
+pub(crate) fn function() -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
     Arc::new(ScalarUDF::from(TimeBucket { signature }))
 }
@@ -65,7 +71,7 @@ impl ScalarUDFImpl for TimeBucket {
             return Ok(ExprSimplifyResult::Original(args));
         };
         if args.len() == 2 {
-            let origin = if interval.months == 0 { MONDAY_NS } else { FIRST_OF_JANUARY_NS };
+            let origin = default_origin_ns(*interval);
             let DataType::Timestamp(_, zone) = context.get_data_type(&args[1])? else {
                 return Ok(ExprSimplifyResult::Original(args));
             };

@@ -37,6 +37,7 @@ const KEYWORDS: &[&str] = &[
     "ILIKE",
     "IN",
     "INNER",
+    "INTERPOLATE",
     "INTERVAL",
     "IS",
     "JOIN",
@@ -44,6 +45,7 @@ const KEYWORDS: &[&str] = &[
     "LEFT",
     "LIKE",
     "LIMIT",
+    "LOCF",
     "MAX",
     "MIN",
     "NOT",
@@ -64,6 +66,7 @@ const KEYWORDS: &[&str] = &[
     "TABLES",
     "THEN",
     "TIME_BUCKET",
+    "TIME_BUCKET_GAPFILL",
     "TRUE",
     "UNION",
     "USING",
@@ -157,6 +160,7 @@ mod tests {
                     "tables".into(),
                     "then".into(),
                     "time_bucket".into(),
+                    "time_bucket_gapfill".into(),
                     "true".into()
                 ]
             )

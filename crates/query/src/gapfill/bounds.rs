@@ -1,0 +1,112 @@
+//! The range of time that the conditions of a query leave.
+
+use arrow_schema::DataType;
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan};
+use model::TimeRange;
+
+use super::rewrite::Constants;
+use crate::pushdown::{hull, intersect, times, uncast_time};
+
+/// Times outside of the range are not in this column of the plan's rows.
+pub(super) fn range_of(plan: &LogicalPlan, column: &Column, constants: &Constants<'_>) -> Result<TimeRange> {
+    let inner = |input: &LogicalPlan, index: Option<usize>| match index {
+        Some(index) => range_of(input, &input.schema().columns()[index], constants),
+        None => Ok(TimeRange::ALL),
+    };
+    let index = plan.schema().maybe_index_of_column(column);
+    match plan {
+        LogicalPlan::Filter(filter) => {
+            let mut range = range_of(&filter.input, column, constants)?;
+            for condition in split_conjunction(&filter.predicate) {
+                range = intersect(range, condition_range(condition, &filter.input, column, constants)?);
+            }
+            Ok(range)
+        }
+        LogicalPlan::SubqueryAlias(alias) => inner(&alias.input, index),
+        LogicalPlan::Sort(sort) => inner(&sort.input, index),
+        LogicalPlan::Limit(limit) => inner(&limit.input, index),
+        LogicalPlan::Distinct(Distinct::All(input)) => inner(input, index),
+        LogicalPlan::Union(union) => {
+            let mut ranges = union.inputs.iter().map(|input| inner(input, index));
+            let Some(first) = ranges.next() else { return Ok(TimeRange::ALL) };
+            ranges.try_fold(first?, |all, range| Ok(hull(all, range?)))
+        }
+        // Its own columns come after those of the input.
+        LogicalPlan::Window(window) => {
+            inner(&window.input, index.filter(|index| *index < window.input.schema().fields().len()))
+        }
+        LogicalPlan::Projection(projection) => {
+            through(&projection.input, index.and_then(|index| projection.expr.get(index)), constants)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            through(&aggregate.input, index.and_then(|index| aggregate.group_expr.get(index)), constants)
+        }
+        LogicalPlan::Join(join) => joined(join, column, constants),
+        _ => Ok(TimeRange::ALL),
+    }
+}
+
+/// A column that is given on as it is.
+fn through(input: &LogicalPlan, expr: Option<&Expr>, constants: &Constants<'_>) -> Result<TimeRange> {
+    match expr.map(unalias) {
+        Some(Expr::Column(column)) => range_of(input, column, constants),
+        _ => Ok(TimeRange::ALL),
+    }
+}
+
+pub(super) fn unalias(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unalias(&alias.expr),
+        _ => expr,
+    }
+}
+
+/// A row whose time was not among those of its side has none at all, which is no time outside.
+fn joined(join: &Join, column: &Column, constants: &Constants<'_>) -> Result<TimeRange> {
+    let side = [&join.left, &join.right].into_iter().find(|side| side.schema().has_column(column));
+    let Some(side) = side else { return Ok(TimeRange::ALL) };
+    let mut range = range_of(side, column, constants)?;
+    if join.join_type == JoinType::Inner
+        && let Some(filter) = &join.filter
+    {
+        for condition in split_conjunction(filter) {
+            range = intersect(range, condition_range(condition, side, column, constants)?);
+        }
+    }
+    Ok(range)
+}
+
+fn condition_range(
+    condition: &Expr,
+    input: &LogicalPlan,
+    column: &Column,
+    constants: &Constants<'_>,
+) -> Result<TimeRange> {
+    // What says nothing about the column needs no simplifying, and what cannot be simplified says nothing.
+    if !condition.column_refs().contains(column) {
+        return Ok(TimeRange::ALL);
+    }
+    let condition = constants.simplify(condition.clone(), input.schema())?;
+    let is_time = |expr: &Expr| is_same_time(expr, input, column);
+    Ok(times(&condition, &is_time).map_or(TimeRange::ALL, |(range, _)| range))
+}
+
+/// Whether this is the column, perhaps in another unit.
+fn is_same_time(expr: &Expr, input: &LogicalPlan, column: &Column) -> bool {
+    let inner = uncast_time(expr);
+    let zone = |expr: &Expr| match expr.get_type(input.schema()) {
+        Ok(DataType::Timestamp(_, zone)) => Some(zone),
+        _ => None,
+    };
+    // To give a time without a zone one shifts it.
+    let is_kept = || zone(inner).is_some_and(|own| own.as_deref() == Some("UTC") || zone(expr) == Some(own));
+    inner.try_as_col() == Some(column) && is_kept()
+}
+
+/// The column whose times a call takes, if it takes those of a column as they are.
+pub(super) fn column_of<'a>(time: &'a Expr, input: &LogicalPlan) -> Option<&'a Column> {
+    let column = uncast_time(time).try_as_col()?;
+    is_same_time(time, input, column).then_some(column)
+}
