@@ -123,6 +123,12 @@ pub trait Protocol: Sync {
         usize::MAX
     }
 
+    /// Whether nothing follows from an answer to an operation that came on a schedule but its time: the generator may then
+    /// leave it in the kernel for a moment.
+    fn answers_can_wait(&self) -> bool {
+        false
+    }
+
     /// Appends the next operation's request; `None` when this session has no more to do.
     fn start(&self, session: &mut Self::Session, due: Moment, out: &mut Vec<u8>) -> Option<Started>;
 

@@ -16,6 +16,8 @@ struct Letters {
     messages: u64,
     /// The server speaks first.
     greeted: bool,
+    /// Answers may wait.
+    patient: bool,
 }
 
 impl Protocol for Letters {
@@ -35,6 +37,10 @@ impl Protocol for Letters {
 
     fn window(&self, _session: &u64) -> usize {
         self.window
+    }
+
+    fn answers_can_wait(&self) -> bool {
+        self.patient
     }
 
     fn start(&self, session: &mut u64, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
@@ -121,7 +127,16 @@ const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
 #[test]
 fn what_waits_for_the_window_is_late_by_the_server_not_by_the_generator() {
-    let letters = Letters { window: 1, messages: u64::MAX, greeted: false };
+    what_waits_for_the_window_is_late_by_the_server(false);
+}
+
+#[test]
+fn an_answer_that_something_waits_for_does_not_wait() {
+    what_waits_for_the_window_is_late_by_the_server(true);
+}
+
+fn what_waits_for_the_window_is_late_by_the_server(patient: bool) {
+    let letters = Letters { window: 1, messages: u64::MAX, greeted: false, patient };
     // 50 a second are answered, 100 a second are due: at the end the last waits for half a second.
     let outcome =
         run(&letters, echo(Duration::from_millis(20), usize::MAX), 1, vec![segment(open(100.0), 1_000)]);
@@ -135,7 +150,7 @@ fn what_waits_for_the_window_is_late_by_the_server_not_by_the_generator() {
 
 #[test]
 fn a_server_that_falls_silent_ends_the_segment() {
-    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: false };
+    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: false, patient: false };
     let outcome = run(&letters, echo(Duration::ZERO, 10), 2, vec![segment(CLOSED, 60_000)]);
     let segment = &outcome.segments[0];
     assert_eq!(segment.ended, Ended::Silent);
@@ -145,7 +160,7 @@ fn a_server_that_falls_silent_ends_the_segment() {
 
 #[test]
 fn a_segment_ends_when_every_session_has_sent_what_it_was_to_send() {
-    let letters = Letters { window: usize::MAX, messages: 50, greeted: false };
+    let letters = Letters { window: usize::MAX, messages: 50, greeted: false, patient: false };
     let address = echo(Duration::ZERO, usize::MAX);
     let outcome = run(&letters, address, 3, vec![segment(CLOSED, 60_000)]);
     let total = outcome.segments[0].recorder.total();
@@ -156,7 +171,7 @@ fn a_segment_ends_when_every_session_has_sent_what_it_was_to_send() {
 
 #[test]
 fn segments_follow_each_other_on_the_same_connections() {
-    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true };
+    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true, patient: false };
     let segments = vec![segment(open(200.0), 300), segment(CLOSED, 300), segment(open(100.0), 300)];
     let outcome = run(&letters, echo(Duration::ZERO, usize::MAX), 4, segments);
     let counts: Vec<u64> = outcome.segments.iter().map(|s| s.recorder.total().counts.planned).collect();
@@ -168,7 +183,7 @@ fn segments_follow_each_other_on_the_same_connections() {
 
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
-    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true };
+    let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true, patient: false };
     let reopen = |rate, close| Load::Reopen {
         rate,
         arrivals: Arrivals::Fixed,

@@ -99,6 +99,28 @@ fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
     assert!(recorder.clocks.response.count_above_us(195_000) >= 1);
 }
 
+/// Sockets are looked at ten times a second, and what is due is sent then: without the kernel's stamps every answer would
+/// have taken until the next look.
+#[test]
+fn an_answer_that_is_read_later_counts_from_when_it_came() {
+    let acker = Acker::start(Behaviour::default());
+    let mut plan = plan(&acker, 20, open(200.0));
+    plan.tick_us = 100_000;
+    let recorder = run_quietly(&plan).unwrap().recorder;
+    assert_eq!((recorder.counts.completed, recorder.counts.errors_total()), (200, 0));
+    let service_us = recorder.clocks.service.quantile_us(0.5);
+    assert!(service_us < 50_000, "{service_us} us");
+}
+
+#[test]
+fn answers_that_wait_in_the_kernel_are_all_read() {
+    let acker = Acker::start(Behaviour::default());
+    let outcome = run_quietly(&plan(&acker, 200, open(4_000.0))).unwrap();
+    let counts = &outcome.recorder.counts;
+    assert_eq!((counts.planned, counts.completed, counts.errors_total()), (4_000, 4_000, 0), "{counts:?}");
+    assert!(outcome.tallies.iter().all(|t| t.sent == 20 && t.acked == 20), "{:?}", outcome.tallies);
+}
+
 #[test]
 fn closed_load_keeps_the_window_full_and_loses_nothing() {
     let acker = Acker::start(Behaviour::default());

@@ -112,6 +112,11 @@ impl Protocol for Mqtt {
         session.receive_max.into()
     }
 
+    fn answers_can_wait(&self) -> bool {
+        // The PUBREC of QoS 2 asks for a PUBREL.
+        self.config.qos != QoS::ExactlyOnce
+    }
+
     fn start(&self, session: &mut Session, due: Moment, out: &mut Vec<u8>) -> Option<Started> {
         let packet_id = session.next_packet_id;
         session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };

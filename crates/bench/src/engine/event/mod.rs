@@ -3,8 +3,10 @@
 //! A worker never waits for one connection and never sleeps past the next intended send time; its own lateness is
 //! recorded as generator lag.
 
+mod arrival;
 mod connection;
 mod feed;
+mod holding;
 mod opening;
 mod poller;
 mod reading;

@@ -77,7 +77,12 @@ impl<P: Protocol> Worker<'_, P> {
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let way = Way { target: self.plan.target, source, keep_alive: self.plan.connect.keep_alive };
+        let way = Way {
+            target: self.plan.target,
+            source,
+            keep_alive: self.plan.connect.keep_alive,
+            stamped: self.ear.wants_stamps(),
+        };
         let stream = match socket::connect(&way) {
             Ok(stream) => stream,
             Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),

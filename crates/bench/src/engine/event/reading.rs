@@ -1,8 +1,9 @@
 //! Reading from a connection: answers find their operations.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 
+use super::arrival::Ear;
 use super::connection::{Connection, InFlight, Turn};
 use crate::driver::{Answer, Completion, Judged, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
@@ -27,18 +28,19 @@ impl<S> Connection<S> {
     /// Reads once and books every complete answer into `answers`. An error ends the connection.
     pub(super) fn read<P: Protocol<Session = S>>(
         &mut self,
-        buffer: &mut [u8],
+        ear: &mut Ear,
         turn: &mut Turn<'_, P>,
         answers: &mut Answers,
     ) -> io::Result<()> {
-        let Some(mut stream) = self.stream.as_ref() else { return Ok(()) };
-        let count = match stream.read(buffer) {
-            Ok(0) => return self.closed(turn, answers),
-            Ok(count) => count,
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let (count, heard_ns) = match ear.read(stream, || turn.now_ns()) {
+            Ok((0, _)) => return self.closed(turn, answers),
+            Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
             Err(e) => return Err(e),
         };
-        answers.heard_ns = turn.now_ns();
+        answers.heard_ns = heard_ns;
+        let buffer = &ear.buffer;
         if self.inbound.is_empty() {
             let used = self.receive(&buffer[..count], turn, answers)?;
             self.inbound.extend_from_slice(&buffer[used..count]);

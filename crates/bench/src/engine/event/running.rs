@@ -23,7 +23,7 @@ const NOT_ANSWERED: &str = "sent, but not answered before the drain time was ove
 const DRAIN_SLEEP_NS: u64 = 10_000_000;
 
 /// Where a segment is in time.
-struct Pace {
+pub(super) struct Pace {
     until_ns: u64,
     second: u64,
     tick_ns: u64,
@@ -117,9 +117,12 @@ impl<P: Protocol> Worker<'_, P> {
             self.enqueue_due(now_ns)?;
             self.end_pauses(now_ns);
             self.send_dirty()?;
-            let timeout_ns = self.until_next_ns(pace, self.now_ns());
-            let timeout_ns = self.sleep_tick(pace, timeout_ns);
-            self.turn(timeout_ns)?;
+            if pace.tick_ns > 0 && pace.scheduled {
+                self.sleep_tick(pace);
+                self.turn(0)?;
+            } else {
+                self.await_next(pace)?;
+            }
             self.reopen_waiting()?;
         }
     }
@@ -234,7 +237,8 @@ impl<P: Protocol> Worker<'_, P> {
         self.mark_dirty(index);
     }
 
-    fn until_next_ns(&mut self, pace: &Pace, now_ns: u64) -> u64 {
+    /// How long nothing is due by itself.
+    pub(super) fn until_next_ns(&mut self, pace: &Pace, now_ns: u64) -> u64 {
         let due_ns = self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX);
         let resumes_ns = self.paused.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
         let second_ns = (pace.second + 1) * SECOND_NS;
@@ -246,18 +250,13 @@ impl<P: Protocol> Worker<'_, P> {
             .min(LOOP_SLEEP_MAX_MS * 1_000_000)
     }
 
-    /// Sleeps through a tick without looking at answers, so that one turn serves many messages. Returns how long
-    /// the next wait may take after it.
-    fn sleep_tick(&self, pace: &mut Pace, timeout_ns: u64) -> u64 {
-        if pace.tick_ns == 0 || !pace.scheduled {
-            return timeout_ns;
-        }
+    /// Sleeps through a tick without looking at answers, so that one turn serves many messages.
+    fn sleep_tick(&self, pace: &mut Pace) {
         let now_ns = self.now_ns();
         if pace.next_tick_ns > now_ns {
             thread::sleep(Duration::from_nanos(pace.next_tick_ns - now_ns));
         }
         pace.next_tick_ns = self.now_ns() + pace.tick_ns;
-        0
     }
 
     fn end_seconds(&mut self, pace: &mut Pace, now_ns: u64) {

@@ -9,6 +9,8 @@ use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol as Transport, SockRef, Socket, TcpKeepalive, Type};
 
+use super::arrival::ask_for_stamps;
+
 /// Words of 32 bits of `struct tcp_info` (linux/tcp.h) up to and with `tcpi_total_retrans`; every kernel has them.
 const INFO_WORDS: usize = 26;
 
@@ -31,6 +33,8 @@ pub(super) struct Way {
     pub(super) source: Option<IpAddr>,
     /// See [`crate::engine::Connect::keep_alive`].
     pub(super) keep_alive: Option<Duration>,
+    /// Whether the kernel is to say when something came.
+    pub(super) stamped: bool,
 }
 
 /// Begins to connect.
@@ -51,7 +55,13 @@ pub(super) fn connect(way: &Way) -> io::Result<TcpStream> {
     match socket.connect(&way.target.into()) {
         // EINPROGRESS (115) is how a non-blocking connect begins.
         Err(e) if e.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(e),
-        _ => Ok(socket.into()),
+        _ => {
+            let stream = socket.into();
+            if way.stamped {
+                ask_for_stamps(&stream);
+            }
+            Ok(stream)
+        }
     }
 }
 
@@ -96,6 +106,7 @@ mod tests {
             target: listener.local_addr().unwrap(),
             source: Some("127.0.0.9".parse().unwrap()),
             keep_alive: Some(Duration::from_secs(30)),
+            stamped: true,
         };
         let stream = connect(&way).unwrap();
         let (_accepted, from) = listener.accept().unwrap();

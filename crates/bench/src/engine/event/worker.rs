@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::set_current_timer_slack;
 
+use super::arrival::Ear;
 use super::connection::{Connection, Phase, Pumped, Turn};
 use super::feed::Feed;
+use super::holding::{Hold, hold_ns};
 use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
 use crate::engine::Ended;
 use crate::error::Result;
-use crate::limits::READ_BYTES;
 use crate::recorder::{Latency, Recorder, Window};
 
 /// How much later than asked the kernel may wake us.
@@ -43,7 +44,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) connections: Vec<Connection<P::Session>>,
     /// Own indices of the connections of each group.
     pub(super) groups: Vec<Range<u32>>,
-    read_buffer: Vec<u8>,
+    pub(super) ear: Ear,
+    pub(super) hold: Hold,
     scratch: Vec<u8>,
     /// Connections with something to send in this turn.
     dirty: Vec<u32>,
@@ -92,6 +94,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             }));
             groups.push(first..connections.len() as u32);
         }
+        let holds = plan.segments.iter().any(|segment| hold_ns(&segment.loads, &plan.groups) > 0);
+        let stamped = holds && protocol.answers_can_wait();
         Ok(Self {
             protocol,
             plan,
@@ -101,7 +105,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             poller: Poller::new()?,
             connections,
             groups,
-            read_buffer: vec![0; READ_BYTES],
+            ear: Ear::new(stamped),
+            hold: Hold::default(),
             scratch: Vec::new(),
             dirty: Vec::new(),
             recorder: Recorder::new(Window::default(), plan.classes.len()),
@@ -150,6 +155,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.first_loss_ns = None;
         self.last_heard_ns = 0;
         self.begun.clear();
+        self.ear.begin_segment();
+        let holds = self.ear.wants_stamps() && self.plan.tick_us == 0;
+        self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
         for connection in &mut self.connections {
             connection.begin_segment();
         }
@@ -231,6 +239,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             return Ok(());
         }
         self.watch_writability(index)?;
+        self.note_stuck(index);
         if pumped.at_once > 0 {
             self.shared.add_completed(pumped.at_once as u64);
             self.make_room(index, pumped.at_once);
@@ -281,6 +290,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
     /// Waits for readiness, reads what came, sends what that allows.
     pub(super) fn turn(&mut self, timeout_ns: u64) -> Result<()> {
         let timeout_ns = if self.has_dirty() { 0 } else { timeout_ns };
+        if self.ear.wants_stamps() {
+            self.ear.asks(self.now_ns());
+        }
         let ready = self.poller.wait(Duration::from_nanos(timeout_ns))?;
         for index in 0..ready {
             let event = self.poller.event(index);
@@ -321,11 +333,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
             wall_ms: self.wall_ms,
         };
         let mut answers = Answers::default();
-        let alive = connection.read(&mut self.read_buffer, &mut turn, &mut answers);
+        let alive = connection.read(&mut self.ear, &mut turn, &mut answers);
         let blocked = connection.is_blocked() && !connection.wants_write;
         self.last_heard_ns = self.last_heard_ns.max(answers.heard_ns);
         if blocked {
             self.watch_writability(index).map_err(io::Error::other)?;
+            self.note_stuck(index);
         }
         if answers.ready {
             self.ready(index);
