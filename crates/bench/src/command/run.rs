@@ -93,6 +93,10 @@ pub(super) fn scenario(
         quiet: line.quiet,
         stop: Arc::clone(&stop),
     };
+    if line.workers > 1 {
+        let wrong = |what: String| Error::Scenario { path: name.into(), what };
+        runner::driver(&scenario).map_err(wrong)?.several_processes().map_err(Error::Options)?;
+    }
     let starts_server = scenario.head.driver == "mqtt" && scenario.target.url.is_empty();
     if line.workers > 1 && starts_server {
         return Err(Error::Options(

@@ -4,9 +4,11 @@ mod book;
 mod gates;
 mod host;
 mod http;
+mod ledger;
 mod meter;
 mod mqtt;
 mod plan;
+mod reads;
 mod redis;
 mod sql;
 mod tcp;
@@ -43,6 +45,11 @@ pub(crate) trait Driver {
     /// Process of the server if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
         None
+    }
+
+    /// Whether several processes can share the load; an error says why not.
+    fn several_processes(&self) -> std::result::Result<(), String> {
+        Ok(())
     }
 
     /// Connections of a phase.
@@ -104,7 +111,7 @@ pub(crate) trait Driver {
 
 /// The driver of a scenario. An error says what of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
-    if scenario.head.driver != "mqtt" {
+    if !matches!(scenario.head.driver.as_str(), "mqtt" | "ledger") {
         typed::<NoKeys>(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
     }
     match scenario.head.driver.as_str() {
@@ -114,7 +121,11 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
         "tcp" => Ok(Box::new(tcp::TcpDriver::new(scenario)?)),
-        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http, tcp and host")),
+        "ledger" => Ok(Box::new(ledger::LedgerDriver::new(scenario)?)),
+        "reads" => Ok(Box::new(reads::ReadsDriver::new(scenario)?)),
+        other => Err(format!(
+            "there is no driver `{other}`; there are mqtt, redis, sql, http, tcp, host, ledger and reads"
+        )),
     }
 }
 
@@ -367,6 +378,7 @@ fn show(
             let segment = &plan[segment];
             progress.second(second, segment.warmup.saturating_add(segment.duration));
         }
+        Event::Note(text) => progress.step(text.clone()),
         Event::Tick => {}
     }
 }

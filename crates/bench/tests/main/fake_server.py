@@ -8,6 +8,7 @@ FAKE_LIE makes it break its promises, so that the tests can prove that the runne
   duplicate  every 1,000th point is served twice
   change     every 1,000th point is stored with another value
   drain      exits with status 7 on SIGTERM
+  die        ends by itself after the first messages
 """
 
 import json
@@ -108,6 +109,8 @@ class Mqtt(socketserver.BaseRequestHandler):
                 elif kind == 12:
                     out += b"\xd0\0"
             store(name, points)
+            if LIE == "die" and points:
+                os._exit(3)
             try:
                 self.request.sendall(out)
             except OSError:

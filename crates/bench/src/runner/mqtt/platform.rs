@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use tempfile::TempDir;
 
 use super::Own;
 use super::verify::{self, Job, Verification};
@@ -16,7 +15,7 @@ use crate::options::Context;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::server::{ADMIN, Place, Server};
+use crate::server::{ADMIN, Home, Place, Server};
 
 const HTTP_PORT: u16 = 8_080;
 /// Where the password is looked for when the scenario has none.
@@ -69,7 +68,7 @@ pub(super) struct Platform {
     /// What it promises by an acknowledgement.
     pub(super) durability: String,
     /// Removed at the end, after the server.
-    _data: Option<TempDir>,
+    _home: Option<Home>,
 }
 
 impl Platform {
@@ -80,23 +79,15 @@ impl Platform {
         context: &Context,
         progress: &Progress,
     ) -> Result<(SocketAddr, Self)> {
-        let (data, guard) = match &own.0.data {
-            Some(data) => (data.clone(), None),
-            None => {
-                // Not in /tmp, which may be memory, where a sync costs nothing and proves nothing.
-                let guard = tempfile::Builder::new().prefix("tacho-bench-").tempdir_in(".");
-                let guard = guard.map_err(Error::io("making a data directory"))?;
-                (guard.path().to_owned(), Some(guard))
-            }
-        };
-        let place = Place::new(&context.server_binary, &data)?;
+        let home = Home::new(own.0.data.as_deref())?;
+        let place = Place::new(&context.server_binary, home.path())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", data.display()));
+        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
         let server = Server::start(&place)?;
         let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
         let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
         let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
-        (platform.server, platform._data) = (Some(server), guard);
+        (platform.server, platform._home) = (Some(server), Some(home));
         Ok((place.mqtt, platform))
     }
 
@@ -141,7 +132,7 @@ impl Platform {
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
         let mut platform =
-            Self { client, server: None, ids: None, floor_ts_ms: 0, http, durability, _data: None };
+            Self { client, server: None, ids: None, floor_ts_ms: 0, http, durability, _home: None };
         if verify {
             let ids = platform.client.device_ids(&own.device_prefix, connections)?;
             if has_older {
