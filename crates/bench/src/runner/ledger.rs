@@ -257,8 +257,8 @@ fn said(phase: &str, ledger: &Ledger) -> String {
     let startup = kills.iter().filter(|kill| kill.during_startup).count();
     let resent = kills.iter().filter(|kill| kill.resent).count();
     format!(
-        "{phase}: the server was killed {} times with SIGKILL, {startup} of them during start-up; {} points were acknowledged; \
-         {resent} times devices began with sending again what was in flight at the kill before. SIGKILL leaves the operating \
+        "{phase}: the server was killed {} times with SIGKILL, {startup} of them during start-up; {} points were acknowledged; devices \
+         sent again what was in flight at the kill before in {resent} of its lives. SIGKILL leaves the operating \
          system's page cache: this shows recovery, not what a power cut leaves.",
         kills.len(),
         ledger.acked()

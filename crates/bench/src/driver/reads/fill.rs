@@ -68,15 +68,28 @@ pub(super) fn wide_keys() -> Vec<String> {
     (0..WIDE_KEYS).map(|key| format!("k{key}")).collect()
 }
 
-/// Writes rows of one device behind what was there, and returns how many bytes they are.
-pub(super) fn write_on(size: Size, client: &Client, filled: &Filled, round: u64) -> Result<u64> {
-    let device = round % u64::from(size.devices);
-    // A key of its own: the questions' answers stay what they are.
-    let begin_ms = filled.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
-    let mut walk = Walk::new(round);
-    let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
-    client.report(&format!("{TOKEN}{device}"), &rows)?;
-    Ok(rows.len() as u64)
+/// Rows of one device behind what was there.
+pub(super) struct More {
+    token: String,
+    rows: String,
+}
+
+impl More {
+    /// Those of request number `round`.
+    pub(super) fn new(size: Size, filled: &Filled, round: u64) -> Self {
+        let device = round % u64::from(size.devices);
+        // A key of its own: the questions' answers stay what they are.
+        let begin_ms = filled.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
+        let mut walk = Walk::new(round);
+        let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
+        Self { token: format!("{TOKEN}{device}"), rows }
+    }
+
+    /// Writes them, and returns how many bytes they are.
+    pub(super) fn write(&self, client: &Client) -> Result<u64> {
+        client.report(&self.token, &self.rows)?;
+        Ok(self.rows.len() as u64)
+    }
 }
 
 fn body(times: impl Iterator<Item = i64>, keys: &[String], walks: &mut [&mut Walk]) -> String {

@@ -11,7 +11,7 @@ use super::{Blocking, Breaker, Done, Failure, Moment};
 use crate::dataset::Random;
 use crate::error::Result;
 use crate::http::Client;
-use fill::Filled;
+use fill::{Filled, More};
 use questions::Question;
 
 pub(crate) use fill::{ROWS, WRITE};
@@ -69,13 +69,37 @@ pub(crate) struct Session {
     number: u32,
     client: Client,
     random: Random,
+    /// Class and body of the answer that is not checked yet.
+    answer: Option<(u16, String)>,
+    /// What is written next; made beforehand, because making it is not the server's time.
+    more: Option<More>,
+}
+
+impl Reads<'_> {
+    fn name(&self, class: u16) -> &str {
+        &self.classes[usize::from(class)]
+    }
+
+    fn question(&self, class: u16) -> &Question {
+        let name = self.name(class);
+        let found = self.dashboard.questions.iter().find(|question| question.name == name);
+        found.expect("BUG: the names of classes are checked")
+    }
+
+    fn more(&self) -> More {
+        let Dashboard { size, filled, written, .. } = self.dashboard;
+        More::new(*size, filled, written.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Blocking for Reads<'_> {
     type Session = Session;
 
     fn open(&self, number: u32) -> std::result::Result<Session, String> {
-        Ok(Session { number, client: self.dashboard.client.clone(), random: Random::new(0) })
+        let mut random = Random::new(0);
+        let writes = self.choice.next(number, &mut random).is_some_and(|class| self.name(class) == WRITE);
+        let more = writes.then(|| self.more());
+        Ok(Session { number, client: self.dashboard.client.clone(), random, answer: None, more })
     }
 
     /// The client connects again by itself.
@@ -92,19 +116,23 @@ impl Blocking for Reads<'_> {
     }
 
     fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
-        let Dashboard { questions, size, filled, written, .. } = self.dashboard;
-        let name = self.classes[usize::from(class)].as_str();
         let refused = |error: crate::Error| Failure::Refused(error.to_string());
-        if name == WRITE {
-            let round = written.fetch_add(1, Ordering::Relaxed);
-            let bytes_out = fill::write_on(*size, &session.client, filled, round).map_err(refused)?;
+        if let Some(more) = &session.more {
+            let bytes_out = more.write(&session.client).map_err(refused)?;
             return Ok(Done { bytes_out, ..Done::default() });
         }
-        let question = questions.iter().find(|question| question.name == name);
-        let question = question.ok_or_else(|| Failure::Refused(format!("BUG: no question `{name}`")))?;
-        let answer = question.ask(&session.client).map_err(refused)?;
-        question.check(&answer).map_err(refused)?;
-        Ok(Done { bytes_in: answer.len() as u64, ..Done::default() })
+        let answer = self.question(class).ask(&session.client).map_err(refused)?;
+        let bytes_in = answer.len() as u64;
+        session.answer = Some((class, answer));
+        Ok(Done { bytes_in, ..Done::default() })
+    }
+
+    fn check(&self, session: &mut Session) -> std::result::Result<(), String> {
+        if session.more.is_some() {
+            session.more = Some(self.more());
+        }
+        let Some((class, answer)) = session.answer.take() else { return Ok(()) };
+        self.question(class).check(&answer).map_err(|error| error.to_string())
     }
 
     fn close(&self, _: &mut Session) {}
