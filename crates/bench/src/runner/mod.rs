@@ -3,6 +3,7 @@
 mod book;
 mod gates;
 mod host;
+mod hosted;
 mod http;
 mod ledger;
 mod meter;
@@ -32,6 +33,7 @@ use crate::result::{Builder, Bundle, Check, Generator, RunResult, ScenarioAsRun,
 use crate::scenario::{Kind, Phase, Scenario, typed};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
+pub(crate) use hosted::Hosted;
 use meter::Meter;
 
 /// What the runner needs of a protocol. A driver is made from a scenario without looking at the world.
@@ -50,6 +52,16 @@ pub(crate) trait Driver {
     /// Whether several processes can share the load; an error says why not.
     fn several_processes(&self) -> std::result::Result<(), String> {
         Ok(())
+    }
+
+    /// Whether [`Self::open`] starts a server.
+    fn starts_server(&self) -> bool {
+        false
+    }
+
+    /// `[target]` for other processes that use the server which this one started.
+    fn told(&self) -> toml::Table {
+        toml::Table::new()
     }
 
     /// Connections of a phase.

@@ -177,6 +177,35 @@ fn a_closed_run_is_verified_too_and_a_liar_is_invalid() {
 }
 
 #[test]
+fn several_processes_share_a_server_that_the_run_starts() {
+    let Some(program) = crate::faults::program() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let mut context = fake_server(directory.path(), "");
+    // The program that makes parts of a load is the one that serves.
+    let both = directory.path().join("both");
+    let (worker, server) = (program.display(), context.server_binary.display());
+    let text = format!("#!/bin/sh\n[ \"$1\" = worker ] && exec {worker} \"$@\"\nexec {server} \"$@\"\n");
+    fs::write(&both, text).unwrap();
+    fs::set_permissions(&both, fs::Permissions::from_mode(0o755)).unwrap();
+    (context.server_binary, context.worker_arguments) = (both, vec!["worker".to_owned()]);
+    let out = directory.path().join("result");
+    let line = format!(
+        "bench run thingsboard --workers 2 --devices 6 --rate 200 --fixed --duration 1s --warmup 0s --quiet --out {} {PATIENT}",
+        out.display()
+    );
+    let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+    run(&line.command, &context, &mut Vec::new()).unwrap();
+    let bundle = Bundle::read(&out).unwrap();
+    assert_eq!((bundle.result.generators.len(), bundle.result.target.started_by_run), (2, true), "{bundle}");
+    let phase = bundle.main_phase().unwrap();
+    assert_eq!((phase.connections, phase.total.counts.completed), (6, 200), "{bundle}");
+    assert!(phase.cost.target_cpu_us_per_operation.unwrap() > 0.0);
+    assert_eq!(found(&bundle, "are not stored"), "0");
+    let text = fs::read_to_string(out.join("result.json")).unwrap();
+    assert!(!text.contains("secret"), "a password has no place in a result");
+}
+
+#[test]
 fn an_idle_run_reports_memory_per_connection() {
     let (answer, bundle) = run_thingsboard("", "--devices 20 --idle");
     answer.unwrap();

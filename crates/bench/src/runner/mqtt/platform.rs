@@ -65,6 +65,8 @@ pub(super) struct Platform {
     pub(super) floor_ts_ms: u64,
     /// Base of its HTTP addresses.
     pub(super) http: String,
+    /// Of its first administrator, if the run started it.
+    password: String,
     /// What it promises by an acknowledgement.
     pub(super) durability: String,
     /// Removed at the end, after the server.
@@ -84,10 +86,11 @@ impl Platform {
         let binary = context.server_binary.display();
         progress.step(format!("starting {binary} serve --data {}", home.path().display()));
         let server = Server::start(&place)?;
-        let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
+        let password = place.admin_password()?;
+        let client = Client::login(&place.http_url(), ADMIN, &password)?;
         let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
         let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
-        (platform.server, platform._home) = (Some(server), Some(home));
+        (platform.server, platform._home, platform.password) = (Some(server), Some(home), password);
         Ok((place.mqtt, platform))
     }
 
@@ -131,8 +134,16 @@ impl Platform {
             has_older = did.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
-        let mut platform =
-            Self { client, server: None, ids: None, floor_ts_ms: 0, http, durability, _home: None };
+        let mut platform = Self {
+            client,
+            server: None,
+            ids: None,
+            floor_ts_ms: 0,
+            http,
+            password: String::new(),
+            durability,
+            _home: None,
+        };
         if verify {
             let ids = platform.client.device_ids(&own.device_prefix, connections)?;
             if has_older {
@@ -146,6 +157,25 @@ impl Platform {
             platform.ids = Some(ids);
         }
         Ok(platform)
+    }
+
+    /// `[target]` for a process that uses this server: its devices are there.
+    pub(super) fn told(&self, broker: SocketAddr) -> toml::Table {
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let mut told: toml::Table = [
+            ("url", text(&format!("mqtt://{broker}"))),
+            ("http", text(&self.http)),
+            ("user", text(ADMIN)),
+            ("password", text(&self.password)),
+            ("provision", toml::Value::Boolean(false)),
+            ("verify", toml::Value::Boolean(self.ids.is_some())),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect();
+        let pid = self.server.as_ref().map(|server| i64::from(server.sampled().pid()));
+        told.extend(pid.map(|pid| ("pid".to_owned(), toml::Value::Integer(pid))));
+        told
     }
 
     /// Reads back what these devices sent from a time on. `None` when that is not wished for.
