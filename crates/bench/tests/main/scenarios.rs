@@ -107,11 +107,12 @@ fn a_server_that_cannot_stop_in_order_breaks_the_ledger() {
 
 #[test]
 fn a_server_that_dies_by_itself_breaks_the_ledger() {
-    let (answer, bundle) = run_ledger("die", 3);
+    // On a busy machine it may be killed some times before the first message reaches it.
+    let (answer, bundle) = run_ledger("die", 20);
     assert!(answer.unwrap_err().contains("not valid"));
     let [fault] = &bundle.result.faults[..] else { panic!("{bundle}") };
     assert!(fault.what.contains("before it was killed"), "{fault:?}");
-    assert!(bundle.to_string().contains("kills (run): 3 expected, 0 found"), "{bundle}");
+    assert!(bundle.to_string().contains("kills (run): 20 expected, "), "{bundle}");
     assert!(evidence(&bundle), "{bundle}");
 }
 
