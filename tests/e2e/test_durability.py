@@ -196,12 +196,12 @@ def payload_of(row):
 
 
 def test_the_ledger_proves_it_with_kills(tmp_path):
-    done = run("bench", "ledger", "--kills", "3", "--seed", "1", "--out", tmp_path / "run", "--quiet")
+    done = run("bench", "run", "ledger", "--kills", "3", "--seed", "1", "--out", tmp_path / "run", "--quiet")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert len(result["kills"]) == 3, done.stdout
-    # A kill during the start leaves nothing new to check; the seed is chosen so that not all are.
-    checks = [kill["check"] for kill in result["kills"] if kill["check"]]
-    assert sum(check["acked"] for check in checks) > 0, done.stdout
-    for check in checks:
-        assert check["lost"] == 0, done.stdout
-        assert check["acked"] <= check["stored"] <= check["acked"] + check["maybe"], done.stdout
+    found = {check["what"]: int(check["found"]) for check in result["verification"]}
+    assert found.pop("kills (run)") == 3, done.stdout
+    # Lost, invented, duplicated, changed; after each kill, at the end, after an orderly stop.
+    assert len(found) == 12 and not any(found.values()), done.stdout
+    (phase,) = result["phases"]
+    assert phase["operations"][0]["name"] == "publish" and phase["total"]["counts"]["completed"] > 0, done.stdout
+    assert result["valid"], done.stdout

@@ -1,7 +1,8 @@
 //! The command line of the load generator without the rest of the platform: quick to build, for work on it and for
-//! measurements against other servers.
+//! measurements against other servers. Where a run starts a server itself, the program named by TACHO_BIN is it.
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
 
 use bench::Context;
 use bench::command::{BenchCommand, run};
@@ -14,6 +15,9 @@ struct Line {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("serve") {
+        return serve();
+    }
     let context = Context {
         server_binary: std::env::current_exe().unwrap_or_default(),
         worker_arguments: vec!["worker".to_owned()],
@@ -27,4 +31,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Becomes the server, under the same process id.
+fn serve() -> ExitCode {
+    let Some(server) = std::env::var_os("TACHO_BIN") else {
+        eprintln!("error: this program has no server; name one with TACHO_BIN");
+        return ExitCode::FAILURE;
+    };
+    let error = Command::new(&server).args(std::env::args_os().skip(1)).exec();
+    eprintln!("error: {}: {error}", server.display());
+    ExitCode::FAILURE
 }

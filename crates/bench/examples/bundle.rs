@@ -81,6 +81,7 @@ fn simulate(speed: f64, seconds: u64, seed: u64) -> Bundle {
             kind: name.to_owned(),
             measured: name == "run",
             starts: Duration::from_secs(from),
+            warmup: Duration::ZERO,
             duration: Duration::from_secs(until - from),
             arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: RATE as f64 },
             connections: 200,

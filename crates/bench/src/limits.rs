@@ -59,6 +59,8 @@ pub(crate) const THREAD_STACK_BYTES: usize = 256 * 1024;
 pub(crate) const RECORDERS_MAX: usize = 8;
 /// Sends whose times a recorder keeps, 64 KiB: enough for the test of arrivals, whose answer hardly changes with more.
 pub(crate) const SENDS_KEPT_MAX: usize = 4_096;
+/// Devices of a ledger: each has a thread, and all their points are read back after each kill.
+pub(crate) const LEDGER_DEVICES_MAX: u32 = 1_000;
 /// Series of telemetry that are kept: a server with more metrics than that would make results too large to keep.
 pub(crate) const TELEMETRY_SERIES_MAX: usize = 2_000;
 /// Threads of a process whose context switches are added up each second.

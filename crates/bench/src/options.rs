@@ -31,14 +31,6 @@ pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     Duration::try_from_secs_f64(number * per_unit).map_err(|e| format!("`{text}`: {e}"))
 }
 
-/// Durations in results are seconds.
-pub(crate) fn as_seconds<S: serde::Serializer>(
-    duration: &Duration,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

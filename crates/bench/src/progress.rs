@@ -43,10 +43,9 @@ impl Progress {
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
         let total = second.total();
-        let of = if load == Duration::MAX { String::new() } else { format!("/{:.0}", load.as_secs_f64()) };
         self.show(format!(
-            "{:>4}{of} s  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
-            second.index + 1,
+            "{}  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
+            place(second.index + 1, load),
             total.completed,
             total.sent,
             ms(total.clocks.response.quantile_us(0.99)),
@@ -67,10 +66,38 @@ impl Progress {
     }
 }
 
+/// How far a load is. Answers that come in after its end belong to it and make it no longer.
+fn place(seconds: u64, load: Duration) -> String {
+    if load == Duration::MAX {
+        return format!("{seconds:>4} s");
+    }
+    let planned = load.as_secs_f64();
+    if seconds as f64 > planned.ceil() {
+        return format!("{planned:>4}/{planned} s, waiting for answers");
+    }
+    format!("{:>4}/{planned} s", planned.min(seconds as f64))
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_seconds_are_shown_than_were_planned() {
+        let of = |seconds, load_ms| place(seconds, Duration::from_millis(load_ms));
+        assert_eq!(of(1, 6_000), "   1/6 s");
+        assert_eq!(of(6, 6_000), "   6/6 s");
+        assert_eq!(of(7, 6_000), "   6/6 s, waiting for answers");
+        assert_eq!(of(3, 2_500), " 2.5/2.5 s");
+        assert_eq!(of(4, 2_500), " 2.5/2.5 s, waiting for answers");
+        assert_eq!(place(7, Duration::MAX), "   7 s");
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 use crate::error::{Error, Result};
 use crate::limits::{SERVER_OUTPUT_LINES, SERVER_READY_TIMEOUT_S, SERVER_STOP_TIMEOUT_S};
@@ -55,6 +56,38 @@ impl Place {
         let path = self.data.join("admin-password");
         let text = fs::read_to_string(&path).map_err(Error::file(path))?;
         Ok(text.trim().to_owned())
+    }
+}
+
+/// The data directory of a server that a run starts.
+#[derive(Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    /// Removed when it is dropped, after the server.
+    temporary: Option<TempDir>,
+}
+
+impl Home {
+    /// The directory that was named, or a temporary one in the working directory. Not in /tmp, which may be memory, where a
+    /// sync costs nothing and proves nothing.
+    pub(crate) fn new(named: Option<&Path>) -> Result<Self> {
+        if let Some(path) = named {
+            return Ok(Self { path: path.to_owned(), temporary: None });
+        }
+        let temporary = tempfile::Builder::new().prefix("tacho-bench-").tempdir_in(".");
+        let temporary = temporary.map_err(Error::io("making a data directory"))?;
+        Ok(Self { path: temporary.path().to_owned(), temporary: Some(temporary) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the directory where it is.
+    pub(crate) fn keep(&mut self) {
+        if let Some(temporary) = self.temporary.take() {
+            let _ = temporary.keep();
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod ab;
 mod capacity;
+mod ledger;
 mod options_file;
 mod run;
 mod series;
+mod sets;
 mod thingsboard;
 mod worker;
 
@@ -17,19 +19,16 @@ use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{BUILTIN, Scenario};
-use crate::{ledger, reads};
 use options_file::{OptionsFile, Run};
 
 /// Where scenario files are looked for.
 const SCENARIOS: &str = "scenarios";
 
-/// Load tests and the loss ledger
+/// Load tests, and the ledger of what was acknowledged
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Runs a scenario or one of the loads with options of their own
     Run(RunArgs),
-    /// Kills the server again and again and checks that what was acknowledged is there
-    Ledger(Box<ledger::Options>),
     /// Runs what a file of options describes
     Scenario(ScenarioArgs),
     /// Lists the scenarios, and the runs of files of options as the commands they stand for
@@ -50,7 +49,7 @@ pub enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`.
-`thingsboard` has more: tacho bench run thingsboard --help. `reads` is no scenario and has options of its own.
+`thingsboard` and `ledger` have more.
 
 Examples:
   tacho bench run gemini-str32 --target redis://127.0.0.1:6379 --scale 0.0001
@@ -91,7 +90,6 @@ pub struct ListArgs {
 #[command(no_binary_name = true)]
 enum FileCommand {
     Thingsboard(Box<thingsboard::Options>),
-    Reads(Box<reads::Options>),
     Ledger(Box<ledger::Options>),
 }
 
@@ -99,7 +97,6 @@ enum FileCommand {
 pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
     match command {
         BenchCommand::Run(args) => run_words(&args.words, context, out),
-        BenchCommand::Ledger(options) => run_ledger(options, context, out),
         BenchCommand::Scenario(args) => run_file(args, context, out),
         BenchCommand::List(args) => list(args, out),
         BenchCommand::Capacity(args) => capacity::run(args, context, out),
@@ -109,9 +106,9 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     }
 }
 
-/// `thingsboard` and `reads` have options of their own.
+/// `thingsboard` and `ledger` have options of their own.
 fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
-    if matches!(words[0].as_str(), thingsboard::NAME | "reads") {
+    if matches!(words[0].as_str(), thingsboard::NAME | ledger::NAME) {
         return match parsed::<FileCommand>(words, out)? {
             Some(command) => run_command(&command, context, out),
             None => Ok(()),
@@ -137,21 +134,9 @@ fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) ->
         FileCommand::Thingsboard(options) => {
             run::scenario(thingsboard::NAME, &options.sets()?, &options.common, context, out)
         }
-        FileCommand::Reads(options) => {
-            let (report, directory) = reads::run(options, context)?;
-            say(out, &format!("{report}\nresult: {}", directory.display()))
+        FileCommand::Ledger(options) => {
+            run::scenario(ledger::NAME, &options.sets(), &options.common, context, out)
         }
-        FileCommand::Ledger(options) => run_ledger(options, context, out),
-    }
-}
-
-fn run_ledger(options: &ledger::Options, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let (report, directory) = ledger::run(options, context)?;
-    say(out, &format!("{report}\nresult: {}", directory.display()))?;
-    if report.kept() {
-        Ok(())
-    } else {
-        Err(Error::Verdict("the server broke its promise: see the result".to_owned()))
     }
 }
 
@@ -209,9 +194,7 @@ fn list_options(path: &Path, out: &mut dyn Write) -> Result<()> {
     for run in &file.runs {
         let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
         let words = words(&file, run).map_err(wrong)?.join(" ");
-        // `ledger` is a command of its own, all others are loads.
-        let kind = if file.scenario == "ledger" { "" } else { "run " };
-        say(out, &format!("{} {}\n  {}\n  tacho bench {kind}{words}", path.display(), run.name, run.about))?;
+        say(out, &format!("{} {}\n  {}\n  tacho bench run {words}", path.display(), run.name, run.about))?;
     }
     Ok(())
 }
@@ -252,7 +235,7 @@ mod tests {
     fn every_run_of_the_files_of_options_is_a_command() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SCENARIOS);
         let files = option_files(&directory);
-        assert!(files.len() >= 3, "{files:?}");
+        assert!(files.len() >= 2, "{files:?}");
         for path in files {
             let file = OptionsFile::load(&path).unwrap();
             for run in &file.runs {
@@ -271,6 +254,7 @@ mod tests {
             (String::from_utf8(out).unwrap(), result)
         };
         assert!(run("thingsboard --help").0.contains("--devices"));
+        assert!(run("ledger --help").0.contains("--kills"));
         assert!(run("gemini-mix --help").0.contains("--workers"));
         let error = run("thingsboard --set phase.rnu.rate=1").1.unwrap_err().to_string();
         assert!(error.contains("there is none called `rnu`"), "{error}");

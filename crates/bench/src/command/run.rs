@@ -93,18 +93,23 @@ pub(super) fn scenario(
         quiet: line.quiet,
         stop: Arc::clone(&stop),
     };
-    let starts_server = scenario.head.driver == "mqtt" && scenario.target.url.is_empty();
-    if line.workers > 1 && starts_server {
-        return Err(Error::Options(
-            "with --workers each process would start a server of its own; start one and name it with --target".to_owned(),
-        ));
-    }
     let bundle = if line.workers > 1 {
-        worker::run(&scenario, &options, line.workers, context)?
+        shared(&scenario, &options, line.workers, context)?
     } else {
         runner::run(&scenario, &options, context, &mut |_| Ok(()))?
     };
     finish(&bundle, line, &scenario, out)
+}
+
+/// Several processes make the load; a server that the run starts is started here, once.
+fn shared(scenario: &Scenario, options: &runner::Options, workers: u32, context: &Context) -> Result<Bundle> {
+    let hosted = runner::Hosted::start(scenario, context, options.quiet)?;
+    let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
+    let mut bundle = worker::run(told, options, workers, context)?;
+    if let Some(hosted) = hosted {
+        hosted.stop(&mut bundle);
+    }
+    Ok(bundle)
 }
 
 fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::run::Common;
+use super::sets::Sets;
 use crate::driver::mqtt::Version;
 use crate::error::{Error, Result};
 use crate::limits::IN_FLIGHT_MAX;
@@ -102,7 +103,8 @@ fn written_duration(text: &str) -> std::result::Result<String, String> {
     parse_duration(text).map(|_| text.to_owned())
 }
 
-fn written_version(text: &str) -> std::result::Result<String, String> {
+/// A version of MQTT as it was written, if there is such a one.
+pub(super) fn written_version(text: &str) -> std::result::Result<String, String> {
     text.parse::<Version>().map(|_| text.to_owned())
 }
 
@@ -158,20 +160,6 @@ impl Options {
         sets.text("target.user", self.user.as_deref());
         sets.text("target.password", self.password.as_deref());
         Ok(())
-    }
-}
-
-#[derive(Default)]
-struct Sets(Vec<String>);
-
-impl Sets {
-    fn number(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
-        self.0.extend(value.map(|value| format!("{key}={value}")));
-    }
-
-    /// Quoted, so that a password of digits stays text.
-    fn text(&mut self, key: &str, value: Option<&str>) {
-        self.number(key, value.map(|text| toml::Value::String(text.to_owned())));
     }
 }
 

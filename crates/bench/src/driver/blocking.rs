@@ -68,6 +68,12 @@ pub trait Blocking: Sync {
     /// Carries out one operation of a class.
     fn run(&self, session: &mut Self::Session, class: u16, due: Moment) -> Result<Done, Failure>;
 
+    /// Looks at the answer of the operation that was just carried out; what it takes is not part of the operation's time.
+    /// An error says what is wrong with the answer, and the operation has failed.
+    fn check(&self, _session: &mut Self::Session) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Ends the session in order.
     fn close(&self, session: &mut Self::Session);
 }

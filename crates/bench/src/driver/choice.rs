@@ -41,6 +41,11 @@ impl Choice {
         Self::new(&[(u32::MAX, classes)])
     }
 
+    /// Connections of all groups.
+    pub fn connections(&self) -> u32 {
+        self.upto.last().copied().unwrap_or(0)
+    }
+
     /// The class of the next operation of a connection.
     pub fn next(&self, connection: u32, random: &mut Random) -> Option<u16> {
         let group = self.upto.partition_point(|upto| *upto <= connection);

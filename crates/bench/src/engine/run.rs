@@ -19,6 +19,8 @@ pub enum Event {
     },
     /// A second of all workers together.
     Second(Box<Second>),
+    /// Something that whoever looks on may want to know.
+    Note(String),
     /// Nothing happened for a moment; lets the receiver keep time.
     Tick,
 }

@@ -70,6 +70,7 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
         kind: "run".to_owned(),
         measured: true,
         starts: Duration::ZERO,
+        warmup: Duration::ZERO,
         duration,
         arrival: if is_limited {
             Arrival::Unknown

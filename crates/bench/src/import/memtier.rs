@@ -39,6 +39,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         kind: PHASE.to_owned(),
         measured: true,
         starts: Duration::ZERO,
+        warmup: Duration::ZERO,
         duration,
         arrival: Arrival::Closed { concurrency: connections * pipeline },
         connections: connections as u32,

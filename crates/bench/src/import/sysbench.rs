@@ -34,6 +34,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         kind: PHASE.to_owned(),
         measured: true,
         starts: Duration::ZERO,
+        warmup: Duration::ZERO,
         duration: Duration::from_secs_f64(seconds),
         arrival: match rate {
             Some(rate_per_s) => Arrival::Open { process: "poisson".to_owned(), rate_per_s },

@@ -41,6 +41,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         kind: PHASE.to_owned(),
         measured: true,
         starts: Duration::ZERO,
+        warmup: Duration::ZERO,
         duration: Duration::from_secs_f64(requests as f64 / per_s),
         arrival: if is_wrk2 {
             // The rate asked for is not printed; without a backlog it is the rate achieved.

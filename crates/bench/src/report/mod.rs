@@ -4,4 +4,3 @@ mod bundle;
 pub mod html;
 
 pub use bundle::default_directory;
-pub(crate) use bundle::{temporary_beside, write_result};

@@ -29,7 +29,7 @@ impl Bundle {
                 continue;
             }
             let seconds = whole_seconds(phase, &self.seconds);
-            let steady = find_steady(&seconds);
+            let steady = find_steady(&seconds, phase.warmup_s);
             let uncertainty = self.uncertainty(phase, &seconds);
             if let Some(steady) = steady.as_ref().filter(|steady| !steady.found) {
                 findings.push(format!("phase {}: {}", phase.name, steady.sentence));
@@ -91,15 +91,14 @@ impl Bundle {
     }
 }
 
-/// Lines of the sum over all classes that lie wholly within the phase.
+/// Lines of the sum over all classes that lie wholly within the measured part of the phase.
 fn whole_seconds<'a>(phase: &Phase, lines: &'a [SecondLine]) -> Vec<&'a SecondLine> {
-    let end = phase.starts_s + phase.duration_s;
+    // Lines are numbered from the whole second in which the load began.
+    let (from, end) = (phase.starts_s.floor() + phase.warmup_s, phase.ends_s());
     lines
         .iter()
         .filter(|line| line.phase == phase.name && line.operation == ALL)
-        .filter(|line| {
-            line.second as f64 >= phase.starts_s.floor() && line.second as f64 + line.length_s <= end + 0.05
-        })
+        .filter(|line| line.second as f64 >= from && line.second as f64 + line.length_s <= end + 0.05)
         .collect()
 }
 
@@ -107,12 +106,13 @@ fn rates(seconds: &[&SecondLine]) -> Vec<f64> {
     seconds.iter().map(|line| line.completed as f64 / line.length_s).collect()
 }
 
-fn find_steady(seconds: &[&SecondLine]) -> Option<Steady> {
+/// `warmup_s` lies between the begin of the phase and the first of the seconds.
+fn find_steady(seconds: &[&SecondLine], warmup_s: f64) -> Option<Steady> {
     let p50: Vec<f64> = seconds.iter().filter_map(|line| line.response_p50_us).collect();
     let p50 = if p50.len() == seconds.len() { p50 } else { Vec::new() };
     match steady::find(&rates(seconds), &p50) {
         Steadiness::From { step, drift } => {
-            let from_s = seconds[..step].iter().map(|line| line.length_s).sum::<f64>();
+            let from_s = warmup_s + seconds[..step].iter().map(|line| line.length_s).sum::<f64>();
             let sentence = format!(
                 "steady from second {from_s:.0} on (MSER-5); throughput moves by {:+.1} % from there to the end",
                 drift * 100.0
@@ -215,6 +215,7 @@ mod tests {
             kind: "run".to_owned(),
             measured: true,
             starts: Duration::ZERO,
+            warmup: Duration::ZERO,
             duration: Duration::from_secs(60),
             arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: 100.0 },
             connections: 10,

@@ -22,9 +22,11 @@ pub struct PhaseFacts {
     pub kind: String,
     /// Whether its figures are the result.
     pub measured: bool,
-    /// Begin after the begin of the run.
+    /// Begin of its load after the begin of the run.
     pub starts: Duration,
-    /// How long it lasted.
+    /// Part of the load before the measured part.
+    pub warmup: Duration,
+    /// How long the measured part lasted.
     pub duration: Duration,
     /// How operations came about.
     pub arrival: Arrival,
@@ -164,6 +166,7 @@ impl Builder {
             kind: facts.kind.clone(),
             measured: facts.measured,
             starts_s: facts.starts.as_secs_f64(),
+            warmup_s: facts.warmup.as_secs_f64(),
             duration_s: facts.duration.as_secs_f64(),
             arrival: facts.arrival.clone(),
             connections: facts.connections,
@@ -347,6 +350,7 @@ mod tests {
             kind: "run".to_owned(),
             measured: true,
             starts: Duration::ZERO,
+            warmup: Duration::ZERO,
             duration: Duration::from_secs(1),
             arrival: Arrival::Closed { concurrency: 1 },
             connections: 1,

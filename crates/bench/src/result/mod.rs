@@ -95,6 +95,7 @@ pub(crate) mod tests {
                 kind: "run".to_owned(),
                 measured: true,
                 starts: Duration::ZERO,
+                warmup: Duration::ZERO,
                 duration: Duration::from_secs(2),
                 arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: 200.0 },
                 connections: 10,

@@ -82,6 +82,7 @@ mod tests {
             kind: "run".to_owned(),
             measured: true,
             starts: Duration::from_secs(5),
+            warmup: Duration::ZERO,
             duration: Duration::from_secs(2),
             arrival: Arrival::Open { process: "fixed".to_owned(), rate_per_s: 5.0 },
             connections: 1,

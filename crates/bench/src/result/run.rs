@@ -134,9 +134,12 @@ pub struct Phase {
     pub kind: String,
     /// Whether its figures are the result; those of a load or warm-up are not.
     pub measured: bool,
-    /// Begin, seconds after the begin of the run.
+    /// Begin of its load, seconds after the begin of the run.
     pub starts_s: f64,
-    /// Length, seconds.
+    /// Begin of the measured part, seconds after the begin of the load.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// Length of the measured part, seconds.
     pub duration_s: f64,
     /// How operations came about.
     pub arrival: Arrival,
@@ -280,6 +283,13 @@ pub struct Cost {
     /// Growth of the target's memory while the connections were opened and nothing was sent, bytes per connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_rss_bytes_per_connection: Option<f64>,
+}
+
+impl Phase {
+    /// End of the load, seconds after the begin of the run. Answers may come in later.
+    pub fn ends_s(&self) -> f64 {
+        self.starts_s + self.warmup_s + self.duration_s
+    }
 }
 
 /// Where a phase is in steady state, if anywhere.

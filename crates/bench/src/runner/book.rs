@@ -89,6 +89,7 @@ impl Book {
             .to_owned(),
             measured: is_measured(finished.kind),
             starts: finished.starts,
+            warmup: finished.segment.warmup,
             duration: outcome.measured,
             arrival: arrival(finished.loads, finished.connections, finished.parts),
             connections: finished.connections,

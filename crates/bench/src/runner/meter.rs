@@ -93,7 +93,7 @@ impl<'a> Meter<'a> {
                 (self.segment, self.began) = (*segment, *at);
                 self.rss_connected = self.rss_connected.or_else(|| self.rss());
             }
-            Event::Second(_) | Event::Tick => {}
+            Event::Second(_) | Event::Note(_) | Event::Tick => {}
         }
         let plan = &self.plan[self.segment];
         let elapsed = self.began.elapsed();

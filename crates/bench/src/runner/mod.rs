@@ -3,10 +3,13 @@
 mod book;
 mod gates;
 mod host;
+mod hosted;
 mod http;
+mod ledger;
 mod meter;
 mod mqtt;
 mod plan;
+mod reads;
 mod redis;
 mod sql;
 mod tcp;
@@ -30,6 +33,7 @@ use crate::result::{Builder, Bundle, Check, Generator, RunResult, ScenarioAsRun,
 use crate::scenario::{Kind, Phase, Scenario, typed};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
+pub(crate) use hosted::Hosted;
 use meter::Meter;
 
 /// What the runner needs of a protocol. A driver is made from a scenario without looking at the world.
@@ -43,6 +47,21 @@ pub(crate) trait Driver {
     /// Process of the server if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
         None
+    }
+
+    /// Whether several processes can share the load; an error says why not.
+    fn several_processes(&self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether [`Self::open`] starts a server.
+    fn starts_server(&self) -> bool {
+        false
+    }
+
+    /// `[target]` for other processes that use the server which this one started.
+    fn told(&self) -> toml::Table {
+        toml::Table::new()
     }
 
     /// Connections of a phase.
@@ -104,7 +123,7 @@ pub(crate) trait Driver {
 
 /// The driver of a scenario. An error says what of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
-    if scenario.head.driver != "mqtt" {
+    if !matches!(scenario.head.driver.as_str(), "mqtt" | "ledger") {
         typed::<NoKeys>(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
     }
     match scenario.head.driver.as_str() {
@@ -114,7 +133,11 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
         "tcp" => Ok(Box::new(tcp::TcpDriver::new(scenario)?)),
-        other => Err(format!("there is no driver `{other}`; there are mqtt, redis, sql, http, tcp and host")),
+        "ledger" => Ok(Box::new(ledger::LedgerDriver::new(scenario)?)),
+        "reads" => Ok(Box::new(reads::ReadsDriver::new(scenario)?)),
+        other => Err(format!(
+            "there is no driver `{other}`; there are mqtt, redis, sql, http, tcp, host, ledger and reads"
+        )),
     }
 }
 
@@ -367,6 +390,7 @@ fn show(
             let segment = &plan[segment];
             progress.second(second, segment.warmup.saturating_add(segment.duration));
         }
+        Event::Note(text) => progress.step(text.clone()),
         Event::Tick => {}
     }
 }

@@ -106,7 +106,7 @@ impl Collector {
                 let at = operations.offset + second.index;
                 *operations.completed.entry(at).or_default() += completed;
             }
-            Event::Connecting(_) | Event::Tick => {}
+            Event::Connecting(_) | Event::Note(_) | Event::Tick => {}
         }
     }
 

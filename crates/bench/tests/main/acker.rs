@@ -1,7 +1,7 @@
 //! A tiny MQTT 3.1.1 server: answers CONNECT and PUBLISH, counts, and can be told to stall, refuse or hang up.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -88,6 +88,10 @@ fn serve(mut stream: TcpStream, state: &State) {
                     state.payload_bytes.fetch_add(publish.payload.len() as u64, Ordering::SeqCst);
                     let count = state.messages.fetch_add(1, Ordering::SeqCst) + 1;
                     if state.behaviour.hang_up_after.is_some_and(|after| mine >= after) {
+                        // What was answered must arrive: a close with bytes unread would be a reset.
+                        let _ = stream.write_all(&out);
+                        let _ = stream.shutdown(Shutdown::Write);
+                        while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
                         return;
                     }
                     stall(state, count);

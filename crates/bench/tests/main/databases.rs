@@ -80,6 +80,8 @@ impl Database {
             .arg("-k")
             .arg(&data)
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
+            // Part of Debian's package.
+            .args(["-c", "shared_preload_libraries=pg_stat_statements"])
             .spawn()
             .unwrap();
         Some(Self { child, scheme: "postgres", port, _directory: directory }.ready())

@@ -3,11 +3,12 @@
 provisioning, device list, time series with COUNT and paging. Points go to a file before they are acknowledged.
 
 FAKE_LIE makes it break its promises, so that the tests can prove that the runner notices:
-  lose       every 1,000th point is acknowledged and never stored
+  lose       every 20th point is acknowledged and never stored
   invent     after a restart there is one point nobody sent
-  duplicate  every 1,000th point is served twice
-  change     every 1,000th point is stored with another value
+  duplicate  every 20th point is served twice
+  change     every 20th point is stored with another value
   drain      exits with status 7 on SIGTERM
+  die        ends by itself after the first messages
 """
 
 import json
@@ -69,9 +70,9 @@ def store(name, points):
     with LOCK:
         for ts, values in points:
             COUNT += 1
-            if LIE == "lose" and COUNT % 1000 == 0:
+            if LIE == "lose" and COUNT % 20 == 0:
                 continue
-            if LIE == "change" and COUNT % 1000 == 0:
+            if LIE == "change" and COUNT % 20 == 0:
                 values = {key: 0 for key in values}
             LOG.write(json.dumps([name, ts, values]) + "\n")
             POINTS.setdefault(name, {})[ts] = values
@@ -108,6 +109,8 @@ class Mqtt(socketserver.BaseRequestHandler):
                 elif kind == 12:
                     out += b"\xd0\0"
             store(name, points)
+            if LIE == "die" and points:
+                os._exit(3)
             try:
                 self.request.sendall(out)
             except OSError:

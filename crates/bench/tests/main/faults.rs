@@ -16,7 +16,7 @@ use crate::databases::skipped;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The load generator as a process of its own: `examples/bench.rs`, which `cargo test` builds beside the tests.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent()?.parent()?.join("examples/bench");
     if program.is_file() {

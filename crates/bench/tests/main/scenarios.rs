@@ -2,18 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use bench::Context;
 use bench::command::{BenchCommand, run};
 use bench::result::Bundle;
-use bench::{Context, ledger};
 use clap::Parser;
-
-#[derive(Debug, Parser)]
-struct LedgerLine {
-    #[command(flatten)]
-    options: ledger::Options,
-}
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -36,50 +30,97 @@ fn fake_server(directory: &Path, lie: &str) -> Context {
     }
 }
 
-fn run_ledger(lie: &str, kills: &str) -> bench::Result<(ledger::Report, PathBuf)> {
+/// `tacho bench run ledger`: its answer and its bundle.
+fn run_ledger(lie: &str, kills: u32) -> (Result<(), String>, Bundle) {
     let directory = tempfile::tempdir().unwrap();
     let context = fake_server(directory.path(), lie);
     let out = directory.path().join("result");
-    let out = out.to_str().unwrap();
-    let words = ["ledger", "--kills", kills, "--seed", "3", "--devices", "3", "--quiet", "--out", out];
-    let outcome = ledger::run(&LedgerLine::parse_from(words).options, &context);
-    if let Ok((report, directory)) = &outcome {
-        let json: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(directory.join("result.json")).unwrap()).unwrap();
-        assert_eq!(json["kept"], report.kept());
-        assert_eq!(json["commit"], "c0ffee");
-        assert_eq!(report.data.exists(), !report.kept(), "the data is kept exactly when it is evidence");
-    }
-    outcome
+    let line = format!(
+        "bench run ledger --kills {kills} --seed 3 --devices 3 --quiet --out {} {PATIENT}",
+        out.display()
+    );
+    let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+    let answer = run(&line.command, &context, &mut Vec::new()).map_err(|error| error.to_string());
+    let bundle = Bundle::read(&out).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+    assert_eq!(answer.is_ok(), bundle.result.standing().is_quotable(), "{bundle}");
+    assert_eq!(bundle.result.tool.commit.as_deref(), Some("c0ffee"));
+    (answer, bundle)
+}
+
+/// The kept data directory of a ledger, which is removed here.
+fn evidence(bundle: &Bundle) -> bool {
+    let kept = bundle.result.findings.iter().find_map(|finding| {
+        finding.strip_prefix("The data directory ")?.split_once(" is kept").map(|(name, _)| name)
+    });
+    kept.is_some_and(|name| fs::remove_dir_all(name).is_ok())
 }
 
 #[test]
 fn an_honest_server_keeps_the_ledger_through_kills() {
-    let (report, _) = run_ledger("", "3").unwrap();
-    assert!(report.kept(), "{report}");
-    assert_eq!(report.kills.len(), 3);
-    assert!(report.at_end.acked > 100, "{report}");
-    assert_eq!(report.at_end.acked, report.after_stop.acked);
-    assert!(report.kills.iter().all(|kill| kill.during_startup || kill.check.is_some()));
+    let (answer, bundle) = run_ledger("", 3);
+    answer.unwrap();
+    assert_eq!(found(&bundle, "kills"), "3");
+    let phase = bundle.main_phase().unwrap();
+    let of_class = |name: &str| phase.operations.iter().find(|o| o.name == name).unwrap().counts.completed;
+    assert!(of_class("publish") > 100 && (1..=3).contains(&of_class("restart")), "{bundle}");
+    assert_eq!(
+        bundle.result.verification.len(),
+        1 + 3 * 4,
+        "after a kill, at the end, after an orderly stop"
+    );
+    assert!(!bundle.seconds.is_empty() && !evidence(&bundle), "{bundle}");
+    assert_eq!(bundle.result.target.settings["durability"], "os");
 }
 
 #[test]
 fn each_lie_breaks_the_ledger_by_its_own_name() {
-    let found = |lie: &str| run_ledger(lie, "1").unwrap().0;
-    let lose = found("lose");
-    assert!(!lose.kept() && lose.at_end.lost > 0 && lose.at_end.invented == 0, "{lose}");
-    let invent = found("invent");
-    assert!(!invent.kept() && invent.at_end.invented == 1 && invent.at_end.lost == 0, "{invent}");
-    let duplicate = found("duplicate");
-    assert!(!duplicate.kept() && duplicate.at_end.duplicated > 0, "{duplicate}");
-    let change = found("change");
-    assert!(!change.kept() && change.at_end.wrong > 0 && change.at_end.lost == 0, "{change}");
+    for (lie, name) in [
+        ("lose", "acknowledged points that are not readable"),
+        ("invent", "readable points that were never sent"),
+        ("duplicate", "points readable more than once"),
+        ("change", "points readable with another value"),
+    ] {
+        let (answer, bundle) = run_ledger(lie, 1);
+        assert!(answer.unwrap_err().contains("not valid"));
+        assert!(bundle.to_string().starts_with("INVALID"), "{bundle}");
+        let at_end = bundle.result.verification.iter().filter(|check| check.what.contains("at the end"));
+        let failed: Vec<&str> =
+            at_end.filter(|check| !check.passed).map(|check| check.what.as_str()).collect();
+        assert_eq!(failed, [format!("{name}, at the end (run)")], "{bundle}");
+        assert!(
+            bundle.result.findings.iter().any(|finding| finding.starts_with("at the end: device ")),
+            "{bundle}"
+        );
+        assert!(evidence(&bundle), "the data is kept when it is evidence: {bundle}");
+    }
 }
 
 #[test]
-fn a_server_that_cannot_stop_in_order_is_an_error() {
-    let error = run_ledger("drain", "1").unwrap_err().to_string();
-    assert!(error.contains("exit status: 7") && error.contains("SIGTERM"), "{error}");
+fn a_server_that_cannot_stop_in_order_breaks_the_ledger() {
+    let (answer, bundle) = run_ledger("drain", 1);
+    assert!(answer.unwrap_err().contains("not valid"));
+    let [fault] = &bundle.result.faults[..] else { panic!("{bundle}") };
+    assert!(fault.what.contains("exit status: 7") && fault.what.contains("SIGTERM"), "{fault:?}");
+    assert_eq!(found(&bundle, "not readable, at the end"), "0", "what was found before stays");
+    assert!(evidence(&bundle), "{bundle}");
+}
+
+#[test]
+fn a_server_that_dies_by_itself_breaks_the_ledger() {
+    // On a busy machine it may be killed some times before the first message reaches it.
+    let (answer, bundle) = run_ledger("die", 20);
+    assert!(answer.unwrap_err().contains("not valid"));
+    let [fault] = &bundle.result.faults[..] else { panic!("{bundle}") };
+    assert!(fault.what.contains("before it was killed"), "{fault:?}");
+    assert!(bundle.to_string().contains("kills (run): 20 expected, "), "{bundle}");
+    assert!(evidence(&bundle), "{bundle}");
+}
+
+#[test]
+fn a_ledger_is_made_by_one_process() {
+    let line = Line::try_parse_from("bench run ledger --workers 2".split_whitespace()).unwrap();
+    let error = run(&line.command, &Context::default(), &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("leave out --workers"), "{error}");
 }
 
 /// What else the machine does is not what is tried here.
@@ -134,6 +175,35 @@ fn a_closed_run_is_verified_too_and_a_liar_is_invalid() {
     assert!(answer.unwrap_err().contains("not valid"));
     assert!(found(&bundle, "are not stored").parse::<u64>().unwrap() > 0, "{bundle}");
     assert!(bundle.to_string().contains("INVALID"), "{bundle}");
+}
+
+#[test]
+fn several_processes_share_a_server_that_the_run_starts() {
+    let Some(program) = crate::faults::program() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let mut context = fake_server(directory.path(), "");
+    // The program that makes parts of a load is the one that serves.
+    let both = directory.path().join("both");
+    let (worker, server) = (program.display(), context.server_binary.display());
+    let text = format!("#!/bin/sh\n[ \"$1\" = worker ] && exec {worker} \"$@\"\nexec {server} \"$@\"\n");
+    fs::write(&both, text).unwrap();
+    fs::set_permissions(&both, fs::Permissions::from_mode(0o755)).unwrap();
+    (context.server_binary, context.worker_arguments) = (both, vec!["worker".to_owned()]);
+    let out = directory.path().join("result");
+    let line = format!(
+        "bench run thingsboard --workers 2 --devices 6 --rate 200 --fixed --duration 1s --warmup 0s --quiet --out {} {PATIENT}",
+        out.display()
+    );
+    let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+    run(&line.command, &context, &mut Vec::new()).unwrap();
+    let bundle = Bundle::read(&out).unwrap();
+    assert_eq!((bundle.result.generators.len(), bundle.result.target.started_by_run), (2, true), "{bundle}");
+    let phase = bundle.main_phase().unwrap();
+    assert_eq!((phase.connections, phase.total.counts.completed), (6, 200), "{bundle}");
+    assert!(phase.cost.target_cpu_us_per_operation.unwrap() > 0.0);
+    assert_eq!(found(&bundle, "are not stored"), "0");
+    let text = fs::read_to_string(out.join("result.json")).unwrap();
+    assert!(!text.contains("secret"), "a password has no place in a result");
 }
 
 #[test]

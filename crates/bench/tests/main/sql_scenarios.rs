@@ -1,8 +1,11 @@
 //! The built-in scenarios of drivers sql and host, whole runs.
 
 use std::thread;
+use std::time::Duration;
 
 use bench::Context;
+use bench::driver::Choice;
+use bench::driver::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
 use bench::result::{Bundle, merge};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
@@ -79,6 +82,60 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
     // The other process of a load phase has nothing to do and waits for no harm.
     let idle = run(&scenario, &["cleanup"], Some((1, 2))).unwrap();
     assert_eq!(idle.result.phases.len(), 1);
+}
+
+/// The check of the server's statement counters.
+fn counted(bundle: &Bundle) -> Option<bool> {
+    let checks = &bundle.result.verification;
+    checks.iter().find(|check| check.what.contains("the server counted")).map(|check| check.passed)
+}
+
+const RANDOM_SELECTS: [&str; 2] = ["sysbench-select-random-points", "sysbench-select-random-ranges"];
+
+#[test]
+fn random_points_and_ranges_are_one_statement_each() {
+    let Some(database) = Database::mariadb() else { return };
+    let [operation, only] = ["select_random_points", "dataset.tables=1"];
+    for name in RANDOM_SELECTS {
+        let bundle = run(&scenario(name, &database.url("sbtest"), &[only]), &[], None).unwrap();
+        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert_eq!(counted(&bundle), Some(true), "{bundle}");
+    }
+    let text = format!("operation.{operation}.protocol=text");
+    let as_text = scenario(RANDOM_SELECTS[0], &database.url("sbtest"), &[only, &text]);
+    assert_eq!(counted(&run(&as_text, &[], None).unwrap()), Some(true));
+    let error = run(&scenario(RANDOM_SELECTS[0], &database.url("sbtest"), &[]), &[], None).unwrap_err();
+    assert!(error.to_string().contains("one table only"), "{error}");
+}
+
+/// One statement of our own.
+fn ask(url: &str, statement: &str) {
+    let address = Address::parse(url).unwrap();
+    let only_point = vec![Transaction::of(Kind::PointSelect)];
+    let choice = Choice::of_all(&[1]).unwrap();
+    let sql = Sql::new(address, Tables::default(), only_point, choice, 1, Duration::from_secs(10)).unwrap();
+    sql.ask(statement).unwrap();
+}
+
+#[test]
+fn postgres_statements_are_compared_where_it_counts_them() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url("postgres");
+    let names = [RANDOM_SELECTS[0], RANDOM_SELECTS[1], "sysbench-oltp-read-write"];
+    // One connection: nobody is refused because of another.
+    let sets = ["dataset.tables=1", "phase.run.connections=1"];
+    let without = run(&scenario(names[0], &url, &sets), &[], None).unwrap();
+    assert_eq!(counted(&without), None);
+    assert!(without.result.findings.iter().any(|f| f.contains("pg_stat_statements")), "{without}");
+    let mut counters = ServerCounters::connect(&Address::parse(&url).unwrap()).unwrap();
+    assert!(counters.statements().unwrap().is_none());
+    ask(&url, "CREATE EXTENSION pg_stat_statements");
+    assert!(counters.statements().unwrap().is_some());
+    for name in names {
+        let bundle = run(&scenario(name, &url, &sets), &[], None).unwrap();
+        assert_eq!(counted(&bundle), Some(true), "{bundle}");
+        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    }
 }
 
 #[test]

@@ -13,6 +13,9 @@ const SILENCE: Duration = Duration::from_secs(10);
 const MYSQL: &str = "SHOW GLOBAL STATUS";
 const POSTGRES: &str = "SELECT to_jsonb(s) - 'datname' - 'stats_reset' - 'datid' - 'checksum_last_failure' \
      FROM pg_stat_database s WHERE datname = current_database()";
+/// Calls by the first word of the statement, in this database, by whomever; what reads statistics is left out.
+const POSTGRES_STATEMENTS: &str = "SELECT lower(substring(query from '^[[:space:]]*([a-zA-Z]+)')), sum(calls) FROM pg_stat_statements \
+     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg\\_%' GROUP BY 1";
 
 /// A connection of its own that reads counters.
 #[derive(Debug)]
@@ -49,6 +52,25 @@ impl ServerCounters {
                 Ok(read.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect())
             }
         }
+    }
+
+    /// Statements that the server counted so far, under MySQL's names (`Com_select`, ...). PostgreSQL counts them where the
+    /// extension `pg_stat_statements` is loaded and created in the database; `None` without it.
+    pub fn statements(&mut self) -> Result<Option<BTreeMap<String, f64>>, SqlError> {
+        if self.dialect == Dialect::Mysql {
+            return self.read().map(Some);
+        }
+        let rows = match self.client.rows(POSTGRES_STATEMENTS) {
+            Ok(rows) => rows,
+            // No such relation, not loaded, not allowed.
+            Err(SqlError::Refused { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let pair = |row: Vec<Option<String>>| {
+            let mut columns = row.into_iter().flatten();
+            Some((format!("Com_{}", columns.next()?), columns.next()?.parse().ok()?))
+        };
+        Ok(Some(rows.into_iter().filter_map(pair).collect()))
     }
 
     /// Settings that decide what a commit costs and what fits into memory.
@@ -91,7 +113,7 @@ pub fn ratio(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> S
     shown.join(" : ")
 }
 
-/// Compares the server's statement counters with what was sent between two readings. MySQL counts statements; it is
+/// Compares the server's statement counters with what was sent between two readings. It is
 /// exact when nobody else uses the server. Returns what does not agree.
 pub fn check_statements(
     before: &BTreeMap<String, f64>,

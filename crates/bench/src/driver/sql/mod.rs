@@ -11,6 +11,7 @@ mod load;
 mod mysql;
 mod oltp;
 mod postgres;
+mod random;
 mod session;
 mod statement;
 mod tables;
@@ -64,6 +65,12 @@ impl Sql {
         tables.check().map_err(|what| Error::Options(format!("[dataset]: {what}")))?;
         for transaction in &transactions {
             transaction.check().map_err(|what| Error::Options(format!("[[operation]]: {what}")))?;
+            if transaction.kind.is_random_select() && tables.tables != 1 {
+                return Err(Error::Options(format!(
+                    "[dataset]: tables = {}; select_random_points and select_random_ranges ask one table only",
+                    tables.tables
+                )));
+            }
         }
         Ok(Self {
             ids: tables.distribution.over(1, tables.table_size.into()),
@@ -152,6 +159,7 @@ impl Sql {
             unique: self.unique,
             next_unique: &self.next_unique,
             statements: &self.statements,
+            connections: self.choice.connections(),
             seed: self.seed,
             silence: self.silence,
         }
@@ -181,7 +189,7 @@ impl Blocking for Sql {
     fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
         let work = self.work();
         let (out, into) = session.bytes();
-        match session.run(&work, &self.transactions[usize::from(class)]) {
+        match session.run(&work, usize::from(class)) {
             Ok(tally) => {
                 let (out_now, in_now) = session.bytes();
                 Ok(Done {

@@ -26,7 +26,21 @@ pub enum Kind {
     Delete,
     /// One statement with as many rows as 512 KiB hold, into a table of each connection.
     BulkInsert,
+    /// The rows of several `k` in one statement, out of the connection's own part of the first table.
+    SelectRandomPoints,
+    /// How many rows lie in several ranges of `k`, in the same way.
+    SelectRandomRanges,
 }
+
+impl Kind {
+    /// Whether it is one statement on the first table only.
+    pub(crate) fn is_random_select(self) -> bool {
+        matches!(self, Self::SelectRandomPoints | Self::SelectRandomRanges)
+    }
+}
+
+/// Most values of one statement: PostgreSQL takes 65,535, and ranges have two each.
+const VALUES_MAX: u32 = 30_000;
 
 /// How statements go to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +104,15 @@ pub struct Transaction {
     /// Ids of a range.
     #[serde(default = "hundred")]
     pub range_size: u32,
+    /// Values of `select_random_points`.
+    #[serde(default = "ten")]
+    pub random_points: u32,
+    /// Ranges of `select_random_ranges`.
+    #[serde(default = "ten")]
+    pub number_of_ranges: u32,
+    /// From the first to the last value of each of them.
+    #[serde(default = "five")]
+    pub delta: u32,
     /// Each statement is a transaction of its own.
     #[serde(default)]
     pub skip_trx: bool,
@@ -106,6 +129,9 @@ fn per_group() -> TablePer {
 }
 fn one() -> u32 {
     1
+}
+fn five() -> u32 {
+    5
 }
 fn ten() -> u32 {
     10
@@ -134,6 +160,9 @@ impl Transaction {
             delete_inserts: 1,
             range_selects: true,
             range_size: 100,
+            random_points: 10,
+            number_of_ranges: 10,
+            delta: 5,
             skip_trx: false,
             reconnect: 0,
         }
@@ -176,7 +205,9 @@ impl Transaction {
             Kind::UpdateIndex => vec![(Sql::IndexUpdate, 1)],
             Kind::UpdateNonIndex => vec![(Sql::OtherUpdate, 1)],
             Kind::Delete => vec![(Sql::Delete, 1)],
-            Kind::Insert | Kind::BulkInsert => Vec::new(),
+            Kind::Insert | Kind::BulkInsert | Kind::SelectRandomPoints | Kind::SelectRandomRanges => {
+                Vec::new()
+            }
         };
         groups.retain(|(_, count)| *count > 0);
         groups
@@ -209,10 +240,16 @@ impl Transaction {
             self.non_index_updates,
             self.delete_inserts,
         ];
+        let values = [self.random_points, self.number_of_ranges];
+        if values.iter().any(|count| !(1..=VALUES_MAX).contains(count)) {
+            return Err(format!("`random_points` and `number_of_ranges` can be 1 to {VALUES_MAX}"));
+        }
         if counts.iter().any(|count| *count > 100_000) {
             return Err("a transaction has at most 100,000 statements of a kind".to_owned());
         }
-        if self.groups().is_empty() && !matches!(self.kind, Kind::Insert | Kind::BulkInsert) {
+        let has_groups =
+            !matches!(self.kind, Kind::Insert | Kind::BulkInsert) && !self.kind.is_random_select();
+        if has_groups && self.groups().is_empty() {
             return Err(
                 "the transaction has no statement; give at least one of its groups a count".to_owned()
             );

@@ -8,6 +8,7 @@ use super::address::Address;
 use super::client::{Client, Statement, Value};
 use super::link::SqlError;
 use super::oltp::{Kind, Protocol, TablePer, Transaction};
+use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
 use super::tables::Tables;
 use super::tally::{Statements, Tally};
@@ -30,6 +31,8 @@ pub(super) struct Work<'a> {
     pub(super) unique: Unique,
     pub(super) next_unique: &'a AtomicU64,
     pub(super) statements: &'a Statements,
+    /// Of all processes.
+    pub(super) connections: u32,
     pub(super) seed: u64,
     pub(super) silence: Duration,
 }
@@ -41,6 +44,8 @@ pub struct Session {
     client: Client,
     /// By table and statement.
     prepared: Vec<Option<Statement>>,
+    /// By class.
+    random_selects: Vec<Option<RandomSelect>>,
     begin: Option<Statement>,
     commit: Option<Statement>,
     random: Random,
@@ -57,6 +62,7 @@ impl Session {
             number,
             client: Client::connect(work.address, work.silence)?,
             prepared: Vec::new(),
+            random_selects: Vec::new(),
             begin: None,
             commit: None,
             random: Random::keyed(work.seed, CONNECTION_DOMAIN, number.into()),
@@ -108,6 +114,13 @@ impl Session {
                 self.prepared[place(table, *sql)] = self.client.prepare(&text, sql.types())?;
             }
         }
+        self.random_selects.clear();
+        for transaction in work.transactions {
+            let Tables { distribution, table_size, .. } = work.tables;
+            let part = segment(distribution, *table_size, self.number, work.connections);
+            let dialect = work.address.dialect;
+            self.random_selects.push(RandomSelect::open(&mut self.client, dialect, transaction, part)?);
+        }
         let wraps = |t: &Transaction| t.is_wrapped() && t.protocol == Protocol::Prepared;
         if work.transactions.iter().any(wraps) {
             // MySQL cannot prepare BEGIN; it goes as text then.
@@ -117,12 +130,16 @@ impl Session {
         Ok(())
     }
 
-    /// Carries out one transaction.
-    pub(super) fn run(&mut self, work: &Work<'_>, transaction: &Transaction) -> Result<Tally, SqlError> {
+    /// Carries out one transaction, that of a class.
+    pub(super) fn run(&mut self, work: &Work<'_>, class: usize) -> Result<Tally, SqlError> {
+        let transaction = &work.transactions[class];
         let mut tally = Tally::default();
         let outcome = match transaction.kind {
             Kind::Insert => self.insert(work, &mut tally),
             Kind::BulkInsert => self.bulk_insert(&mut tally),
+            Kind::SelectRandomPoints | Kind::SelectRandomRanges => {
+                self.random_select(transaction, class, &mut tally)
+            }
             _ => self.transaction(work, transaction, &mut tally),
         };
         work.statements.add(&tally);
@@ -290,6 +307,19 @@ impl Session {
             self.client.run(&self.text).inspect_err(|error| tally.add_refused(Sql::Insert, error))?;
         tally.add_done(Sql::Insert, effect);
         tally.rows += effect.affected;
+        Ok(())
+    }
+
+    fn random_select(
+        &mut self,
+        transaction: &Transaction,
+        class: usize,
+        tally: &mut Tally,
+    ) -> Result<(), SqlError> {
+        let select = self.random_selects[class].as_ref().expect("BUG: it is opened with the connection");
+        let outcome = select.run(&mut self.client, transaction, &mut self.random);
+        let effect = outcome.inspect_err(|error| tally.add_refused(Sql::Range, error))?;
+        tally.add_done(Sql::Range, effect);
         Ok(())
     }
 

@@ -192,6 +192,8 @@ impl<B: Blocking> Worker<'_, B> {
         };
         let now_ns = state.now_ns();
         self.connections.set_busy(self.number, false);
+        let checked = |done| self.driver.check(session).map(|()| done).map_err(Failure::Refused);
+        let outcome = outcome.and_then(checked);
         let mut recorder = state.recorder(self.number).lock();
         match outcome {
             Ok(done) => {

@@ -145,7 +145,7 @@ fn run(run: &Labelled) -> Run<'_> {
 fn lines(seconds: &[SecondLine], phases: &[Phase]) -> Vec<Point> {
     let ended = |line: &SecondLine| {
         let phase = phases.iter().find(|phase| phase.name == line.phase);
-        phase.is_some_and(|phase| line.second as f64 + 0.5 > phase.starts_s + phase.duration_s)
+        phase.is_some_and(|phase| line.second as f64 + 0.5 > phase.ends_s())
     };
     let all: Vec<&SecondLine> = seconds.iter().filter(|line| line.operation == ALL).collect();
     let group = all.len().div_ceil(POINTS_MAX).max(1);
@@ -269,6 +269,27 @@ mod tests {
             1,
             "a stall stays visible"
         );
+    }
+
+    #[test]
+    fn rate_and_latency_are_drawn_up_to_the_end_of_the_load_whatever_was_warm_up() {
+        let mut phase = example().result.phases[0].clone();
+        (phase.starts_s, phase.warmup_s, phase.duration_s) = (1.2, 5.0, 30.0);
+        let second = |second| SecondLine {
+            phase: phase.name.clone(),
+            operation: ALL.to_owned(),
+            second,
+            length_s: 1.0,
+            completed: 10,
+            response_p99_us: Some(1e3),
+            ..SecondLine::default()
+        };
+        let seconds: Vec<SecondLine> = (1..38).map(second).collect();
+        let lines = lines(&seconds, &[phase]);
+        let last_of =
+            |pick: fn(&Point) -> Option<f64>| lines.iter().rev().find(|p| pick(p).is_some()).unwrap().t;
+        assert_eq!(last_of(|point| point.rate), 35.0, "36.2 s is the end of the load");
+        assert_eq!(last_of(|point| point.p99), 37.0, "what was outstanding is answered after it");
     }
 
     #[test]

@@ -290,7 +290,7 @@ const extent = () => {
   let end = 1;
   for (const run of data.runs) {
     for (const point of run.lines) end = Math.max(end, point.t + 1);
-    for (const phase of run.result.phases) end = Math.max(end, run.lines.length ? 0 : phase.starts_s + phase.duration_s);
+    for (const phase of run.result.phases) end = Math.max(end, run.lines.length ? 0 : phase.starts_s + (phase.warmup_s || 0) + phase.duration_s);
   }
   return [0, end];
 };
@@ -412,7 +412,7 @@ function timeCharts() {
   const domain = extent();
   const withLines = data.runs.filter((run) => run.lines.length);
   if (!withLines.length) return;
-  const bands = single ? data.runs[0].result.phases.filter((phase) => !phase.measured).map((phase) => ({ from: phase.starts_s, to: phase.starts_s + phase.duration_s, name: phase.name })) : [];
+  const bands = single ? data.runs[0].result.phases.map((phase) => ({ from: phase.starts_s, to: phase.starts_s + (phase.warmup_s || 0) + (phase.measured ? 0 : phase.duration_s), name: phase.measured ? "warm-up" : phase.name })) : [];
   const marks = single ? data.runs[0].result.faults.map((fault) => ({ at: fault.at_s, name: fault.what, colour: "var(--bad)" })) : [];
   const phase = single && mainPhase(data.runs[0]);
   if (phase && phase.steady && phase.steady.found && phase.steady.from_s > 0) marks.push({ at: phase.starts_s + phase.steady.from_s, name: "steady from here", colour: "var(--good)" });

@@ -208,6 +208,14 @@ impl Driver for MqttDriver {
         Ok(target)
     }
 
+    fn starts_server(&self) -> bool {
+        self.scenario.target.url.is_empty()
+    }
+
+    fn told(&self) -> Table {
+        self.platform.as_ref().zip(self.address).map(|(platform, at)| platform.told(at)).unwrap_or_default()
+    }
+
     fn server_pid(&self) -> Option<u32> {
         Some(self.platform.as_ref()?.server.as_ref()?.sampled().pid())
     }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use tempfile::TempDir;
 
 use super::Own;
 use super::verify::{self, Job, Verification};
@@ -16,7 +15,7 @@ use crate::options::Context;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::server::{ADMIN, Place, Server};
+use crate::server::{ADMIN, Home, Place, Server};
 
 const HTTP_PORT: u16 = 8_080;
 /// Where the password is looked for when the scenario has none.
@@ -66,10 +65,12 @@ pub(super) struct Platform {
     pub(super) floor_ts_ms: u64,
     /// Base of its HTTP addresses.
     pub(super) http: String,
+    /// Of its first administrator, if the run started it.
+    password: String,
     /// What it promises by an acknowledgement.
     pub(super) durability: String,
     /// Removed at the end, after the server.
-    _data: Option<TempDir>,
+    _home: Option<Home>,
 }
 
 impl Platform {
@@ -80,23 +81,16 @@ impl Platform {
         context: &Context,
         progress: &Progress,
     ) -> Result<(SocketAddr, Self)> {
-        let (data, guard) = match &own.0.data {
-            Some(data) => (data.clone(), None),
-            None => {
-                // Not in /tmp, which may be memory, where a sync costs nothing and proves nothing.
-                let guard = tempfile::Builder::new().prefix("tacho-bench-").tempdir_in(".");
-                let guard = guard.map_err(Error::io("making a data directory"))?;
-                (guard.path().to_owned(), Some(guard))
-            }
-        };
-        let place = Place::new(&context.server_binary, &data)?;
+        let home = Home::new(own.0.data.as_deref())?;
+        let place = Place::new(&context.server_binary, home.path())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", data.display()));
+        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
         let server = Server::start(&place)?;
-        let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
+        let password = place.admin_password()?;
+        let client = Client::login(&place.http_url(), ADMIN, &password)?;
         let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
         let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
-        (platform.server, platform._data) = (Some(server), guard);
+        (platform.server, platform._home, platform.password) = (Some(server), Some(home), password);
         Ok((place.mqtt, platform))
     }
 
@@ -140,8 +134,16 @@ impl Platform {
             has_older = did.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
-        let mut platform =
-            Self { client, server: None, ids: None, floor_ts_ms: 0, http, durability, _data: None };
+        let mut platform = Self {
+            client,
+            server: None,
+            ids: None,
+            floor_ts_ms: 0,
+            http,
+            password: String::new(),
+            durability,
+            _home: None,
+        };
         if verify {
             let ids = platform.client.device_ids(&own.device_prefix, connections)?;
             if has_older {
@@ -155,6 +157,25 @@ impl Platform {
             platform.ids = Some(ids);
         }
         Ok(platform)
+    }
+
+    /// `[target]` for a process that uses this server: its devices are there.
+    pub(super) fn told(&self, broker: SocketAddr) -> toml::Table {
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let mut told: toml::Table = [
+            ("url", text(&format!("mqtt://{broker}"))),
+            ("http", text(&self.http)),
+            ("user", text(ADMIN)),
+            ("password", text(&self.password)),
+            ("provision", toml::Value::Boolean(false)),
+            ("verify", toml::Value::Boolean(self.ids.is_some())),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect();
+        let pid = self.server.as_ref().map(|server| i64::from(server.sampled().pid()));
+        told.extend(pid.map(|pid| ("pid".to_owned(), toml::Value::Integer(pid))));
+        told
     }
 
     /// Reads back what these devices sent from a time on. `None` when that is not wished for.

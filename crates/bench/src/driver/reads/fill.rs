@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Options;
+use super::Size;
 use crate::error::Result;
 use crate::http::Client;
 
@@ -15,7 +15,9 @@ pub(super) const STEP_MS: i64 = 10_000;
 /// Keys of the wide device, which has a value of each every second.
 pub(super) const WIDE_KEYS: usize = 20;
 /// Rows of one request.
-const ROWS: i64 = 1_000;
+pub(crate) const ROWS: i64 = 1_000;
+/// Name of the operation that writes them.
+pub(crate) const WRITE: &str = "write";
 const HOUR_MS: i64 = 3_600_000;
 const PREFIX: &str = "walk-";
 const WIDE_PREFIX: &str = "wide-";
@@ -34,16 +36,16 @@ pub(super) struct Filled {
 }
 
 /// Creates the devices and writes their history.
-pub(super) fn fill(options: &Options, client: &Client) -> Result<Filled> {
-    client.provision(options.devices, PREFIX, TOKEN)?;
+pub(super) fn fill(size: Size, client: &Client) -> Result<Filled> {
+    client.provision(size.devices, PREFIX, TOKEN)?;
     client.provision(1, WIDE_PREFIX, WIDE_TOKEN)?;
-    let ids = client.device_ids(PREFIX, options.devices)?;
+    let ids = client.device_ids(PREFIX, size.devices)?;
     let wide = client.device_ids(WIDE_PREFIX, 1)?.remove(0);
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     let end_ms = now_ms / HOUR_MS * HOUR_MS;
-    let begin_ms = end_ms - i64::from(options.hours) * HOUR_MS;
+    let begin_ms = end_ms - i64::from(size.hours) * HOUR_MS;
     let mut rows = 0;
-    let mut walks: Vec<Walk> = (0..options.devices).map(|device| Walk::new(u64::from(device))).collect();
+    let mut walks: Vec<Walk> = (0..size.devices).map(|device| Walk::new(u64::from(device))).collect();
     for piece_ms in (begin_ms..end_ms).step_by((ROWS * STEP_MS) as usize) {
         let piece_end_ms = end_ms.min(piece_ms + ROWS * STEP_MS);
         for (device, walk) in walks.iter_mut().enumerate() {
@@ -66,16 +68,28 @@ pub(super) fn wide_keys() -> Vec<String> {
     (0..WIDE_KEYS).map(|key| format!("k{key}")).collect()
 }
 
-/// Writes rows of one device behind what was there, and returns how many points that are.
-pub(super) fn write_on(options: &Options, client: &Client, filled: &Filled, round: u64) -> Result<u64> {
-    let device = round % u64::from(options.devices);
-    // A key of its own: the questions' answers stay what they are.
-    let begin_ms = filled.end_ms + (round / u64::from(options.devices)) as i64 * ROWS;
-    let mut walk = Walk::new(round);
-    client.report(
-        &format!("{TOKEN}{device}"),
-        &body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]),
-    )
+/// Rows of one device behind what was there.
+pub(super) struct More {
+    token: String,
+    rows: String,
+}
+
+impl More {
+    /// Those of request number `round`.
+    pub(super) fn new(size: Size, filled: &Filled, round: u64) -> Self {
+        let device = round % u64::from(size.devices);
+        // A key of its own: the questions' answers stay what they are.
+        let begin_ms = filled.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
+        let mut walk = Walk::new(round);
+        let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
+        Self { token: format!("{TOKEN}{device}"), rows }
+    }
+
+    /// Writes them, and returns how many bytes they are.
+    pub(super) fn write(&self, client: &Client) -> Result<u64> {
+        client.report(&self.token, &self.rows)?;
+        Ok(self.rows.len() as u64)
+    }
 }
 
 fn body(times: impl Iterator<Item = i64>, keys: &[String], walks: &mut [&mut Walk]) -> String {

@@ -97,7 +97,7 @@ impl Book {
 }
 
 /// What comparing found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Points that must be readable.
     pub acked: u64,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Options;
+use super::Size;
 use super::fill::{Filled, STEP_MS, WIDE_KEYS, wide_keys};
 use crate::error::{Error, Result};
 use crate::http::Client;
@@ -17,8 +17,6 @@ const SERIES: usize = 100;
 /// A question.
 pub(super) struct Question {
     pub(super) name: &'static str,
-    /// In words.
-    pub(super) what: String,
     path: String,
     /// GET without one.
     body: Option<Value>,
@@ -79,8 +77,28 @@ struct Columns {
     values: HashMap<String, Vec<Option<f64>>>,
 }
 
-/// All questions.
-pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
+/// Names of all questions.
+pub(crate) const NAMES: [&str; 16] = [
+    "latest-1000",
+    "wide-1h",
+    "one-1h",
+    "one-12h-means",
+    "hundred-1h",
+    "hundred-12h-means",
+    "wide-1h-columns",
+    "one-1h-columns",
+    "hundred-1h-columns",
+    "hundred-12h-means-columns",
+    "sql-select-1",
+    "sql-one-1h",
+    "sql-one-12h-means",
+    "sql-hundred-12h-means",
+    "sql-latest-1000",
+    "sql-count-avg",
+];
+
+/// All questions, in the order of [`NAMES`].
+pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
     let end_ms = filled.end_ms;
     let (hour, half_day) = (range(end_ms - HOUR_MS, end_ms), range(end_ms - 12 * HOUR_MS, end_ms));
     let hundred = || Some(json!(filled.ids[..SERIES]));
@@ -94,17 +112,9 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
     let means = format!("keys=x&{half_day}&agg=AVG&interval={BUCKET_MS}&limit={buckets}");
     let raw = format!("keys=x&{hour}&limit={per_hour}");
     let many = |question: &str| format!("/api/tacho/values?{question}");
-    let direct = |name, what: &str, path, body, values| Question {
+    let direct = |name, path, body, values| Question { name, path, body, values, count: Count::Values };
+    let columns = |name, question: &str, ids, values| Question {
         name,
-        what: what.to_owned(),
-        path,
-        body,
-        values,
-        count: Count::Values,
-    };
-    let columns = |name, what: &str, question: &str, ids, values| Question {
-        name,
-        what: format!("{what}, in columns"),
         path: format!("/api/tacho/values?{question}&format=columns"),
         body: ids,
         values,
@@ -114,7 +124,6 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
         name,
         path: "/api/sql".to_owned(),
         body: Some(json!({ "query": statement, "format": "csv" })),
-        what: statement,
         values,
         count: Count::Rows,
     };
@@ -126,46 +135,16 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
     let hundred_names = hundred_names.join(",");
     let (h1, h12) = (between(1), between(12));
     vec![
-        direct(
-            "latest-1000",
-            "latest value of every device",
-            many("keys=x"),
-            Some(json!(filled.ids)),
-            filled.ids.len(),
-        ),
-        direct("wide-1h", "one device, one hour at 1 Hz, 20 keys", wide, None, 3_600 * WIDE_KEYS),
-        direct("one-1h", "one series, one hour at 10 s", one(&raw), None, per_hour),
-        direct("one-12h-means", "one series, 12 hours to 5-minute means", one(&means), None, buckets),
-        direct("hundred-1h", "100 series, one hour at 10 s", many(&raw), hundred(), SERIES * per_hour),
-        direct(
-            "hundred-12h-means",
-            "100 series, 12 hours to 5-minute means",
-            many(&means),
-            hundred(),
-            SERIES * buckets,
-        ),
-        columns(
-            "wide-1h-columns",
-            "one device, one hour at 1 Hz, 20 keys",
-            &wide_question,
-            Some(json!([filled.wide])),
-            3_600 * WIDE_KEYS,
-        ),
-        columns(
-            "one-1h-columns",
-            "one series, one hour at 10 s",
-            &raw,
-            Some(json!(filled.ids[..1])),
-            per_hour,
-        ),
-        columns("hundred-1h-columns", "100 series, one hour at 10 s", &raw, hundred(), SERIES * per_hour),
-        columns(
-            "hundred-12h-means-columns",
-            "100 series, 12 hours to 5-minute means",
-            &means,
-            hundred(),
-            SERIES * buckets,
-        ),
+        direct("latest-1000", many("keys=x"), Some(json!(filled.ids)), filled.ids.len()),
+        direct("wide-1h", wide, None, 3_600 * WIDE_KEYS),
+        direct("one-1h", one(&raw), None, per_hour),
+        direct("one-12h-means", one(&means), None, buckets),
+        direct("hundred-1h", many(&raw), hundred(), SERIES * per_hour),
+        direct("hundred-12h-means", many(&means), hundred(), SERIES * buckets),
+        columns("wide-1h-columns", &wide_question, Some(json!([filled.wide])), 3_600 * WIDE_KEYS),
+        columns("one-1h-columns", &raw, Some(json!(filled.ids[..1])), per_hour),
+        columns("hundred-1h-columns", &raw, hundred(), SERIES * per_hour),
+        columns("hundred-12h-means-columns", &means, hundred(), SERIES * buckets),
         sql("sql-select-1", "SELECT 1".to_owned(), 1),
         sql(
             "sql-one-1h",
@@ -189,7 +168,7 @@ pub(super) fn all(options: &Options, filled: &Filled) -> Vec<Question> {
         sql(
             "sql-latest-1000",
             format!("SELECT device, last(x, ts) FROM telemetry WHERE {h1} AND x IS NOT NULL GROUP BY device"),
-            options.devices as usize,
+            size.devices as usize,
         ),
         sql("sql-count-avg", "SELECT count(*), avg(x) FROM telemetry".to_owned(), 1),
     ]
@@ -204,15 +183,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_questions_are_those_that_are_named() {
+        let ids = (0..100).map(|n| format!("id-{n}")).collect();
+        let filled = Filled { ids, wide: "w".to_owned(), end_ms: 86_400_000, rows: 0 };
+        let names: Vec<&str> = all(Size::LEAST, &filled).iter().map(|question| question.name).collect();
+        assert_eq!(names, NAMES);
+    }
+
+    #[test]
     fn an_answer_with_too_few_values_is_wrong() {
-        let question = |values, count| Question {
-            name: "q",
-            what: String::new(),
-            path: String::new(),
-            body: None,
-            values,
-            count,
-        };
+        let question = |values, count| Question { name: "q", path: String::new(), body: None, values, count };
         let answer = r#"{"x":[{"ts":1,"value":1.5},{"ts":2,"value":2}]}"#;
         assert!(question(2, Count::Values).check(answer).is_ok());
         assert!(

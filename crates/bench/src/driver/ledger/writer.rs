@@ -6,11 +6,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
 
 use super::book::Book;
 use crate::driver::mqtt::Version as Protocol;
 use crate::driver::mqtt::codec::{TELEMETRY_TOPIC, connect, next_packet};
+use crate::engine::Shared;
+use crate::recorder::{Operation, Recorder};
 
 /// Longest wait for an answer before the stop flag is looked at.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
@@ -18,6 +21,34 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_S: u16 = 60;
 /// The key the numbers are written under.
 pub(super) const KEY: &str = "n";
+/// Class of a message, from its send to its PUBACK.
+pub(super) const PUBLISH: u16 = 0;
+const UNANSWERED: &str = "messages in flight when the server was killed";
+
+/// Where times go, and what they count from.
+#[derive(Clone, Copy)]
+pub struct Timing<'a> {
+    /// Start of the load.
+    pub at: Instant,
+    /// One for all writers: they lock it once for each write and each read.
+    pub recorder: &'a Mutex<Recorder>,
+    /// Counters of the run.
+    pub shared: &'a Shared,
+}
+
+impl Timing<'_> {
+    pub(super) fn now_ns(&self) -> u64 {
+        u64::try_from(self.at.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A message without its answer.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    packet_id: u16,
+    number: u64,
+    sent_ns: u64,
+}
 
 /// What is the same for all writers.
 #[derive(Debug)]
@@ -35,7 +66,7 @@ pub(super) struct Setup {
 pub(super) struct Writer {
     pub(super) device: u32,
     pub(super) book: Book,
-    in_flight: VecDeque<(u16, u64)>,
+    in_flight: VecDeque<InFlight>,
     to_resend: VecDeque<u64>,
     next_packet_id: u16,
 }
@@ -49,13 +80,21 @@ impl Writer {
     /// Writes until the connection breaks or `stop` is set. With `resend` what was in flight before goes out again
     /// first, as a device with a persistent queue does; otherwise it is abandoned. A server that answers with
     /// something else than success is an error; one that is gone is not.
-    pub(super) fn run(&mut self, setup: &Setup, resend: bool, stop: &AtomicBool) -> io::Result<()> {
+    pub(super) fn run(
+        &mut self,
+        setup: &Setup,
+        resend: bool,
+        stop: &AtomicBool,
+        timing: Timing<'_>,
+    ) -> io::Result<()> {
         self.to_resend.clear();
-        let unanswered = self.in_flight.drain(..).map(|(_, number)| number).filter(|_| resend);
+        let unanswered = self.in_flight.drain(..).map(|message| message.number).filter(|_| resend);
         self.to_resend.extend(unanswered);
         let mut input = Vec::new();
-        let outcome =
-            self.open(setup, &mut input).and_then(|stream| self.write(stream, setup, &mut input, stop));
+        let outcome = self
+            .open(setup, &mut input)
+            .and_then(|stream| self.write(stream, setup, &mut input, stop, timing));
+        timing.recorder.lock().extra(PUBLISH, UNANSWERED, self.in_flight.len() as u64);
         match outcome {
             Err(e) if is_gone(&e) => Ok(()),
             other => other,
@@ -92,16 +131,20 @@ impl Writer {
         setup: &Setup,
         input: &mut Vec<u8>,
         stop: &AtomicBool,
+        timing: Timing<'_>,
     ) -> io::Result<()> {
         let (began, mut sent) = (Instant::now(), 0_u64);
         let mut out = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let allowed = (began.elapsed().as_secs_f64() * setup.rate) as u64 + 1;
             out.clear();
+            let sent_ns = timing.now_ns();
+            let sent_before = sent;
             while self.in_flight.len() < setup.window && sent < allowed {
-                self.render(setup.protocol, &mut out);
+                self.render(setup.protocol, sent_ns, &mut out);
                 sent += 1;
             }
+            timing.book_sent(sent_ns, sent - sent_before, out.len() as u64);
             stream.write_all(&out)?;
             if self.in_flight.is_empty() {
                 std::thread::sleep(Duration::from_secs_f64(1.0 / setup.rate));
@@ -111,34 +154,43 @@ impl Writer {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 other => other?,
             }
-            self.book_answers(setup.protocol, input)?;
+            self.book_answers(setup.protocol, input, timing)?;
         }
         Ok(())
     }
 
-    fn render(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
+    fn render(&mut self, protocol: Protocol, sent_ns: u64, out: &mut Vec<u8>) {
         let number = self.to_resend.pop_front().unwrap_or_else(|| self.book.send());
         let (ts, value) = (self.book.ts_ms(number), self.book.value(number));
         let payload = format!("{{\"ts\":{ts},\"values\":{{\"{KEY}\":{value}}}}}");
-        let id = self.next_packet_id;
-        self.next_packet_id = id.checked_add(1).unwrap_or(1);
+        let packet_id = self.next_packet_id;
+        self.next_packet_id = packet_id.checked_add(1).unwrap_or(1);
         let version = if protocol == Protocol::V5 { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
-        encode_publish(TELEMETRY_TOPIC, QoS::AtLeastOnce, id, payload.as_bytes(), version, out)
+        encode_publish(TELEMETRY_TOPIC, QoS::AtLeastOnce, packet_id, payload.as_bytes(), version, out)
             .expect("BUG: topic and payload are within MQTT's limits");
-        self.in_flight.push_back((id, number));
+        self.in_flight.push_back(InFlight { packet_id, number, sent_ns });
     }
 
-    fn book_answers(&mut self, protocol: Protocol, input: &mut Vec<u8>) -> io::Result<()> {
+    fn book_answers(
+        &mut self,
+        protocol: Protocol,
+        input: &mut Vec<u8>,
+        timing: Timing<'_>,
+    ) -> io::Result<()> {
+        let now_ns = timing.now_ns();
+        let mut recorder = timing.recorder.lock();
         let mut used = 0;
         while let Some((packet, length)) = next_packet(&input[used..], protocol).map_err(io::Error::other)? {
             used += length;
             match packet {
                 Packet::PubAck(ack) if !ack.reason.is_error() => {
-                    let place = self.in_flight.iter().position(|(id, _)| *id == ack.packet_id);
+                    let place = self.in_flight.iter().position(|sent| sent.packet_id == ack.packet_id);
                     let place =
                         place.ok_or_else(|| io::Error::other(format!("an answer to nothing: {ack:?}")))?;
-                    if let Some((_, number)) = self.in_flight.remove(place) {
+                    if let Some(InFlight { number, sent_ns, .. }) = self.in_flight.remove(place) {
                         self.book.ack(number);
+                        recorder.completed(&operation(sent_ns), now_ns, length as u64);
+                        timing.shared.add_completed(1);
                     }
                 }
                 other => return Err(io::Error::other(format!("device {}: {other:?}", self.device))),
@@ -147,6 +199,21 @@ impl Writer {
         input.drain(..used);
         Ok(())
     }
+}
+
+impl Timing<'_> {
+    /// Messages that are handed to the kernel together. A closed loop: each was due when it was sent.
+    fn book_sent(&self, sent_ns: u64, count: u64, bytes: u64) {
+        let mut recorder = self.recorder.lock();
+        for _ in 0..count {
+            recorder.planned(sent_ns);
+            recorder.sent(&operation(sent_ns), bytes / count);
+        }
+    }
+}
+
+fn operation(sent_ns: u64) -> Operation {
+    Operation { class: PUBLISH, intended_ns: sent_ns, sent_ns }
 }
 
 fn read_more(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<()> {

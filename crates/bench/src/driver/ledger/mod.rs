@@ -1,0 +1,264 @@
+//! Does an acknowledgement mean what it says? Write numbered points, kill the server at random moments, restart it on
+//! the same directory, read everything back and compare with the ledger.
+//!
+//! SIGKILL leaves the operating system's page cache: this shows recovery, not what a power cut leaves.
+
+mod book;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use crate::driver::mqtt::Version;
+use crate::engine::event::now_ms;
+use crate::error::{Error, Result};
+use crate::http::Client;
+use crate::recorder::Operation;
+use crate::server::{ADMIN, Place, Server};
+use writer::{KEY, PUBLISH, Setup, Writer};
+
+pub use book::{Book, Judgement};
+pub use writer::Timing;
+
+/// Names of the classes: a message until its PUBACK, and a start of the server after a kill until it is ready.
+pub const CLASSES: [&str; 2] = ["publish", "restart"];
+const RESTART: u16 = PUBLISH + 1;
+const DEVICE_PREFIX: &str = "ledger-";
+const TOKEN_PREFIX: &str = "ledger-tok";
+/// Kills after ready happen this long after it.
+const AFTER_READY_MS: std::ops::Range<u64> = 50..2_000;
+/// Kills during start-up happen this long after the process was started.
+const AFTER_SPAWN_MS: std::ops::Range<u64> = 1..150;
+/// One kill in so many happens during start-up.
+const STARTUP_ONE_IN: u32 = 5;
+/// How far around the written points invented ones are looked for.
+const DAY_MS: u64 = 86_400_000;
+
+/// What devices write, and how often the server is killed meanwhile.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Devices, each over its own connection.
+    pub devices: u32,
+    /// Messages in flight per connection.
+    pub window: usize,
+    /// Most messages per second over all devices; bounds what must be read back.
+    pub rate: f64,
+    /// MQTT version.
+    pub version: Version,
+    /// How often the server is killed.
+    pub kills: u32,
+}
+
+/// One kill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kill {
+    /// Before the server was ready.
+    pub during_startup: bool,
+    /// After ready, or after the process was started.
+    pub delay_ms: u64,
+    /// Whether points in flight at the kill before were sent again.
+    pub resent: bool,
+    /// Points sent for the first time before this kill.
+    pub sent: u64,
+    /// Points acknowledged before this kill, those sent again included.
+    pub acked: u64,
+}
+
+impl std::fmt::Display for Kill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.during_startup {
+            return write!(f, "{} ms into start-up", self.delay_ms);
+        }
+        write!(f, "{} ms after ready, {} points sent, {} acked", self.delay_ms, self.sent, self.acked)
+    }
+}
+
+/// A server on a directory of its own, its devices, and what they know of what they wrote.
+pub struct Ledger {
+    options: Options,
+    place: Place,
+    setup: Setup,
+    server: Option<Server>,
+    writers: Vec<Writer>,
+    ids: Vec<String>,
+    rng: Xoshiro256PlusPlus,
+    base_ts_ms: u64,
+    /// Per device the first number that no check has looked at.
+    unchecked_from: Vec<u64>,
+    kills: Vec<Kill>,
+    after_kills: Judgement,
+}
+
+impl Ledger {
+    /// Starts the server on an empty directory and creates the devices.
+    pub(crate) fn start(binary: &Path, data: &Path, seed: u64, options: Options) -> Result<Self> {
+        let place = Place::new(binary, data)?;
+        let server = Server::start(&place)?;
+        let base_ts_ms = now_ms();
+        let mut ledger = Self {
+            setup: Setup {
+                target: place.mqtt,
+                protocol: options.version,
+                token_prefix: TOKEN_PREFIX.to_owned(),
+                window: options.window,
+                rate: options.rate / f64::from(options.devices),
+            },
+            server: Some(server),
+            writers: (0..options.devices).map(|device| Writer::new(device, base_ts_ms)).collect(),
+            ids: Vec::new(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            base_ts_ms,
+            unchecked_from: vec![0; options.devices as usize],
+            kills: Vec::new(),
+            after_kills: Judgement::default(),
+            options,
+            place,
+        };
+        let client = ledger.login()?;
+        client.provision(ledger.options.devices, DEVICE_PREFIX, TOKEN_PREFIX)?;
+        ledger.ids = client.device_ids(DEVICE_PREFIX, ledger.options.devices)?;
+        Ok(ledger)
+    }
+
+    /// Where its broker listens, and what it promises by an acknowledgement.
+    pub(crate) fn describe(&self) -> Result<(String, String)> {
+        let durability = self.login()?.status()["durability"].as_str().unwrap_or("unknown").to_owned();
+        Ok((self.place.mqtt.to_string(), durability))
+    }
+
+    /// The kills so far.
+    pub fn kills(&self) -> &[Kill] {
+        &self.kills
+    }
+
+    /// Points acknowledged so far.
+    pub fn acked(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.book.acked()).sum()
+    }
+
+    /// What was found wrong after each kill among the points written since the kill before.
+    pub fn after_kills(&self) -> &Judgement {
+        &self.after_kills
+    }
+
+    /// Kills the server as often as is asked for, and has it running at the end. What it says goes to `tell`. An error is
+    /// a server that ended or refused by itself.
+    pub(crate) fn kill_all(&mut self, timing: Timing<'_>, tell: &dyn Fn(String)) -> Result<()> {
+        while self.kills.len() < self.options.kills as usize && !timing.shared.is_stopped() {
+            let kill = match self.server.take() {
+                Some(server) => self.kill_under_load(server, timing)?,
+                None if self.rng.random_ratio(1, STARTUP_ONE_IN) => self.kill_during_startup()?,
+                None => {
+                    self.restart(timing)?;
+                    continue;
+                }
+            };
+            tell(format!("kill {} of {}: {kill}", self.kills.len() + 1, self.options.kills));
+            self.kills.push(kill);
+        }
+        if self.server.is_none() { self.restart(timing) } else { Ok(()) }
+    }
+
+    /// Looks at every point there is.
+    pub(crate) fn check_all(&self) -> Result<Judgement> {
+        self.check(|_| 0)
+    }
+
+    /// Ends the server in order and starts it again: an orderly end must keep as much as a kill.
+    pub(crate) fn stop_and_start(&mut self) -> Result<()> {
+        self.stop()?;
+        self.server = Some(Server::start(&self.place)?);
+        Ok(())
+    }
+
+    /// Ends the server in order.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.server.take().map_or(Ok(()), Server::stop)
+    }
+
+    fn login(&self) -> Result<Client> {
+        Client::login(&self.place.http_url(), ADMIN, &self.place.admin_password()?)
+    }
+
+    /// Starts the server again and checks what was written since the last check.
+    fn restart(&mut self, timing: Timing<'_>) -> Result<()> {
+        let began_ns = timing.now_ns();
+        self.server = Some(Server::start(&self.place)?);
+        let start = Operation { class: RESTART, intended_ns: began_ns, sent_ns: began_ns };
+        let mut recorder = timing.recorder.lock();
+        recorder.planned(began_ns);
+        recorder.sent(&start, 0);
+        recorder.completed(&start, timing.now_ns(), 0);
+        drop(recorder);
+        let found = self.check(|device| self.unchecked_from[device])?;
+        self.after_kills.add(found);
+        self.unchecked_from = self.writers.iter().map(|writer| writer.book.sent()).collect();
+        Ok(())
+    }
+
+    fn kill_under_load(&mut self, server: Server, timing: Timing<'_>) -> Result<Kill> {
+        let delay_ms = self.rng.random_range(AFTER_READY_MS);
+        let resent = self.rng.random();
+        let (sent_before, acked_before) = (self.sent(), self.acked());
+        let stop = AtomicBool::new(false);
+        let (setup, writers) = (&self.setup, &mut self.writers);
+        thread::scope(|scope| {
+            let handles: Vec<_> = writers
+                .iter_mut()
+                .map(|writer| scope.spawn(|| writer.run(setup, resent, &stop, timing)))
+                .collect();
+            thread::sleep(Duration::from_millis(delay_ms));
+            let gone = handles.iter().filter(|handle| handle.is_finished()).count();
+            let killed = end(server, gone);
+            stop.store(true, Ordering::Relaxed);
+            for handle in handles {
+                handle.join().expect("BUG: a writer panicked").map_err(Error::io("a ledger writer"))?;
+            }
+            killed
+        })?;
+        let (sent, acked) = (self.sent() - sent_before, self.acked() - acked_before);
+        Ok(Kill { during_startup: false, delay_ms, resent, sent, acked })
+    }
+
+    fn kill_during_startup(&mut self) -> Result<Kill> {
+        let delay_ms = self.rng.random_range(AFTER_SPAWN_MS);
+        let server = Server::spawn(&self.place)?;
+        thread::sleep(Duration::from_millis(delay_ms));
+        end(server, 0)?;
+        Ok(Kill { during_startup: true, delay_ms, resent: false, sent: 0, acked: 0 })
+    }
+
+    /// Reads back the points from the given number of each device on.
+    fn check(&self, from: impl Fn(usize) -> u64) -> Result<Judgement> {
+        let client = self.login()?;
+        let mut total = Judgement::default();
+        for (device, writer) in self.writers.iter().enumerate() {
+            let from = from(device);
+            let start_ms = if from == 0 { self.base_ts_ms - DAY_MS } else { writer.book.ts_ms(from) };
+            let end_ms = writer.book.ts_ms(writer.book.sent()) + DAY_MS;
+            let mut history = client.history(&self.ids[device], &[KEY], start_ms, end_ms)?;
+            total.add(writer.book.judge(from, &history.remove(KEY).unwrap_or_default()));
+        }
+        Ok(total)
+    }
+
+    fn sent(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.book.sent()).sum()
+    }
+}
+
+/// Kills the server. One that ended before that, or that closed connections, has failed by itself.
+fn end(mut server: Server, connections_gone: usize) -> Result<()> {
+    if let Some(status) = server.ended()? {
+        return Err(server.failed(format!("ended by itself ({status}) before it was killed")));
+    }
+    if connections_gone > 0 {
+        return Err(server.failed(format!("ended {connections_gone} connections before it was killed")));
+    }
+    server.kill()
+}

@@ -1,0 +1,139 @@
+//! Reads over HTTP: what does a dashboard wait for an answer, at rest and while points are being written? Every answer is
+//! checked to hold as many values as it must.
+
+mod fill;
+mod questions;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::choice::Choice;
+use super::{Blocking, Breaker, Done, Failure, Moment};
+use crate::dataset::Random;
+use crate::error::Result;
+use crate::http::Client;
+use fill::{Filled, More};
+use questions::Question;
+
+pub(crate) use fill::{ROWS, WRITE};
+pub(crate) use questions::NAMES;
+
+/// What is stored before questions are asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Devices with one value every ten seconds.
+    pub(crate) devices: u32,
+    /// Hours of their history, up to now.
+    pub(crate) hours: u32,
+}
+
+impl Size {
+    /// The smallest that the questions can be asked of.
+    pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
+}
+
+/// A server that was filled, and the questions to it.
+pub(crate) struct Dashboard {
+    client: Client,
+    size: Size,
+    filled: Filled,
+    questions: Vec<Question>,
+    /// Requests that wrote since.
+    written: AtomicU64,
+}
+
+impl Dashboard {
+    /// Creates the devices and writes their history.
+    pub(crate) fn fill(client: Client, size: Size) -> Result<Self> {
+        let filled = fill::fill(size, &client)?;
+        let questions = questions::all(size, &filled);
+        Ok(Self { client, size, filled, questions, written: AtomicU64::new(0) })
+    }
+
+    /// Rows stored before the first question.
+    pub(crate) fn rows(&self) -> u64 {
+        self.filled.rows
+    }
+}
+
+/// One load on it: connections that ask a question or write.
+pub(crate) struct Reads<'a> {
+    pub(crate) dashboard: &'a Dashboard,
+    /// Names of the classes: questions, and [`WRITE`].
+    pub(crate) classes: &'a [String],
+    /// The one class of each group of connections.
+    pub(crate) choice: Choice,
+}
+
+/// One connection.
+pub(crate) struct Session {
+    number: u32,
+    client: Client,
+    random: Random,
+    /// Class and body of the answer that is not checked yet.
+    answer: Option<(u16, String)>,
+    /// What is written next; made beforehand, because making it is not the server's time.
+    more: Option<More>,
+}
+
+impl Reads<'_> {
+    fn name(&self, class: u16) -> &str {
+        &self.classes[usize::from(class)]
+    }
+
+    fn question(&self, class: u16) -> &Question {
+        let name = self.name(class);
+        let found = self.dashboard.questions.iter().find(|question| question.name == name);
+        found.expect("BUG: the names of classes are checked")
+    }
+
+    fn more(&self) -> More {
+        let Dashboard { size, filled, written, .. } = self.dashboard;
+        More::new(*size, filled, written.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Blocking for Reads<'_> {
+    type Session = Session;
+
+    fn open(&self, number: u32) -> std::result::Result<Session, String> {
+        let mut random = Random::new(0);
+        let writes = self.choice.next(number, &mut random).is_some_and(|class| self.name(class) == WRITE);
+        let more = writes.then(|| self.more());
+        Ok(Session { number, client: self.dashboard.client.clone(), random, answer: None, more })
+    }
+
+    /// The client connects again by itself.
+    fn reopen(&self, _: &mut Session) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn breaker(&self, _: &Session) -> Option<Breaker> {
+        None
+    }
+
+    fn next(&self, session: &mut Session) -> Option<u16> {
+        self.choice.next(session.number, &mut session.random)
+    }
+
+    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+        let refused = |error: crate::Error| Failure::Refused(error.to_string());
+        if let Some(more) = &session.more {
+            let bytes_out = more.write(&session.client).map_err(refused)?;
+            return Ok(Done { bytes_out, ..Done::default() });
+        }
+        let answer = self.question(class).ask(&session.client).map_err(refused)?;
+        let bytes_in = answer.len() as u64;
+        session.answer = Some((class, answer));
+        Ok(Done { bytes_in, ..Done::default() })
+    }
+
+    fn check(&self, session: &mut Session) -> std::result::Result<(), String> {
+        if session.more.is_some() {
+            session.more = Some(self.more());
+        }
+        let Some((class, answer)) = session.answer.take() else { return Ok(()) };
+        self.question(class).check(&answer).map_err(|error| error.to_string())
+    }
+
+    fn close(&self, _: &mut Session) {}
+}

@@ -1,0 +1,48 @@
+//! A server for several generator processes: the process that started them has it, they are told where it is.
+
+use super::{Driver, driver};
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::result::{Bundle, Fault, Target};
+use crate::scenario::Scenario;
+
+/// The driver that started the server, and what it said of it.
+pub(crate) struct Hosted {
+    driver: Box<dyn Driver>,
+    target: Target,
+    scenario: Scenario,
+}
+
+impl Hosted {
+    /// Starts the server of a scenario that names none; `None` where there is one, or where none is needed.
+    pub(crate) fn start(scenario: &Scenario, context: &Context, quiet: bool) -> Result<Option<Self>> {
+        let wrong = |what: String| Error::Scenario { path: (&scenario.head.name).into(), what };
+        let mut driver = driver(scenario).map_err(wrong)?;
+        driver.several_processes().map_err(Error::Options)?;
+        if !driver.starts_server() {
+            return Ok(None);
+        }
+        let target = driver.open(context, &Progress::new(quiet))?;
+        let mut effective = scenario.effective.clone();
+        effective.insert("target".to_owned(), toml::Value::Table(driver.told()));
+        let text = toml::to_string(&effective).expect("BUG: it was read from TOML");
+        let scenario = Scenario::parse(&text, &[]).map_err(wrong)?;
+        Ok(Some(Self { driver, target, scenario }))
+    }
+
+    /// The scenario with the address of the server.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Ends the server. How it ended and that it was started by the run goes into the result.
+    pub(crate) fn stop(mut self, bundle: &mut Bundle) {
+        let result = &mut bundle.result;
+        result.target = self.target;
+        if let Err(error) = self.driver.close() {
+            result.faults.push(Fault { at_s: result.took_s, what: error.to_string() });
+            result.settle();
+        }
+    }
+}

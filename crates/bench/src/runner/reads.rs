@@ -1,0 +1,275 @@
+//! Scenarios of driver `reads`: questions of a dashboard over HTTP to a server that is started and filled for it.
+//!
+//! `[dataset]`: `devices` (one value every ten seconds each) and `hours` of their history. Operations are the questions by their
+//! names, and `write`, a request with a thousand points that go to keys nobody asks for; `about` is for readers. A phase has
+//! one mix that asks, in closed loop, and perhaps mixes that write. Each question is asked for the whole duration of the
+//! phase, one after the other, and has a result of its own.
+
+use serde::Deserialize;
+
+use super::plan::{self, plan};
+use super::{Driver, NoKeys};
+use crate::driver::Choice;
+use crate::driver::reads::{Dashboard, NAMES, ROWS, Reads, Size, WRITE};
+use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
+use crate::error::{Error, Result};
+use crate::http::Client;
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::result::{Check, Target};
+use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
+use crate::server::{ADMIN, Home, Place, Server};
+use crate::telemetry::{Prometheus, Source};
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatasetOwn {
+    devices: u32,
+    hours: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationOwn {
+    #[serde(rename = "about")]
+    _about: Option<String>,
+}
+
+/// The driver of one scenario.
+pub(super) struct ReadsDriver {
+    scenario: Scenario,
+    size: Size,
+    started: Option<Started>,
+}
+
+/// The server, filled.
+struct Started {
+    server: Server,
+    dashboard: Dashboard,
+    place: Place,
+    /// Dropped after the server.
+    _home: Home,
+}
+
+impl ReadsDriver {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+        if !scenario.target.url.is_empty() {
+            return Err(
+                "the questions go to a server that is filled for them: leave out the target".to_owned()
+            );
+        }
+        let DatasetOwn { devices, hours } = typed(scenario.dataset.clone(), "[dataset]", &[])?;
+        let least = Size::LEAST;
+        if devices < least.devices || hours < least.hours {
+            return Err(format!(
+                "the questions need at least {} devices and {} hours",
+                least.devices, least.hours
+            ));
+        }
+        for operation in &scenario.operations {
+            let place = format!("operation `{}`", operation.name);
+            typed::<OperationOwn>(operation.own.clone(), &place, &["name", "weight"])?;
+            if operation.name != WRITE && !NAMES.contains(&operation.name.as_str()) {
+                return Err(format!("{place}: there is no such question; there are {}", NAMES.join(", ")));
+            }
+        }
+        for phase in &scenario.phases {
+            check(phase).map_err(|what| format!("phase `{}`: {what}", phase.name))?;
+        }
+        Ok(Self { scenario: scenario.clone(), size: Size { devices, hours }, started: None })
+    }
+
+    /// One class for each mix: what it writes, or the question.
+    fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<Choice, String> {
+        let class = |mix: &Mix| self.scenario.class_of(if is_writing(mix) { WRITE } else { question });
+        let groups = phase.mixes.iter().map(|mix| (mix.connections, vec![(class(mix), 1)]));
+        Choice::new(&groups.collect::<Vec<_>>())
+    }
+}
+
+fn is_writing(mix: &Mix) -> bool {
+    mix.operations == [WRITE]
+}
+
+/// Names of the questions of a phase.
+fn questions(phase: &Phase) -> &[String] {
+    phase.mixes.iter().find(|mix| !is_writing(mix)).map_or(&[], |mix| &mix.operations)
+}
+
+fn check(phase: &Phase) -> std::result::Result<(), String> {
+    let (writing, asking): (Vec<&Mix>, Vec<&Mix>) = phase.mixes.iter().partition(|mix| is_writing(mix));
+    let [asking] = asking[..] else { return Err("one of its mixes must ask questions".to_owned()) };
+    if asking.arrival != Arrival::Closed {
+        return Err("questions are asked one after the other: arrival = \"closed\"".to_owned());
+    }
+    if asking.operations.iter().any(|name| name == WRITE) {
+        return Err(format!("a mix asks questions, or has operations = [\"{WRITE}\"] alone"));
+    }
+    if writing.iter().any(|mix| matches!(mix.arrival, Arrival::Steps | Arrival::Staircase)) {
+        return Err("the rate of writing stays the same: arrival = \"fixed\"".to_owned());
+    }
+    if phase.duration.is_none() {
+        return Err("it has no `duration`, for which each question is asked".to_owned());
+    }
+    for mix in &phase.mixes {
+        typed::<NoKeys>(mix.own.clone(), "its options", &["duration", "connections", "operations"])?;
+    }
+    Ok(())
+}
+
+impl Driver for ReadsDriver {
+    fn classes(&self) -> Vec<String> {
+        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
+        let home = Home::new(None)?;
+        let place = Place::new(&context.server_binary, home.path())?;
+        let binary = context.server_binary.display();
+        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
+        let server = Server::start(&place)?;
+        let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
+        let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
+        progress.step(format!("filling {} devices", self.size.devices));
+        let dashboard = Dashboard::fill(client, self.size)?;
+        progress.step(format!("{} rows written", dashboard.rows()));
+        let target = Target {
+            address: place.http.to_string(),
+            product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
+            started_by_run: true,
+            settings: [("durability".to_owned(), durability)].into(),
+        };
+        self.started = Some(Started { server, dashboard, place, _home: home });
+        Ok(target)
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        Some(self.started.as_ref()?.server.sampled().pid())
+    }
+
+    fn several_processes(&self) -> std::result::Result<(), String> {
+        Err("one process fills the server and asks it: leave out --workers".to_owned())
+    }
+
+    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
+        let Some(one) = plan::segments(phase, scenario).into_iter().next() else { return Vec::new() };
+        let named = |question: &String| Segment { name: format!("{}-{question}", phase.name), ..one.clone() };
+        questions(phase).iter().map(named).collect()
+    }
+
+    fn sources(&self) -> Vec<Box<dyn Source>> {
+        let started = self.started.iter();
+        started
+            .map(|started| -> Box<dyn Source> {
+                Box::new(Prometheus::new(&format!("{}/metrics", started.place.http_url()), "tacho", None))
+            })
+            .collect()
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        part: (u32, u32),
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<Vec<SegmentOutcome>> {
+        let started = self.started.as_ref().expect("BUG: the driver is not open");
+        let classes = self.classes();
+        let whole = plan(phase, &self.scenario, started.place.http, classes.clone(), part);
+        let mut outcomes: Vec<SegmentOutcome> = Vec::new();
+        for (index, segment) in self.segments(phase, &self.scenario).into_iter().enumerate() {
+            let choice = self.classes_of(phase, &questions(phase)[index]).map_err(Error::Options)?;
+            let reads = Reads { dashboard: &started.dashboard, classes: &classes, choice };
+            let plan = Plan { segments: vec![segment], ..whole.clone() };
+            let outcome = threads::run(&reads, &plan, shared, |event| {
+                on_event(match event {
+                    Event::Started { at, .. } => Event::Started { segment: index, at },
+                    other => other,
+                });
+            })?;
+            outcomes.extend(outcome.segments);
+            if outcomes.last().is_none_or(|outcome| outcome.ended >= Ended::Stopped) {
+                break;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn after(
+        &mut self,
+        phase: &Phase,
+        _: (u32, u32),
+        segments: &[SegmentOutcome],
+    ) -> Result<(Vec<Check>, Vec<String>)> {
+        let started = self.started.as_ref().expect("BUG: the driver is not open");
+        let mut findings = vec![format!(
+            "{}: {} rows were stored before the first question.",
+            phase.name,
+            started.dashboard.rows()
+        )];
+        if phase.mixes.iter().any(is_writing) {
+            let class = usize::from(self.scenario.class_of(WRITE));
+            let written: u64 =
+                segments.iter().map(|s| s.recorder.classes()[class].counts.completed_within_window).sum();
+            let took: f64 = segments.iter().map(|segment| segment.measured.as_secs_f64()).sum();
+            findings.push(format!(
+                "{}: {:.0} points a second were written while questions were asked; CPU time per operation is that of questions \
+                 and writes together.",
+                phase.name,
+                (written * ROWS as u64) as f64 / took.max(1e-9)
+            ));
+        }
+        Ok((Vec::new(), findings))
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some(Started { mut server, .. }) = self.started.take() else { return Ok(()) };
+        match server.ended()? {
+            Some(status) => Err(server.failed(format!("ended during the run ({status})"))),
+            None => server.stop(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver(sets: &[&str]) -> std::result::Result<ReadsDriver, String> {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        ReadsDriver::new(&Scenario::load("reads", &sets).unwrap())
+    }
+
+    #[test]
+    fn every_question_is_asked_at_rest_and_while_writing_and_has_a_result_of_its_own() {
+        let driver = driver(&[]).unwrap();
+        let [rest, writing] = &driver.scenario.phases[..] else { panic!() };
+        for phase in [rest, writing] {
+            let segments = driver.segments(phase, &driver.scenario);
+            let names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
+            let expected: Vec<String> = NAMES.iter().map(|name| format!("{}-{name}", phase.name)).collect();
+            assert_eq!(names, expected);
+        }
+        let write = driver.scenario.class_of(WRITE);
+        let choice = driver.classes_of(writing, "one-1h").unwrap();
+        let mut random = crate::dataset::Random::new(1);
+        assert_eq!(choice.next(0, &mut random), Some(driver.scenario.class_of("one-1h")));
+        assert_eq!(choice.next(1, &mut random), Some(write));
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_with_what_to_do() {
+        for (sets, expected) in [
+            (&["dataset.devices=99"][..], "at least 100 devices"),
+            (&["dataset.hours=11"], "12 hours"),
+            (&["target.url=http://h"], "leave out the target"),
+            (&["phase.rest.arrival=poisson", "phase.rest.rate=1"], "arrival = \"closed\""),
+            (&["phase.rest.operations=['write']"], "must ask questions"),
+            (&["phase.rest.operations=['one-1h', 'write']"], "asks questions, or has"),
+            (&["operation.write.colour=1"], "unknown field"),
+        ] {
+            let error = driver(sets).err().unwrap_or_default();
+            assert!(error.contains(expected), "{sets:?}: {error}");
+        }
+    }
+}
