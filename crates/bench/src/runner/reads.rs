@@ -246,8 +246,13 @@ mod tests {
         let [rest, writing] = &driver.scenario.phases[..] else { panic!() };
         for phase in [rest, writing] {
             let segments = driver.segments(phase, &driver.scenario);
-            let names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
-            let expected: Vec<String> = NAMES.iter().map(|name| format!("{}-{name}", phase.name)).collect();
+            let mut names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
+            // Later the table would have more rows while writing than at rest.
+            assert_eq!(names[0], format!("{}-sql-count-avg", phase.name));
+            let mut expected: Vec<String> =
+                NAMES.iter().map(|name| format!("{}-{name}", phase.name)).collect();
+            names.sort();
+            expected.sort();
             assert_eq!(names, expected);
         }
         let write = driver.scenario.class_of(WRITE);
