@@ -72,7 +72,7 @@ impl Sampled {
         parse_open_files(&self.read("limits")?)
     }
 
-    /// Its open files now; `None` when we may not look.
+    /// Its open files now; `None` when it is gone or we may not look.
     pub fn open_files(&self) -> Option<u64> {
         let directory = format!("/proc/{}/fd", self.pid());
         match fs::metadata(&directory).ok()?.len() {

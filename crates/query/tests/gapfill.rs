@@ -418,6 +418,10 @@ async fn other_places_are_refused_with_what_to_write() {
         ),
         (format!("SELECT count(*) FROM telemetry WHERE {key} = ts"), "has to be an element of GROUP BY"),
         (format!("SELECT max({key}) {from}"), "has to be an element of GROUP BY"),
+        (
+            format!("SELECT * FROM (SELECT {key} AS t, count(*) {from} GROUP BY t) x WHERE random() < 0.5"),
+            "leaves rows to chance, such as random()",
+        ),
         (format!("SELECT date_bin_gapfill('1 minute', ts) {from}"), "date_bin_gapfill has to be an element"),
         (
             "SELECT locf(speed) FROM telemetry".into(),

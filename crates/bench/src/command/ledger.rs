@@ -39,7 +39,7 @@ pub(super) struct Options {
     #[arg(long, value_parser = written_version)]
     protocol: Option<String>,
     /// Data directory, empty or missing. It is kept [default: a temporary one in the working directory, kept only when the
-    /// promise was broken]
+    /// promise was broken or the server failed]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

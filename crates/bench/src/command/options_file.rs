@@ -90,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::command::{ledger, thingsboard};
+    use crate::scenario::Scenario;
 
     #[derive(Debug, Parser)]
     enum Line {
@@ -111,7 +112,10 @@ mod tests {
                 let words = words.into_iter().chain(run.arguments().unwrap());
                 match Line::try_parse_from(words).unwrap_or_else(|e| panic!("{file}, {}: {e}", run.name)) {
                     Line::Thingsboard(options) => drop(options.sets().unwrap()),
-                    Line::Ledger(options) => drop(options.sets()),
+                    Line::Ledger(options) => {
+                        let scenario = Scenario::load("ledger", &options.sets()).unwrap();
+                        drop(crate::runner::driver(&scenario).unwrap());
+                    }
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! A server for several generator processes: the process that started them has it, they are told where it is.
 
-use super::{Driver, driver};
+use serde_json::Value;
+
+use super::{Driver, configuration, driver};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
@@ -11,7 +13,10 @@ use crate::scenario::Scenario;
 pub(crate) struct Hosted {
     driver: Box<dyn Driver>,
     target: Target,
+    /// With the address of the server.
     scenario: Scenario,
+    /// As it was asked for.
+    configuration: Value,
 }
 
 impl Hosted {
@@ -23,12 +28,13 @@ impl Hosted {
         if !driver.starts_server() {
             return Ok(None);
         }
+        let configuration = configuration(scenario);
         let target = driver.open(context, &Progress::new(quiet))?;
         let mut effective = scenario.effective.clone();
         effective.insert("target".to_owned(), toml::Value::Table(driver.told()));
         let text = toml::to_string(&effective).expect("BUG: it was read from TOML");
         let scenario = Scenario::parse(&text, &[]).map_err(wrong)?;
-        Ok(Some(Self { driver, target, scenario }))
+        Ok(Some(Self { driver, target, scenario, configuration }))
     }
 
     /// The scenario with the address of the server.
@@ -36,10 +42,12 @@ impl Hosted {
         &self.scenario
     }
 
-    /// Ends the server. How it ended and that it was started by the run goes into the result.
+    /// Ends the server. How it ended and that it was started by the run goes into the result, and what was asked for in place
+    /// of an address that is no more.
     pub(crate) fn stop(mut self, bundle: &mut Bundle) {
         let result = &mut bundle.result;
         result.target = self.target;
+        result.scenario.configuration = self.configuration;
         if let Err(error) = self.driver.close() {
             result.faults.push(Fault { at_s: result.took_s, what: error.to_string() });
             result.settle();

@@ -3,7 +3,7 @@
 //!
 //! A phase says `connections` (devices), `window` (messages in flight of each), `rate` (most messages per second over all), `kills` and
 //! `version`; it ends with its last kill. Operations are the driver's own: `publish` and `restart`. `[target]`: `data`, an
-//! empty directory, which is kept; without it a temporary one is used and kept only when the promise was broken.
+//! empty directory, which is kept; without it a temporary one is used and kept only when the promise was broken or the server failed.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -211,20 +211,16 @@ impl Driver for LedgerDriver {
         if self.failure.is_none() {
             self.failure = self.look_at_the_end(&mut found).err();
         }
-        let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
-        found.insert(0, ("after a kill", ledger.after_kills().clone()));
-        let kills = ledger.kills().len() as u64;
-        let mut checks = vec![self.check("kills", self.options.kills.into(), kills)];
-        checks.extend(found.iter().flat_map(|(when, judgement)| self.checks(when, judgement)));
-        let mut findings = vec![said(&self.phase, ledger)];
-        findings.extend(found.iter().flat_map(|(when, judgement)| {
-            judgement.examples.iter().map(move |example| format!("{when}: {example}."))
-        }));
-        let is_broken = found.iter().any(|(_, judgement)| !judgement.kept());
-        if is_broken || self.failure.is_some() {
-            findings.extend(self.keep_evidence());
-        }
+        let kills = self.ledger.as_ref().map_or(0, |ledger| ledger.kills().len());
+        let check = self.check("kills", self.options.kills.into(), kills as u64);
+        let (mut checks, findings) = self.verdict(found);
+        checks.insert(0, check);
         Ok((checks, findings))
+    }
+
+    fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
+        // What was lost until then is lost, whoever wanted to see no more.
+        self.verdict(Vec::new())
     }
 
     fn close(&mut self) -> Result<()> {
@@ -234,6 +230,22 @@ impl Driver for LedgerDriver {
 }
 
 impl LedgerDriver {
+    /// What was found after the kills, and then. Where the promise was broken the evidence is kept.
+    fn verdict(&mut self, mut found: Vec<(&str, Judgement)>) -> (Vec<Check>, Vec<String>) {
+        let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
+        found.insert(0, ("after a kill", ledger.after_kills().clone()));
+        let checks = found.iter().flat_map(|(when, judgement)| self.checks(when, judgement)).collect();
+        let mut findings = vec![said(&self.phase, ledger)];
+        findings.extend(found.iter().flat_map(|(when, judgement)| {
+            judgement.examples.iter().map(move |example| format!("{when}: {example}."))
+        }));
+        let is_broken = found.iter().any(|(_, judgement)| !judgement.kept());
+        if is_broken || self.failure.is_some() {
+            findings.extend(self.keep_evidence());
+        }
+        (checks, findings)
+    }
+
     /// All points after the last kill, and again after an orderly end. What was found before something failed stays.
     fn look_at_the_end(&mut self, found: &mut Vec<(&str, Judgement)>) -> Result<()> {
         let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");

@@ -110,6 +110,11 @@ pub(crate) trait Driver {
         Ok((Vec::new(), Vec::new()))
     }
 
+    /// Called instead when a phase was stopped: what is known already.
+    fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
+        (Vec::new(), Vec::new())
+    }
+
     /// What the whole run shows, in sentences: of all processes together.
     fn conclusions(&self, _result: &RunResult) -> Vec<String> {
         Vec::new()
@@ -247,7 +252,7 @@ fn builder(scenario: &Scenario, context: &Context, target: Target) -> Builder {
         about: head.about.clone(),
         driver: head.driver.clone(),
         article: head.article.clone(),
-        configuration: serde_json::to_value(redacted(scenario)).unwrap_or_default(),
+        configuration: configuration(scenario),
     };
     let mut builder = Builder::new(as_run, head.seed, SystemTime::now());
     builder.command(&public(&context.command_line), context.commit.as_deref()).target(target);
@@ -269,6 +274,11 @@ fn public(words: &[String]) -> Vec<String> {
         }
     };
     words.iter().map(word).collect()
+}
+
+/// What a result says was asked for.
+fn configuration(scenario: &Scenario) -> serde_json::Value {
+    serde_json::to_value(redacted(scenario)).unwrap_or_default()
 }
 
 /// The effective file without passwords.
@@ -346,8 +356,11 @@ impl Run<'_> {
             });
         }
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
-        if ended < Ended::Stopped && self.part.0 == 0 {
-            let (checks, findings) = driver.after(phase, self.part, &segments)?;
+        if self.part.0 == 0 {
+            let (checks, findings) = match ended {
+                Ended::Stopped => driver.stopped(),
+                _ => driver.after(phase, self.part, &segments)?,
+            };
             self.book.verified(checks, findings);
         }
         Ok(ended < Ended::Stopped)

@@ -131,7 +131,7 @@ fn what_waits_for_the_window_is_late_by_the_server_not_by_the_generator() {
 }
 
 #[test]
-fn an_answer_that_something_waits_for_does_not_wait() {
+fn so_it_is_where_answers_may_wait() {
     what_waits_for_the_window_is_late_by_the_server(true);
 }
 

@@ -3,8 +3,6 @@
 //! Cells are written straight to where they leave from. Only text can need quotes, and a library that looks for that in
 //! every cell takes half of the time of a long answer.
 
-use std::io::Write;
-
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -59,7 +57,7 @@ impl Encoder for CsvEncoder {
                 if index > 0 {
                     out.push(b',');
                 }
-                column.write(row, out);
+                column.write(row, out).map_err(|error| EncodeError::new(Format::Csv, error))?;
             }
             end_line(out, line, count);
         }
@@ -129,9 +127,9 @@ impl<'a> Cells<'a> {
         Ok(Self { array, formatter: ArrayFormatter::try_new(array, &TEXT_FORMAT)?, way })
     }
 
-    fn write(&mut self, row: usize, out: &mut Vec<u8>) {
+    fn write(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         if self.array.is_null(row) {
-            return;
+            return Ok(());
         }
         let written = match &mut self.way {
             Way::Time(times, text) => text.write(times.value(row), out),
@@ -143,9 +141,16 @@ impl<'a> Cells<'a> {
             Way::Formatter => false,
         };
         if !written {
-            let mut text = Vec::new();
-            write!(text, "{}", self.formatter.value(row)).expect("BUG: memory takes all text");
-            push_text(&text, out);
+            push_text(self.text(row)?.as_bytes(), out);
+        }
+        Ok(())
+    }
+
+    /// By the formatter; the number of microseconds for a time outside of its calendar, as in JSON.
+    fn text(&self, row: usize) -> Result<String, ArrowError> {
+        match (self.formatter.value(row).try_to_string(), &self.way) {
+            (Err(_), Way::Time(times, _)) => Ok(times.value(row).to_string()),
+            (text, _) => text,
         }
     }
 }
@@ -180,6 +185,14 @@ mod tests {
     fn read(text: &str) -> Vec<Vec<String>> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn times_outside_of_the_calendar_are_numbers() {
+        let times = TimestampMicrosecondArray::from(vec![i64::MAX, 0]).with_timezone("UTC");
+        let first = "1970-01-01T00:00:00.000000Z";
+        let expected = format!("a,b\r\n{0},{0}\r\n{first},{first}\r\n", i64::MAX);
+        assert_eq!(text_of(Arc::new(times)), expected);
     }
 
     proptest! {

@@ -51,6 +51,7 @@ pub(crate) fn rewrite(
     if first_call(&plan)?.is_none() {
         return Ok(plan);
     }
+    refuse_chance(&plan)?;
     let constants = Constants { options, started_at };
     let place = |node: LogicalPlan| {
         if fills_gaps(&node) {
@@ -65,6 +66,20 @@ pub(crate) fn rewrite(
     }
     // Columns that were never NULL can be now.
     plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
+}
+
+/// The optimiser would ask such a condition of the rows that gaps are found in, not of those that are made.
+fn refuse_chance(plan: &LogicalPlan) -> Result<()> {
+    let mut has_chance = false;
+    plan.apply_with_subqueries(|node| {
+        has_chance |= matches!(node, LogicalPlan::Filter(filter) if filter.predicate.is_volatile());
+        Ok(if has_chance { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if has_chance {
+        let message = "a query that fills gaps has no condition that leaves rows to chance, such as random()";
+        return Err(DataFusionError::Plan(message.into()));
+    }
+    Ok(())
 }
 
 /// What is wrong with the first call that there is.

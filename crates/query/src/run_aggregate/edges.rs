@@ -25,6 +25,7 @@ pub(super) struct Edges {
     types: [DataType; 2],
     /// Values and times of the runs of each batch.
     chosen: Vec<[ArrayRef; 2]>,
+    chosen_bytes: usize,
     are_set: BooleanBufferBuilder,
 }
 
@@ -49,6 +50,7 @@ impl Edges {
             ignores_nulls: aggregate.ignore_nulls(),
             types: [DataType::clone(value), TS_TYPE.clone()],
             chosen: Vec::new(),
+            chosen_bytes: 0,
             are_set: BooleanBufferBuilder::new(0),
         })
     }
@@ -79,12 +81,15 @@ impl RunStates for Edges {
         let times = ts.as_primitive::<TimestampMicrosecondType>().values();
         let rows: UInt32Array = runs.ranges().map(|rows| self.choose(times, nulls.as_ref(), rows)).collect();
         rows.iter().for_each(|row| self.are_set.append(row.is_some()));
-        self.chosen.push([take(values, &rows, None)?, take(ts, &rows, None)?]);
+        let chosen = [own(take(values, &rows, None)?), take(ts, &rows, None)?];
+        self.chosen_bytes += chosen.iter().map(|array| array.get_array_memory_size()).sum::<usize>();
+        self.chosen.push(chosen);
         Ok(())
     }
 
     fn take(&mut self) -> Result<Vec<ArrayRef>> {
         let chosen = std::mem::take(&mut self.chosen);
+        self.chosen_bytes = 0;
         let column = |index: usize| {
             let pieces: Vec<_> = chosen.iter().map(|batch| batch[index].as_ref()).collect();
             if pieces.is_empty() { Ok(new_empty_array(&self.types[index])) } else { Ok(concat(&pieces)?) }
@@ -94,8 +99,15 @@ impl RunStates for Edges {
     }
 
     fn size(&self) -> usize {
-        let arrays = self.chosen.iter().flatten().map(|array| array.get_array_memory_size());
-        arrays.sum::<usize>() + self.are_set.capacity() / 8
+        self.chosen_bytes + self.are_set.capacity() / 8
+    }
+}
+
+/// The same without the texts of other rows, which views of a few would keep in memory.
+fn own(values: ArrayRef) -> ArrayRef {
+    match values.as_string_view_opt() {
+        Some(texts) => Arc::new(texts.gc()),
+        None => values,
     }
 }
 
@@ -112,6 +124,7 @@ mod tests {
             ignores_nulls,
             types: [DataType::Int64, TS_TYPE.clone()],
             chosen: Vec::new(),
+            chosen_bytes: 0,
             are_set: BooleanBufferBuilder::new(0),
         };
         assert_eq!(edges.take().unwrap()[0].len(), 0);
@@ -131,6 +144,15 @@ mod tests {
         let is_set = taken[2].as_boolean();
         let rows = values.iter().zip(times).zip(is_set);
         rows.map(|((value, ts), is_set)| (value, ts, is_set == Some(true))).collect()
+    }
+
+    #[test]
+    fn a_chosen_text_keeps_no_others() {
+        let long = |number| format!("the text of row number {number}, too long for a view");
+        let texts: ArrayRef = Arc::new(arrow_array::StringViewArray::from_iter_values((0..1_000).map(long)));
+        let one = own(take(&texts, &UInt32Array::from(vec![7]), None).unwrap());
+        assert_eq!(one.as_string_view().value(0), long(7));
+        assert!(one.get_array_memory_size() < 1_000, "{} bytes", one.get_array_memory_size());
     }
 
     #[test]

@@ -42,6 +42,12 @@ impl Hold {
     pub(super) fn new(longest_ns: u64) -> Self {
         Self { longest_ns, ..Self::default() }
     }
+
+    /// Whether answers may wait: they may, and nobody is stuck any more of those that were.
+    fn may_wait(&mut self, is_stuck: impl Fn(u32) -> bool) -> bool {
+        self.stuck.retain(|index| is_stuck(*index));
+        self.longest_ns > 0 && self.stuck.is_empty()
+    }
 }
 
 impl<S> Connection<S> {
@@ -61,8 +67,8 @@ impl<P: Protocol> Worker<'_, P> {
 
     fn may_hold(&mut self) -> bool {
         let connections = &self.connections;
-        self.hold.stuck.retain(|index| connections[*index as usize].is_stuck());
-        self.hold.longest_ns > 0 && self.hold.stuck.is_empty() && self.pending == 0 && !self.has_dirty()
+        let may_wait = self.hold.may_wait(|index| connections[index as usize].is_stuck());
+        may_wait && self.pending == 0 && !self.has_dirty()
     }
 
     /// Waits for what is due next and reads answers: at once, or when they have waited long enough.
@@ -93,6 +99,17 @@ mod tests {
     use super::*;
     use crate::engine::{Close, Then};
     use crate::schedule::Arrivals;
+
+    #[test]
+    fn answers_do_not_wait_while_a_connection_is_stuck() {
+        let mut hold = Hold::new(500_000);
+        assert!(hold.may_wait(|_| true), "nobody was");
+        hold.stuck.extend([3, 5]);
+        assert!(!hold.may_wait(|index| index == 5));
+        assert!(hold.may_wait(|_| false), "the last has gone on");
+        assert!(hold.stuck.is_empty());
+        assert!(!Hold::new(0).may_wait(|_| false));
+    }
 
     #[test]
     fn answers_wait_where_nothing_follows_from_them_and_they_do_not_meet() {
