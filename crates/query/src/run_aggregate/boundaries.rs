@@ -1,7 +1,7 @@
 //! Where the runs of a batch begin.
 
 use std::cell::OnceCell;
-use std::ops::Range;
+use std::ops::{BitOr, BitXor, Range};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
@@ -87,9 +87,21 @@ fn changes_of(group: &ArrayRef) -> Result<BooleanBuffer> {
     Ok(BooleanBuffer::collect_bool(group.len() - 1, |row| ends.next_if_eq(&row).is_some()))
 }
 
-fn changes_between<T: PartialEq>(values: &[T]) -> BooleanBuffer {
-    let next = &values[1..];
-    BooleanBuffer::collect_bool(next.len(), |row| values[row] != next[row])
+/// Most rows are like the one before. Eight differences at once say so for eight of them.
+fn changes_between<T>(values: &[T]) -> BooleanBuffer
+where
+    T: Copy + Default + PartialEq + BitXor<Output = T> + BitOr<Output = T>,
+{
+    let count = values.len() - 1;
+    let mut bytes = vec![0_u8; count.div_ceil(8)];
+    for (byte, first) in bytes.iter_mut().zip((0..count).step_by(8)) {
+        let pairs = values[first..values.len().min(first + 9)].array_windows();
+        let any = pairs.clone().fold(T::default(), |any, [one, next]| any | (*one ^ *next));
+        if any != T::default() {
+            *byte = pairs.enumerate().fold(0, |byte, (bit, [one, next])| byte | u8::from(one != next) << bit);
+        }
+    }
+    BooleanBuffer::new(bytes.into(), 0, count)
 }
 
 #[cfg(test)]
@@ -113,6 +125,18 @@ mod tests {
         assert_eq!(ranges(&[Arc::clone(&texts)]), [0..3, 3..4, 4..5]);
         assert_eq!(ranges(&[Arc::clone(&texts), Arc::clone(&times)]), [0..2, 2..3, 3..4, 4..5]);
         assert_eq!(ranges(&[texts, times, numbers]), [0..1, 1..2, 2..3, 3..4, 4..5]);
+    }
+
+    #[test]
+    fn changes_are_found_in_every_place_of_a_byte() {
+        for length in [2, 8, 9, 10, 17, 30] {
+            for change in 1..length {
+                let numbers: ArrayRef =
+                    Arc::new(Int64Array::from_iter_values((0..length).map(|row| i64::from(row >= change))));
+                let change = change as usize;
+                assert_eq!(ranges(&[numbers]), [0..change, change..length as usize]);
+            }
+        }
     }
 
     #[test]
