@@ -24,8 +24,9 @@ pub(crate) fn check_live(core: &Core, progress: &mut ByteProgress<'_>) -> Result
         let mut check = Check::new(core.disk.as_ref(), &core.layout, progress);
         check.live = true;
         let version = core.state.lock().version.clone();
-        let segments = core.segments.written();
+        // In this order: what is durable by now is in what is written later, and not the other way round.
         let durable = core.progress().durable;
+        let segments = core.segments.written();
         let Some(manifest) = check.live_manifest() else {
             return Ok(check.finish());
         };
