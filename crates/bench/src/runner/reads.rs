@@ -158,12 +158,9 @@ impl Driver for ReadsDriver {
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        let started = self.started.iter();
-        started
-            .map(|started| -> Box<dyn Source> {
-                Box::new(Prometheus::new(&format!("{}/metrics", started.place.http_url()), "tacho", None))
-            })
-            .collect()
+        let source =
+            |started: &Started| Box::new(Prometheus::tacho(&started.place.http_url())) as Box<dyn Source>;
+        self.started.iter().map(source).collect()
     }
 
     fn run(

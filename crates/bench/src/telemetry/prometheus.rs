@@ -22,6 +22,11 @@ impl Prometheus {
         let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
         Self { url: url.to_owned(), prefix: prefix.to_owned(), agent: config.into(), token }
     }
+
+    /// A server of ours; `base` is its `http://host:port`.
+    pub fn tacho(base: &str) -> Self {
+        Self::new(&format!("{base}/metrics"), "tacho", None)
+    }
 }
 
 impl Source for Prometheus {

@@ -222,11 +222,7 @@ impl Driver for MqttDriver {
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let started = self.platform.iter().filter(|platform| platform.server.is_some());
-        started
-            .map(|platform| -> Box<dyn Source> {
-                Box::new(Prometheus::new(&format!("{}/metrics", platform.http), "tacho", None))
-            })
-            .collect()
+        started.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
     }
 
     fn run(

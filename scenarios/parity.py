@@ -1,0 +1,92 @@
+"""What the scripts have in common that run another tool and `tacho bench` in turns on one server."""
+
+import json
+import os
+import pathlib
+import random
+import shlex
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def add_arguments(parser, seconds):
+    """Those of every such script; `seconds` is how long a run is measured unless it is said."""
+    parser.add_argument("--tacho", default="target/release/tacho bench", help="the command line up to `run`")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seconds", type=int, default=seconds)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="directory of our bundles")
+    parser.add_argument("--apart", action="store_true", help="the server on the first processor, generators on the others")
+
+
+def children_of(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def keep_apart(server_pid):
+    """Gives the server the first processor, and this script and its generators the others."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        sys.exit("--apart needs two processors")
+    for pid in [server_pid, *children_of(server_pid)]:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), {first})
+    os.sched_setaffinity(0, others)
+
+
+def cpu_s(pid):
+    """Of a process and those it has started."""
+    total = 0
+    for one in [pid, *children_of(pid)]:
+        fields = pathlib.Path(f"/proc/{one}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICKS
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def await_port(port, process):
+    """Until a server that was started takes connections."""
+    deadline = time.monotonic() + 20
+    while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
+        if time.monotonic() > deadline or process.poll() is not None:
+            sys.exit(f"{process.args[0]} does not start")
+        time.sleep(0.05)
+
+
+def command(args, words, sets):
+    """A run of ours."""
+    line = [*shlex.split(args.tacho), "run", *words]
+    for key, value in sets.items():
+        line += ["--set", f"{key}={value}"]
+    return line
+
+
+def result(line, out):
+    """What a run of ours left, valid or not; without a result its own words say why."""
+    path = pathlib.Path(out) / "result.json"
+    if not path.exists():
+        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        sys.exit(f"no result of: {shlex.join(line)}\n{done.stdout}")
+    return json.loads(path.read_text())
+
+
+def order(number, other):
+    """Who runs first changes from round to round."""
+    return ["tacho", other] if number % 2 == 0 else [other, "tacho"]
+
+
+def print_ratios(what, names, ratios):
+    """The median of the rounds and its interval by bootstrap (10,000 resamples, 95 %)."""
+    for name, values in zip(names, zip(*ratios)):
+        chance = random.Random(1)
+        medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(10_000))
+        print(f"{what}, {name}: {statistics.median(values):.3f} ({medians[250]:.3f} to {medians[9_749]:.3f})")
