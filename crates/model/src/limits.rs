@@ -116,6 +116,8 @@ pub const SQL_PLANS_CACHED_MAX: usize = 512;
 pub const SQL_PARAMETERS_MAX: usize = 65_535;
 /// Rows that one job on the query readers' threads reads before others have their turn.
 pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
+/// The same for jobs that also group what they read.
+pub const QUERY_GROUPED_ROWS_PER_JOB: usize = 256 * 1024;
 /// Batches of an answer that wait for their reader; a query whose reader is slow stands still beyond it.
 pub const QUERY_BATCHES_WAITING_MAX: usize = 2;
 /// Selected series up to which rows in the order of time are merged by the store rather than sorted by the query.

@@ -7,8 +7,10 @@ mod wrapped;
 
 use std::sync::Arc;
 
+use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, StringViewArray, TimestampMicrosecondArray,
+    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, RunArray, StringViewArray,
+    TimestampMicrosecondArray,
 };
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -24,6 +26,8 @@ use wrapped::Wrapped;
 
 const ROWS: usize = 10_000_000;
 const BATCH_ROWS: usize = 8_192;
+/// Neighbouring rows of one device.
+const RUN_ROWS: i64 = 1_024;
 
 fn main() {
     divan::main();
@@ -68,17 +72,24 @@ impl TableSnapshot for Synthetic {
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let rows = BATCH_ROWS as i64;
+        let device = |run: i64| format!("device-{run}");
+        let ends = (RUN_ROWS..=rows).step_by(RUN_ROWS as usize).map(|end| end as i32);
+        let devices: ArrayRef = match read.tag_runs {
+            true => {
+                let values = StringViewArray::from_iter_values((0..rows / RUN_ROWS).map(device));
+                Arc::new(RunArray::<Int32Type>::try_new(&ends.collect(), &values).expect("runs"))
+            }
+            false => Arc::new(StringViewArray::from_iter_values((0..rows).map(|row| device(row / RUN_ROWS)))),
+        };
         let columns: [ArrayRef; 3] = [
-            Arc::new(StringViewArray::from_iter_values(
-                (0..rows).map(|row| format!("device-{}", row / 1_024)),
-            )),
+            devices,
             Arc::new(TimestampMicrosecondArray::from_iter_values(0..rows).with_timezone("UTC")),
             Arc::new(Float64Array::from_iter_values((0..rows).map(|row| row as f64))),
         ];
-        let schema = self.columns().schema().project(&read.columns).expect("columns of the table");
+        let (schema, _) = self.columns().project(read)?;
         let columns = read.columns.iter().map(|&index| Arc::clone(&columns[index])).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(BATCH_ROWS));
-        let batch = RecordBatch::try_new_with_options(Arc::new(schema), columns, &options).expect("a batch");
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options).expect("a batch");
         let wanted = read.limit.unwrap_or(usize::MAX).min(self.rows) / read.readers_max;
         let reader =
             || Box::new(SyntheticReader { batch: batch.clone(), rows_left: wanted }) as Box<dyn BatchReader>;

@@ -82,6 +82,7 @@ impl TableProvider for StoreTable {
             limit,
             batch_rows: session.config().batch_size(),
             readers_max: session.config().target_partitions(),
+            tag_runs: false,
         };
         let scan = StoreScan::new(table.snapshot, &self.schema, read, &matchers)?;
         Ok(Arc::new(scan))

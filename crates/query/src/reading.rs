@@ -1,7 +1,7 @@
 //! From a store that blocks to a stream that does not.
 //!
-//! A reader works in jobs on the threads for blocking work, each of which reads so many rows and is over; no such thread
-//! ever waits for whoever takes the rows. The next job runs while the rows of the last are taken.
+//! Rows are read in jobs on the threads for blocking work, each of which reads so many and is over; no such thread ever
+//! waits for whoever takes the rows. The next job runs while the rows of the last are taken.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::RecordBatchStream;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures_util::{FutureExt, Stream};
 use model::limits;
 use parking_lot::Mutex;
+use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
 use store::{BatchReader, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
 
@@ -35,8 +36,14 @@ pub(crate) struct Reading {
 type Readers = VecDeque<Box<dyn BatchReader>>;
 
 impl Reading {
+    /// `schema` is that of the rows, if their tags do not come in runs.
     pub(crate) fn new(snapshot: Arc<dyn TableSnapshot>, schema: SchemaRef, read: TableRead) -> Self {
+        let schema = if read.tag_runs { with_tag_runs(&schema) } else { schema };
         Self { snapshot, schema, read, readers: Mutex::new(None) }
+    }
+
+    pub(crate) fn has_tag_runs(&self) -> bool {
+        self.read.tag_runs
     }
 
     /// A reader that nobody has; the first call opens them.
@@ -61,113 +68,157 @@ impl fmt::Debug for Reading {
     }
 }
 
+fn with_tag_runs(schema: &SchemaRef) -> SchemaRef {
+    let field = |field: &FieldRef| {
+        if is_tag(field) {
+            Arc::new(field.as_ref().clone().with_data_type(TAG_RUNS_TYPE.clone()))
+        } else {
+            Arc::clone(field)
+        }
+    };
+    Arc::new(Schema::new_with_metadata(
+        schema.fields().iter().map(field).collect::<Fields>(),
+        schema.metadata().clone(),
+    ))
+}
+
+/// Whether a column shows a tag.
+pub(crate) fn is_tag(field: &Field) -> bool {
+    field.metadata().get(COLUMN_KIND).is_some_and(|kind| kind == "tag")
+}
+
+/// The rows of one partition, for a thread that may wait for the disk.
+pub(crate) struct Rows {
+    reading: Arc<Reading>,
+    /// The one that was used last, if it has not ended.
+    reader: Option<Box<dyn BatchReader>>,
+    /// Rows that the limit still allows.
+    left: usize,
+}
+
+impl Rows {
+    pub(crate) fn new(reading: Arc<Reading>) -> Self {
+        let left = reading.read.limit.unwrap_or(usize::MAX);
+        Self { reading, reader: None, left }
+    }
+
+    /// The next ones, at least one; `None` after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            let reader = match self.reader.take() {
+                Some(reader) => Some(reader),
+                None => self.reading.take().map_err(crate::error::external)?,
+            };
+            let Some(mut reader) = reader else { return Ok(None) };
+            if let Some(batch) = reader.next().map_err(crate::error::external)? {
+                self.reader = Some(reader);
+                let batch = self.reading.conform(batch)?;
+                let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
+                self.left -= batch.num_rows();
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Something that jobs work on, one after the other.
+pub(crate) enum Jobs<T> {
+    /// No job runs.
+    Idle(T),
+    Running(JoinHandle<Result<T>>),
+    /// A job failed, or the last one's result was taken.
+    Ended,
+}
+
+impl<T: Send + 'static> Jobs<T> {
+    /// Starts the next job if none runs.
+    pub(crate) fn start(&mut self, job: impl FnOnce(T) -> Result<T> + Send + 'static) {
+        *self = match std::mem::replace(self, Self::Ended) {
+            Self::Idle(work) => Self::Running(tokio::task::spawn_blocking(move || job(work))),
+            other => other,
+        };
+    }
+
+    /// What the running job leaves; the state is then [`Ended`](Self::Ended). `None` when no job runs.
+    pub(crate) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        let Self::Running(job) = self else { return Poll::Ready(None) };
+        let done = ready!(job.poll_unpin(context));
+        *self = Self::Ended;
+        let panicked = |panic| DataFusionError::Internal(format!("a read ended early: {panic}"));
+        Poll::Ready(Some(done.map_err(panicked).flatten()))
+    }
+}
+
 /// The rows of one partition.
 pub(crate) struct RowStream {
-    reading: Arc<Reading>,
-    progress: Progress,
+    schema: SchemaRef,
+    jobs: Jobs<Ahead>,
     batches: VecDeque<RecordBatch>,
     jobs_done: usize,
-    /// Rows that the limit still allows.
-    rows_left: usize,
     dropped: Arc<AtomicBool>,
     metrics: BaselineMetrics,
 }
 
-enum Progress {
-    /// No job runs; the reader that the last one used, if it has not ended.
-    Idle(Option<Box<dyn BatchReader>>),
-    Running(JoinHandle<Result<Done, StoreError>>),
-    Ended,
-}
-
-/// What a job leaves.
-struct Done {
+/// What a job reads into.
+struct Ahead {
+    rows: Rows,
     batches: VecDeque<RecordBatch>,
-    reader: Option<Box<dyn BatchReader>>,
-    /// Whether there are no more readers.
+    /// Whether there are no more.
     ended: bool,
 }
 
 impl RowStream {
-    pub(crate) fn new(reading: Arc<Reading>, limit: Option<usize>, metrics: BaselineMetrics) -> Self {
-        Self {
-            reading,
-            progress: Progress::Idle(None),
-            batches: VecDeque::new(),
-            jobs_done: 0,
-            rows_left: limit.unwrap_or(usize::MAX),
-            dropped: Arc::default(),
-            metrics,
-        }
+    pub(crate) fn new(reading: Arc<Reading>, metrics: BaselineMetrics) -> Self {
+        let schema = Arc::clone(&reading.schema);
+        let ahead = Ahead { rows: Rows::new(reading), batches: VecDeque::new(), ended: false };
+        let (batches, dropped) = (VecDeque::new(), Arc::default());
+        Self { schema, jobs: Jobs::Idle(ahead), batches, jobs_done: 0, dropped, metrics }
     }
 
     fn start_job(&mut self) {
-        let Progress::Idle(reader) = &mut self.progress else { return };
-        let reader = reader.take();
         // The first job ends with its first batch: that may be all that anybody wants.
         let rows_max = if self.jobs_done == 0 { 1 } else { limits::QUERY_READ_ROWS_PER_JOB };
-        let (reading, dropped) = (Arc::clone(&self.reading), Arc::clone(&self.dropped));
-        let job = move || run_job(&reading, reader, rows_max, &dropped);
-        self.progress = Progress::Running(tokio::task::spawn_blocking(job));
+        let dropped = Arc::clone(&self.dropped);
+        self.jobs.start(move |ahead| ahead.read(rows_max, &dropped));
     }
 
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
-            if self.rows_left == 0 {
-                return Poll::Ready(None);
-            }
             if let Some(batch) = self.batches.pop_front() {
                 if self.jobs_done > 1 {
                     self.start_job();
                 }
-                let batch = self.reading.conform(batch)?;
-                let batch =
-                    if batch.num_rows() > self.rows_left { batch.slice(0, self.rows_left) } else { batch };
-                self.rows_left -= batch.num_rows();
                 return Poll::Ready(Some(Ok(batch)));
             }
-            match &mut self.progress {
-                Progress::Idle(_) => self.start_job(),
-                Progress::Ended => return Poll::Ready(None),
-                Progress::Running(job) => {
-                    let done = ready!(job.poll_unpin(context));
-                    self.progress = Progress::Ended;
-                    let done = done
-                        .map_err(|panic| DataFusionError::Internal(format!("a read ended early: {panic}")))?
-                        .map_err(crate::error::external)?;
-                    self.jobs_done += 1;
-                    self.batches = done.batches;
-                    self.progress = if done.ended { Progress::Ended } else { Progress::Idle(done.reader) };
-                }
+            self.start_job();
+            let Some(mut ahead) = ready!(self.jobs.poll_done(context)).transpose()? else {
+                return Poll::Ready(None);
+            };
+            self.jobs_done += 1;
+            self.batches = std::mem::take(&mut ahead.batches);
+            if !ahead.ended {
+                self.jobs = Jobs::Idle(ahead);
             }
         }
     }
 }
 
-/// Reads until there are enough rows or no more.
-fn run_job(
-    reading: &Reading,
-    mut reader: Option<Box<dyn BatchReader>>,
-    rows_max: usize,
-    dropped: &AtomicBool,
-) -> Result<Done, StoreError> {
-    let (mut batches, mut rows, mut bytes) = (VecDeque::new(), 0, 0);
-    while rows < rows_max && bytes < JOB_BYTES && !dropped.load(Ordering::Relaxed) {
-        let mut current = match reader.take() {
-            Some(reader) => reader,
-            None => match reading.take()? {
-                Some(reader) => reader,
-                None => return Ok(Done { batches, reader: None, ended: true }),
-            },
-        };
-        if let Some(batch) = current.next()? {
+impl Ahead {
+    /// Reads until there are enough rows or no more.
+    fn read(mut self, rows_max: usize, dropped: &AtomicBool) -> Result<Self> {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < rows_max && bytes < JOB_BYTES && !dropped.load(Ordering::Relaxed) {
+            let Some(batch) = self.rows.next()? else {
+                self.ended = true;
+                break;
+            };
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();
-            batches.push_back(batch);
-            reader = Some(current);
+            self.batches.push_back(batch);
         }
+        Ok(self)
     }
-    Ok(Done { batches, reader, ended: false })
 }
 
 impl Stream for RowStream {
@@ -181,7 +232,7 @@ impl Stream for RowStream {
 
 impl RecordBatchStream for RowStream {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.reading.schema)
+        Arc::clone(&self.schema)
     }
 }
 

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use store::table::TS_COLUMN;
 use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
 
-use crate::reading::{Reading, RowStream};
+use crate::reading::{Reading, RowStream, Rows};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
@@ -118,7 +118,38 @@ impl StoreScan {
         Ok(Some(if first.options.descending { Order::Descending } else { Order::Ascending }))
     }
 
-    fn series_count(&self) -> Result<u64> {
+    /// The readers, for a partition that begins to use them.
+    fn begin(&self, partition: usize, tag_runs: bool) -> Arc<Reading> {
+        let mut reading = self.reading.lock();
+        // A partition that is begun again belongs to another execution of the plan.
+        if reading.1[partition] || reading.0.has_tag_runs() != tag_runs {
+            let read = TableRead { tag_runs, ..self.read.clone() };
+            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), read);
+            let partitions = reading.1.len();
+            *reading = (Arc::new(again), vec![false; partitions]);
+        }
+        reading.1[partition] = true;
+        Arc::clone(&reading.0)
+    }
+
+    /// The rows of one partition, for an operator that reads by itself. With `tag_runs` columns of tags come in runs.
+    pub(crate) fn rows(&self, partition: usize, tag_runs: bool) -> Rows {
+        Rows::new(self.begin(partition, tag_runs))
+    }
+
+    /// What such an operator tells of the scan.
+    pub(crate) fn baseline(&self, partition: usize) -> BaselineMetrics {
+        BaselineMetrics::new(&self.metrics, partition)
+    }
+
+    /// A range that has the times of all rows; `None` when there are none.
+    pub(crate) fn time_range(&self) -> Option<TimeRange> {
+        let whole = self.snapshot.time_range()?;
+        Some(crate::pushdown::intersect(whole, self.read.range)).filter(|range| !range.is_empty())
+    }
+
+    /// Series that may have rows.
+    pub(crate) fn series_count(&self) -> Result<u64> {
         match &self.read.series {
             Some(series) => Ok(series.len()),
             None => Ok(self.snapshot.select(&[]).map_err(crate::error::external)?.len()),
@@ -246,16 +277,7 @@ impl ExecutionPlan for StoreScan {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let mut reading = self.reading.lock();
-        // A partition that is begun again belongs to another execution of the plan.
-        if reading.1[partition] {
-            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), self.read.clone());
-            let partitions = reading.1.len();
-            *reading = (Arc::new(again), vec![false; partitions]);
-        }
-        reading.1[partition] = true;
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        Ok(Box::pin(RowStream::new(Arc::clone(&reading.0), self.read.limit, metrics)))
+        Ok(Box::pin(RowStream::new(self.begin(partition, false), self.baseline(partition))))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

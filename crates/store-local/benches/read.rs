@@ -123,6 +123,7 @@ fn all(columns: &[usize]) -> TableRead {
         limit: None,
         batch_rows: 8192,
         readers_max: 1,
+        tag_runs: false,
     }
 }
 

@@ -62,6 +62,7 @@ impl SeriesReader {
             range,
             series: None,
             order: ReadOrder::Time(order),
+            tag_runs: false,
         };
         let tasks = plan
             .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);

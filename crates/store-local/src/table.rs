@@ -163,7 +163,7 @@ impl TableSnapshot for LocalTable {
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
-        let (schema, columns) = self.view.columns.project(&read.columns)?;
+        let (schema, columns) = self.view.columns.project(read)?;
         let plan = Arc::new(self.plan(&columns, read));
         let series = || match &plan.series {
             Some(series) => series.iter().collect(),
@@ -233,6 +233,7 @@ impl LocalTable {
             range: read.range,
             series: self.wanted(read).map(Arc::new),
             order: read.order,
+            tag_runs: read.tag_runs,
         }
     }
 

@@ -91,11 +91,11 @@ impl TableColumns {
         }
     }
 
-    /// The schema of a read of these columns, with what each of them shows.
+    /// The schema of a read, with what each of its columns shows.
     ///
     /// # Errors
     /// [`StoreError::OverLimit`] when an index lies behind the last column.
-    pub fn project(&self, columns: &[usize]) -> Result<(SchemaRef, Vec<Column<'_>>), StoreError> {
+    pub fn project(&self, read: &TableRead) -> Result<(SchemaRef, Vec<Column<'_>>), StoreError> {
         let count = self.tags.len() + 1 + self.fields.len();
         let find = |index: &usize| {
             let error = StoreError::OverLimit {
@@ -105,8 +105,12 @@ impl TableColumns {
             };
             self.column(*index).ok_or(error)
         };
-        let found: Vec<_> = columns.iter().map(find).collect::<Result<_, _>>()?;
-        Ok((Arc::new(Schema::new(found.iter().map(Column::field).collect::<Vec<_>>())), found))
+        let found: Vec<_> = read.columns.iter().map(find).collect::<Result<_, _>>()?;
+        let field = |column: &Column<'_>| match column {
+            Column::Tag(_) if read.tag_runs => column.field().with_data_type(TAG_RUNS_TYPE.clone()),
+            _ => column.field(),
+        };
+        Ok((Arc::new(Schema::new(found.iter().map(field).collect::<Vec<_>>())), found))
     }
 
     /// The name for a column: `wanted` if nothing else has it, otherwise with `:suffix` until nothing has.
@@ -147,6 +151,11 @@ impl Column<'_> {
 /// The Arrow type of the time column.
 pub static TS_TYPE: LazyLock<DataType> =
     LazyLock::new(|| DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())));
+/// The Arrow type of a tag column that comes in runs ([`TableRead::tag_runs`]).
+pub static TAG_RUNS_TYPE: LazyLock<DataType> = LazyLock::new(|| {
+    let ends = Field::new("run_ends", DataType::Int32, false);
+    DataType::RunEndEncoded(ends.into(), Field::new("values", DataType::Utf8View, true).into())
+});
 /// The time zone in the type of the time column.
 pub const UTC: &str = "UTC";
 
@@ -217,6 +226,9 @@ pub struct TableRead {
     pub batch_rows: usize,
     /// Most readers. With [`ReadOrder::Time`] there is one at most.
     pub readers_max: usize,
+    /// Tag columns say each text once for neighbouring rows of a series ([`TAG_RUNS_TYPE`]) instead of once for each row:
+    /// rows come series by series in most orders, so there are few runs. Neighbouring runs may have the same text.
+    pub tag_runs: bool,
 }
 
 /// The order of one reader's rows.

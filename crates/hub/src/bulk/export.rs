@@ -85,6 +85,7 @@ impl Export {
             limit: None,
             batch_rows: EXPORT_BATCH_ROWS,
             readers_max: 1,
+            tag_runs: false,
         })?;
         Ok(Self { schema, readers, format: request.format, rows_max: snapshot.rows_max() })
     }

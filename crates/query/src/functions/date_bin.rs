@@ -16,6 +16,8 @@ use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 /// Times up to here either way are as far from the end of numbers as any sum of them needs, even in nanoseconds.
 const TIME_US_MAX: u64 = (i64::MAX / 4_000) as u64;
@@ -60,7 +62,7 @@ impl ScalarUDFImpl for DateBin {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if let Some(steps) = Steps::of(&args.args)
+        if let Some(steps) = Steps::of_arguments(&args.args)
             && let ColumnarValue::Array(array) = &args.args[1]
             && let Some(times) = array.as_primitive_opt::<TimestampMicrosecondType>()
             && let Some(starts) = steps.starts(times.values())
@@ -75,21 +77,46 @@ impl ScalarUDFImpl for DateBin {
 
 /// Steps of equal length in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Steps {
+pub(crate) struct Steps {
     length_us: i64,
     /// Where one of them begins.
     origin_us: i64,
 }
 
 impl Steps {
-    /// Those that the arguments ask for, if they are constant and whole microseconds.
-    fn of(args: &[ColumnarValue]) -> Option<Self> {
-        let ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(length))) = &args[0] else {
-            return None;
+    /// The column and the steps, if an expression is `date_bin` of a column in steps of constant length.
+    pub(crate) fn of_column(expression: &Arc<dyn PhysicalExpr>) -> Option<(Column, Self)> {
+        let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+        let constant = |arg: &Arc<dyn PhysicalExpr>| Some(arg.downcast_ref::<Literal>()?.value().clone());
+        let [length, time, origin @ ..] = call.args() else { return None };
+        let origin = match origin {
+            [] => None,
+            [origin] => Some(constant(origin)?),
+            _ => return None,
         };
-        let origin_ns = match args.get(2) {
+        call.fun().inner().downcast_ref::<DateBin>()?;
+        let column = time.downcast_ref::<Column>()?.clone();
+        Some((column, Self::new(&constant(length)?, origin.as_ref())?))
+    }
+
+    fn of_arguments(args: &[ColumnarValue]) -> Option<Self> {
+        let constant = |arg: &ColumnarValue| match arg {
+            ColumnarValue::Scalar(value) => Some(value.clone()),
+            ColumnarValue::Array(_) => None,
+        };
+        let origin = match args.get(2) {
+            None => None,
+            Some(origin) => Some(constant(origin)?),
+        };
+        Self::new(&constant(&args[0])?, origin.as_ref())
+    }
+
+    /// Those of these arguments, if they are whole microseconds.
+    fn new(length: &ScalarValue, origin: Option<&ScalarValue>) -> Option<Self> {
+        let ScalarValue::IntervalMonthDayNano(Some(length)) = length else { return None };
+        let origin_ns = match origin {
             None => 0,
-            Some(ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(origin_ns), _))) => *origin_ns,
+            Some(ScalarValue::TimestampNanosecond(Some(origin_ns), _)) => *origin_ns,
             Some(_) => return None,
         };
         let days_ns = i64::from(length.days).checked_mul(24 * 3_600 * 1_000_000_000)?;
@@ -101,25 +128,47 @@ impl Steps {
             .then_some(Self { length_us, origin_us })
     }
 
+    /// How many begin between two times, at the most.
+    pub(crate) fn count_max(self, first_us: i64, end_us: i64) -> u64 {
+        end_us.abs_diff(first_us) / self.length_us.unsigned_abs() + 2
+    }
+
     /// Where the step of each time begins, unless some time is too far away.
     fn starts(self, times: &[i64]) -> Option<Vec<i64>> {
-        let Some(first) = times.first() else { return Some(Vec::new()) };
-        let mut start = self.start(*first);
-        let mut are_near = first.unsigned_abs() <= TIME_US_MAX;
-        let start_of = |ts: &i64| {
-            // Below the start the difference is a large number. What belongs to the step of a near time is near enough.
-            if ts.wrapping_sub(start).cast_unsigned() >= self.length_us.cast_unsigned() {
-                are_near &= ts.unsigned_abs() <= TIME_US_MAX;
-                start = self.start(*ts);
-            }
-            start
-        };
-        let starts = times.iter().map(start_of).collect();
+        let mut starts = Vec::with_capacity(times.len());
+        let are_near = self.runs(times, |end, start| starts.resize(end, start));
         are_near.then_some(starts)
     }
 
+    /// Tells of each run of neighbouring times in one step the index behind it and where the step begins. `false`,
+    /// early, if some time is too far away.
+    pub(crate) fn runs(self, times: &[i64], mut tell: impl FnMut(usize, i64)) -> bool {
+        const AT_ONCE: usize = 8;
+        let mut first = 0;
+        while let Some(ts) = times.get(first) {
+            // What belongs to the step of a near time is near enough.
+            if ts.unsigned_abs() > TIME_US_MAX {
+                return false;
+            }
+            let start = self.start(*ts);
+            // Below the start the difference is a large number.
+            let is_inside =
+                |ts: &i64| ts.wrapping_sub(start).cast_unsigned() < self.length_us.cast_unsigned();
+            let mut end = first + 1;
+            while let Some(next) = times[end..].first_chunk::<AT_ONCE>()
+                && next.iter().fold(true, |all, ts| all & is_inside(ts))
+            {
+                end += AT_ONCE;
+            }
+            end += times[end..].iter().take_while(|ts| is_inside(ts)).count();
+            tell(end, start);
+            first = end;
+        }
+        true
+    }
+
     /// Where the step of a time begins; any number for one that is too far away.
-    fn start(self, ts: i64) -> i64 {
+    pub(crate) fn start(self, ts: i64) -> i64 {
         ts.wrapping_sub(ts.wrapping_sub(self.origin_us).rem_euclid(self.length_us))
     }
 }
@@ -191,7 +240,9 @@ mod tests {
         let origin = |ns: i64| ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(ns), None));
         let times = || ColumnarValue::Array(Arc::new(TimestampMicrosecondArray::from(vec![0])));
         let of = |length: ColumnarValue, origin: Option<ColumnarValue>| {
-            Steps::of(&[Some(length), Some(times()), origin].into_iter().flatten().collect::<Vec<_>>())
+            Steps::of_arguments(
+                &[Some(length), Some(times()), origin].into_iter().flatten().collect::<Vec<_>>(),
+            )
         };
         let minute = 60_000_000_000;
         assert_eq!(of(interval(0, 0, minute), None), Some(Steps { length_us: 60_000_000, origin_us: 0 }));

@@ -2,7 +2,7 @@
 
 mod bounded;
 mod counter;
-mod date_bin;
+pub(crate) mod date_bin;
 pub(crate) mod fill;
 mod first_last;
 mod json;

@@ -1,19 +1,15 @@
 //! Where the runs of a batch begin.
 
 use std::cell::OnceCell;
-use std::ops::{BitOr, BitXor, Range};
+use std::ops::Range;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_array::UInt32Array;
 use arrow_buffer::BooleanBuffer;
-use datafusion::arrow::compute::partition;
 use datafusion::common::Result;
 
+use super::groups::GroupValues;
+
 /// The runs of one batch: neighbouring rows whose groups are equal.
-///
-/// Texts are compared by their views, so long ones that are equal and stand in two places begin a run anew. The last
-/// stage puts such runs together, as it does with those of different batches.
 pub(super) struct BatchRuns {
     /// The first row of each run.
     starts: Vec<u32>,
@@ -24,12 +20,11 @@ pub(super) struct BatchRuns {
 }
 
 impl BatchRuns {
-    /// Those of a batch with at least one row, which `before` runs come before.
-    pub(super) fn of(groups: &[ArrayRef], before: usize) -> Result<Self> {
-        let rows = groups[0].len();
+    /// Those of a batch with so many rows, at least one, which `before` runs come before.
+    pub(super) fn of(groups: &[GroupValues], rows: usize, before: usize) -> Result<Self> {
         let mut changes = BooleanBuffer::new_unset(rows - 1);
         for group in groups {
-            changes = &changes | &changes_of(group)?;
+            changes = &changes | &group.changes(rows)?;
         }
         // A batch has less than 2^32 rows.
         let starts = std::iter::once(0).chain(changes.set_indices().map(|row| row as u32 + 1)).collect();
@@ -69,51 +64,26 @@ impl BatchRuns {
     }
 }
 
-/// By row but the last: whether the next one differs.
-fn changes_of(group: &ArrayRef) -> Result<BooleanBuffer> {
-    if group.null_count() == 0 {
-        if let Some(texts) = group.as_string_view_opt() {
-            return Ok(changes_between(texts.views()));
-        }
-        if let Some(times) = group.as_primitive_opt::<TimestampMicrosecondType>() {
-            return Ok(changes_between(times.values()));
-        }
-        if let Some(numbers) = group.as_primitive_opt::<Int64Type>() {
-            return Ok(changes_between(numbers.values()));
-        }
-    }
-    let mut ends =
-        partition(std::slice::from_ref(group))?.ranges().into_iter().map(|rows| rows.end - 1).peekable();
-    Ok(BooleanBuffer::collect_bool(group.len() - 1, |row| ends.next_if_eq(&row).is_some()))
-}
-
-/// Most rows are like the one before. Eight differences at once say so for eight of them.
-fn changes_between<T>(values: &[T]) -> BooleanBuffer
-where
-    T: Copy + Default + PartialEq + BitXor<Output = T> + BitOr<Output = T>,
-{
-    let count = values.len() - 1;
-    let mut bytes = vec![0_u8; count.div_ceil(8)];
-    for (byte, first) in bytes.iter_mut().zip((0..count).step_by(8)) {
-        let pairs = values[first..values.len().min(first + 9)].array_windows();
-        let any = pairs.clone().fold(T::default(), |any, [one, next]| any | (*one ^ *next));
-        if any != T::default() {
-            *byte = pairs.enumerate().fold(0, |byte, (bit, [one, next])| byte | u8::from(one != next) << bit);
-        }
-    }
-    BooleanBuffer::new(bytes.into(), 0, count)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{BooleanArray, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray};
+    use arrow_array::{
+        Array, ArrayRef, BooleanArray, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray,
+    };
 
     use super::*;
 
+    impl BatchRuns {
+        /// Of groups that have a value for each row.
+        pub(in super::super) fn of_rows(groups: &[ArrayRef], before: usize) -> Self {
+            let values: Vec<_> = groups.iter().map(|group| GroupValues::Rows(Arc::clone(group))).collect();
+            Self::of(&values, groups[0].len(), before).unwrap()
+        }
+    }
+
     fn ranges(groups: &[ArrayRef]) -> Vec<Range<usize>> {
-        BatchRuns::of(groups, 0).unwrap().ranges().collect()
+        BatchRuns::of_rows(groups, 0).ranges().collect()
     }
 
     #[test]
@@ -152,10 +122,10 @@ mod tests {
     #[test]
     fn rows_know_their_run_through_all_batches() {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 8]));
-        let runs = BatchRuns::of(&[numbers], 5).unwrap();
-        assert_eq!((runs.count(), runs.total(), runs.run_of_row()), (2, 7, &[5, 6, 6][..]));
-        assert_eq!(runs.first_rows().values(), &[0, 1]);
+        let found = BatchRuns::of_rows(&[numbers], 5);
+        assert_eq!((found.count(), found.total(), found.run_of_row()), (2, 7, &[5, 6, 6][..]));
+        assert_eq!(found.first_rows().values(), &[0, 1]);
         let one: ArrayRef = Arc::new(Int64Array::from(vec![7]));
-        assert_eq!(BatchRuns::of(&[one], 0).unwrap().count(), 1);
+        assert_eq!(BatchRuns::of_rows(&[one], 0).count(), 1);
     }
 }

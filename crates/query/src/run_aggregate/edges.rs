@@ -134,7 +134,7 @@ mod tests {
         ] {
             let groups: ArrayRef = Arc::new(Int64Array::from(groups));
             let times = TimestampMicrosecondArray::from(times).with_timezone("UTC");
-            let runs = BatchRuns::of(&[groups], 0).unwrap();
+            let runs = BatchRuns::of_rows(&[groups], 0);
             edges.add(&[Arc::new(Int64Array::from(values)), Arc::new(times)], None, &runs).unwrap();
         }
         assert!(edges.size() > 0);

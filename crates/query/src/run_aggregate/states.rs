@@ -63,30 +63,49 @@ pub(super) fn states_of(
 fn of_numbers(name: &str, argument: &DataType, states: &[&DataType]) -> Option<Box<dyn RunStates>> {
     match (argument, states) {
         (DataType::Float64, [DataType::UInt64, DataType::Float64]) if name == "avg" => {
-            Some(Box::new(Means { counts: Vec::new(), sums: Folds::new(0.0, |sum, x| sum + x) }))
+            Some(Box::new(Means { counts: Vec::new(), sums: Folds::new(sum) }))
         }
-        (DataType::Float64, [DataType::Float64]) => {
-            of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN))
-        }
-        (DataType::Int64, [DataType::Int64]) => {
-            of_type::<Int64Type>(name, (0, i64::wrapping_add), (i64::MAX, i64::MIN))
-        }
+        (DataType::Float64, [DataType::Float64]) => of_type::<Float64Type>(
+            name,
+            sum,
+            |numbers| least(numbers, f64::MAX),
+            |numbers| most(numbers, f64::MIN),
+        ),
+        (DataType::Int64, [DataType::Int64]) => of_type::<Int64Type>(
+            name,
+            |numbers| numbers.iter().fold(0, |sum, number| sum.wrapping_add(*number)),
+            |numbers| least(numbers, i64::MAX),
+            |numbers| most(numbers, i64::MIN),
+        ),
         _ => None,
     }
 }
 
-/// With the starting values of the library, and its choices where a number is none.
-fn of_type<T: ArrowPrimitiveType<Native: PartialOrd>>(
+type Fold<T> = fn(&[<T as ArrowPrimitiveType>::Native]) -> <T as ArrowPrimitiveType>::Native;
+
+fn of_type<T: ArrowPrimitiveType>(
     name: &str,
-    (zero, add): (T::Native, impl Fn(T::Native, T::Native) -> T::Native + Send + 'static),
-    (largest, smallest): (T::Native, T::Native),
+    sum: Fold<T>,
+    least: Fold<T>,
+    most: Fold<T>,
 ) -> Option<Box<dyn RunStates>> {
-    match name {
-        "sum" => Some(Box::new(Folds::<T, _>::new(zero, add))),
-        "min" => Some(Box::new(Folds::<T, _>::new(largest, |least, x| if x >= least { least } else { x }))),
-        "max" => Some(Box::new(Folds::<T, _>::new(smallest, |most, x| if x <= most { most } else { x }))),
-        _ => None,
-    }
+    let fold = match name {
+        "sum" => sum,
+        "min" => least,
+        "max" => most,
+        _ => return None,
+    };
+    Some(Box::new(Folds::<T>::new(fold)))
+}
+
+/// With the starting value of the library, and its choice where a number is none.
+fn least<T: Copy + PartialOrd>(numbers: &[T], largest: T) -> T {
+    numbers.iter().fold(largest, |least, number| if *number >= least { least } else { *number })
+}
+
+/// As [`least`].
+fn most<T: Copy + PartialOrd>(numbers: &[T], smallest: T) -> T {
+    numbers.iter().fold(smallest, |most, number| if *number <= most { most } else { *number })
 }
 
 /// Rows or values of each run.
@@ -119,34 +138,33 @@ fn valid_count(nulls: Option<&NullBuffer>, rows: &Range<usize>) -> usize {
     nulls.map_or(rows.len(), |nulls| rows.len() - nulls.slice(rows.start, rows.len()).null_count())
 }
 
-/// The numbers of each run, put together one after the other from a starting value.
-struct Folds<T: ArrowPrimitiveType, F> {
-    start: T::Native,
-    fold: F,
+/// A value of each run's numbers.
+struct Folds<T: ArrowPrimitiveType> {
+    /// Makes it of all numbers of a run.
+    fold: fn(&[T::Native]) -> T::Native,
     values: Vec<T::Native>,
-    /// Runs without a value have none either.
+    /// Runs without a number have no value either.
     nulls: NullBufferBuilder,
 }
 
-impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> Folds<T, F> {
-    fn new(start: T::Native, fold: F) -> Self {
-        Self { start, fold, values: Vec::new(), nulls: NullBufferBuilder::new(0) }
+impl<T: ArrowPrimitiveType> Folds<T> {
+    fn new(fold: fn(&[T::Native]) -> T::Native) -> Self {
+        Self { fold, values: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
 
     fn add(&mut self, argument: &ArrayRef, runs: &BatchRuns) {
         let numbers = argument.as_primitive::<T>();
         for rows in runs.ranges() {
             let count = valid_count(numbers.nulls(), &rows);
-            let of_run = || numbers.values()[rows.clone()].iter().copied();
-            let value = match numbers.nulls() {
+            let of_run = &numbers.values()[rows.clone()];
+            self.values.push(match numbers.nulls() {
                 Some(nulls) if count < rows.len() => {
                     let valid = nulls.inner().slice(rows.start, rows.len());
-                    let numbers = of_run().zip(&valid).filter_map(|(number, valid)| valid.then_some(number));
-                    numbers.fold(self.start, &self.fold)
+                    let valid: Vec<_> = valid.set_indices().map(|row| of_run[row]).collect();
+                    (self.fold)(&valid)
                 }
-                _ => of_run().fold(self.start, &self.fold),
-            };
-            self.values.push(value);
+                _ => (self.fold)(of_run),
+            });
             self.nulls.append(count > 0);
         }
     }
@@ -160,7 +178,7 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> Fol
     }
 }
 
-impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> RunStates for Folds<T, F> {
+impl<T: ArrowPrimitiveType> RunStates for Folds<T> {
     fn add(
         &mut self,
         arguments: &[ArrayRef],
@@ -180,13 +198,21 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native, T::Native) -> T::Native + Send> Run
     }
 }
 
-/// Counts and sums, of which means are made in the end.
-struct Means<F> {
-    counts: Vec<u64>,
-    sums: Folds<Float64Type, F>,
+/// Adds four numbers at once: one after the other, each addition would wait for the one before.
+fn sum(numbers: &[f64]) -> f64 {
+    let (fours, rest) = numbers.as_chunks::<4>();
+    let sums = fours.iter().fold([0.0; 4], |sums, four| std::array::from_fn(|lane| sums[lane] + four[lane]));
+    let rest: f64 = rest.iter().fold(0.0, |sum, number| sum + number);
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
-impl<F: Fn(f64, f64) -> f64 + Send> RunStates for Means<F> {
+/// Counts and sums, of which means are made in the end.
+struct Means {
+    counts: Vec<u64>,
+    sums: Folds<Float64Type>,
+}
+
+impl RunStates for Means {
     fn add(
         &mut self,
         arguments: &[ArrayRef],
@@ -238,10 +264,10 @@ mod tests {
     fn states(states: &mut dyn RunStates) -> Vec<ArrayRef> {
         let groups: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 1, 2]));
         let values: ArrayRef = Arc::new(Float64Array::from(vec![Some(2.5), None, Some(-1.0), None]));
-        states.add(&[values], None, &BatchRuns::of(&[groups], 0).unwrap()).unwrap();
+        states.add(&[values], None, &BatchRuns::of_rows(&[groups], 0)).unwrap();
         let groups: ArrayRef = Arc::new(Int64Array::from(vec![3]));
         let values: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
-        states.add(&[values], None, &BatchRuns::of(&[groups], 2).unwrap()).unwrap();
+        states.add(&[values], None, &BatchRuns::of_rows(&[groups], 2)).unwrap();
         assert!(states.size() > 0);
         let taken = states.take().unwrap();
         assert!(states.take().unwrap().iter().all(|array| array.is_empty()));
@@ -260,17 +286,24 @@ mod tests {
 
     #[test]
     fn a_mean_of_nothing_has_neither_count_nor_sum() {
-        let means = states(&mut Means { counts: Vec::new(), sums: Folds::new(0.0, |sum, x| sum + x) });
+        let means = states(&mut Means { counts: Vec::new(), sums: Folds::new(sum) });
         let counts: Vec<_> = means[0].as_primitive::<arrow_array::types::UInt64Type>().iter().collect();
         assert_eq!(counts, [Some(2), None, Some(1)]);
         assert_eq!(numbers(&means[1])[..2], [Some(1.5), None]);
     }
 
     #[test]
+    fn sums_have_each_number_once() {
+        for length in 0..20 {
+            let numbers: Vec<f64> = (0..length).map(|number| f64::from(1 << number)).collect();
+            assert_eq!(sum(&numbers), f64::from((1 << length) - 1));
+        }
+    }
+
+    #[test]
     fn least_and_most_and_sums_are_of_values_only() {
         let of = |name| {
-            let mut made =
-                of_type::<Float64Type>(name, (0.0, |sum, x| sum + x), (f64::MAX, f64::MIN)).unwrap();
+            let mut made = of_numbers(name, &DataType::Float64, &[&DataType::Float64]).unwrap();
             numbers(&states(&mut *made)[0])
         };
         assert_eq!(of("min")[..2], [Some(-1.0), None]);

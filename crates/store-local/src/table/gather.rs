@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt32Array, make_array, new_null_array};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RunArray, UInt32Array, make_array, new_null_array};
 use arrow_buffer::NullBufferBuilder;
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
@@ -166,10 +166,10 @@ fn gather_any(arrays: &[Option<ArrayRef>], pieces: &[Piece], rows: usize) -> Arr
 /// Tag columns of a batch: one string for each run of rows of a series.
 #[derive(Default)]
 struct Tags {
-    /// By run: the series.
+    /// By run.
     series: Vec<u32>,
-    /// By row: its run.
-    runs: Vec<u32>,
+    /// By run: the row behind it. A batch has less than 2^31 rows.
+    ends: Vec<i32>,
 }
 
 /// Series looked up while the index is held, so that new series need not wait for long.
@@ -177,7 +177,7 @@ const SERIES_LOOKED_UP: usize = 1024;
 
 impl Tags {
     fn array(&mut self, plan: &Plan, picked: &Picked, pieces: &[Piece], tag: usize) -> ArrayRef {
-        if self.runs.len() < picked.rows {
+        if self.ends.is_empty() {
             self.find_runs(picked, pieces);
         }
         let mut values = StringViewBuilder::with_capacity(self.series.len());
@@ -186,26 +186,41 @@ impl Tags {
             series.iter().for_each(|id| values.append_option(index.tag_value(*id, tag as u32)));
         }
         let values = values.finish();
+        if plan.tag_runs {
+            let runs = RunArray::<Int32Type>::try_new(&self.ends.clone().into(), &values);
+            return Arc::new(runs.expect("BUG: runs have rows"));
+        }
         if values.len() == picked.rows {
             return Arc::new(values);
         }
-        let runs = UInt32Array::from(self.runs.clone());
-        arrow_select::take::take(&values, &runs, None).expect("BUG: each row has a run")
+        let run_of_row = UInt32Array::from(self.run_of_row());
+        arrow_select::take::take(&values, &run_of_row, None).expect("BUG: each row has a run")
+    }
+
+    fn run_of_row(&self) -> Vec<u32> {
+        let mut runs = Vec::new();
+        for (run, end) in self.ends.iter().enumerate() {
+            runs.resize(*end as usize, run as u32);
+        }
+        runs
     }
 
     fn find_runs(&mut self, picked: &Picked, pieces: &[Piece]) {
-        self.runs.reserve(picked.rows);
+        let mut row = 0;
         for piece in newest(picked, pieces).iter() {
             let Piece::Rows { block, mut start, end } = *piece else { continue };
             let runs = &picked.blocks[block as usize].runs;
             let mut run = runs.partition_point(|run| run.end <= start);
             while start < end {
                 let stop = runs[run].end.min(end);
-                if self.series.last() != Some(&runs[run].series) {
-                    self.series.push(runs[run].series);
+                row += (stop - start) as i32;
+                match self.ends.last_mut() {
+                    Some(last) if self.series.last() == Some(&runs[run].series) => *last = row,
+                    _ => {
+                        self.series.push(runs[run].series);
+                        self.ends.push(row);
+                    }
                 }
-                let number = self.series.len() as u32 - 1;
-                self.runs.resize(self.runs.len() + (stop - start) as usize, number);
                 (start, run) = (stop, run + 1);
             }
         }

@@ -94,6 +94,8 @@ pub(crate) struct Plan {
     /// Which series, all of the table; those of all sources when `None`, which have no other tables' then.
     pub(crate) series: Option<Arc<SeriesSet>>,
     pub(crate) order: ReadOrder,
+    /// Whether tag columns come in runs.
+    pub(crate) tag_runs: bool,
 }
 
 /// What a reader does at a time.

@@ -20,6 +20,7 @@ pub(super) struct TableAction {
     limit: Option<usize>,
     batch_rows: usize,
     readers_max: usize,
+    tag_runs: bool,
 }
 
 pub(super) fn read() -> impl Strategy<Value = TableAction> {
@@ -31,15 +32,11 @@ pub(super) fn read() -> impl Strategy<Value = TableAction> {
     ];
     let range = prop::option::of((-5..20_i64, 0..25_i64));
     let what = (any::<u32>(), prop::option::of(0..1_u8 << DEVICES), range);
-    let how = (prop::sample::select(orders), prop::option::of(0..9_usize), 1..20_usize, 1..4_usize);
-    (what, how).prop_map(|((fields, devices, range), (order, limit, batch_rows, readers_max))| TableAction {
-        fields,
-        devices,
-        range,
-        order,
-        limit,
-        batch_rows,
-        readers_max,
+    let limit = prop::option::of(0..9_usize);
+    let how = (prop::sample::select(orders), limit, 1..20_usize, 1..4_usize, any::<bool>());
+    (what, how).prop_map(|((fields, devices, range), how)| {
+        let (order, limit, batch_rows, readers_max, tag_runs) = how;
+        TableAction { fields, devices, range, order, limit, batch_rows, readers_max, tag_runs }
     })
 }
 
@@ -60,6 +57,7 @@ impl TableAction {
             limit: self.limit,
             batch_rows: self.batch_rows,
             readers_max: self.readers_max,
+            tag_runs: self.tag_runs,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sentences about whole tables.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value};
@@ -40,6 +40,7 @@ pub fn read_all(snapshot: &dyn TableSnapshot) -> TableRead {
         limit: None,
         batch_rows: 1000,
         readers_max: 1,
+        tag_runs: false,
     }
 }
 
@@ -48,7 +49,7 @@ pub fn collect_table(
     snapshot: &dyn TableSnapshot,
     read: &TableRead,
 ) -> Result<Vec<Vec<TableRow>>, StoreError> {
-    let (schema, columns) = snapshot.columns().project(&read.columns)?;
+    let (schema, columns) = snapshot.columns().project(read)?;
     let kinds: Vec<Option<FieldType>> = columns
         .iter()
         .map(|column| match column {
@@ -74,6 +75,10 @@ pub fn collect_table(
 
 fn row_of(batch: &RecordBatch, kinds: &[Option<FieldType>], row: usize) -> TableRow {
     let value = |(array, kind): (&arrow_array::ArrayRef, &Option<FieldType>)| {
+        let (array, row) = match array.as_run_opt::<Int32Type>() {
+            Some(runs) => (runs.values(), runs.get_physical_index(row)),
+            None => (array, row),
+        };
         if array.is_null(row) {
             return None;
         }
@@ -424,8 +429,10 @@ fn many_series_come_back_from_many_readers(store: &dyn Store) {
         expected.extend((0..8).map(|ts| vec![text(&name(n)), int(ts), int(newest(ts) * 1000 + n as i64)]));
     }
     for order in [ReadOrder::Any, ReadOrder::SeriesThenTime] {
-        for (readers_max, batch_rows) in [(1, 1000), (3, 7), (16, 100)] {
-            let read = TableRead { order, readers_max, batch_rows, ..read_all(snapshot.as_ref()) };
+        for (readers_max, batch_rows, tag_runs) in
+            [(1, 1000, false), (1, 1000, true), (3, 7, true), (16, 100, false)]
+        {
+            let read = TableRead { order, readers_max, batch_rows, tag_runs, ..read_all(snapshot.as_ref()) };
             let mut found = rows(snapshot.as_ref(), &read);
             let place = |row: &TableRow| expected.iter().position(|expected| expected == row);
             found.sort_by_key(place);

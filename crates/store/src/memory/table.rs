@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringViewArray,
-    TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, RunArray,
+    StringViewArray, TimestampMicrosecondArray,
 };
 use model::{FieldType, SeriesKey, TimeRange, Timestamp, Value};
 
@@ -89,7 +90,7 @@ impl TableSnapshot for Snapshot {
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
-        let (schema, columns) = self.columns.project(&read.columns)?;
+        let (schema, columns) = self.columns.project(read)?;
         let asked = |row: &&Row| {
             read.range.contains(row.ts)
                 && read.series.as_ref().is_none_or(|series| series.contains(row.series))
@@ -104,7 +105,7 @@ impl TableSnapshot for Snapshot {
         }
         rows.truncate(read.limit.unwrap_or(usize::MAX));
         let batch = |rows: &[&Row]| {
-            let arrays = columns.iter().map(|column| self.array(*column, rows)).collect();
+            let arrays = columns.iter().map(|column| self.array(*column, rows, read.tag_runs)).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
             RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
                 .expect("BUG: columns fit the schema")
@@ -115,11 +116,21 @@ impl TableSnapshot for Snapshot {
 }
 
 impl Snapshot {
-    fn array(&self, column: Column<'_>, rows: &[&Row]) -> ArrayRef {
+    fn array(&self, column: Column<'_>, rows: &[&Row], tag_runs: bool) -> ArrayRef {
         let field = match column {
             Column::Tag(column) => {
-                let values = rows.iter().map(|row| tag(&self.series[&row.series], &column.tag));
-                return Arc::new(values.collect::<StringViewArray>());
+                let value = |row: &&Row| tag(&self.series[&row.series], &column.tag);
+                if !tag_runs {
+                    return Arc::new(rows.iter().map(value).collect::<StringViewArray>());
+                }
+                let runs: Vec<_> = rows.chunk_by(|a, b| a.series == b.series).collect();
+                let values: StringViewArray = runs.iter().map(|run| value(&run[0])).collect();
+                let ends = runs.iter().scan(0, |end, run| {
+                    *end += run.len() as i32;
+                    Some(*end)
+                });
+                let runs = RunArray::<Int32Type>::try_new(&ends.collect(), &values);
+                return Arc::new(runs.expect("BUG: ends ascend"));
             }
             Column::Ts => {
                 let values = rows.iter().map(|row| row.ts.micros());
