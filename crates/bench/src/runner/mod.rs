@@ -146,6 +146,13 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
     }
 }
 
+/// Names of the results that a phase has: several where its parts have results of their own.
+pub(crate) fn results(scenario: &Scenario, phase: &str) -> std::result::Result<Vec<String>, String> {
+    let driver = driver(scenario)?;
+    let segments = scenario.phases.iter().filter(|known| known.name == phase);
+    Ok(segments.flat_map(|phase| driver.segments(phase, scenario)).map(|segment| segment.name).collect())
+}
+
 /// `[target]` of a driver that needs no more than an address.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
