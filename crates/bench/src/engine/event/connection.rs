@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
-use std::time::Instant;
 
 use crate::driver::{Answer, Lifetime, Moment, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
@@ -40,9 +39,9 @@ pub(super) struct Turn<'t, P> {
     pub(super) recorder: &'t mut Recorder,
     /// Reused by all connections.
     pub(super) scratch: &'t mut Vec<u8>,
-    /// Start of the segment.
-    pub(super) epoch: Instant,
-    /// The same by the wall clock, milliseconds since 1970.
+    /// Nanoseconds since the start of the segment.
+    pub(super) now: &'t dyn Fn() -> u64,
+    /// That start by the wall clock, milliseconds since 1970.
     pub(super) wall_ms: u64,
 }
 
@@ -52,8 +51,7 @@ impl<P> Turn<'_, P> {
     }
 
     pub(super) fn now_ns(&self) -> u64 {
-        // Wraps after 584 years.
-        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+        (self.now)()
     }
 }
 

@@ -4,6 +4,8 @@
 //! recorded as generator lag.
 
 mod arrival;
+#[cfg(test)]
+mod clocked;
 mod connection;
 mod feed;
 mod holding;

@@ -179,8 +179,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 
     pub(super) fn now_ns(&self) -> u64 {
-        // Wraps after 584 years.
-        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+        since_ns(self.epoch)
     }
 
     /// The group a connection belongs to.
@@ -221,11 +220,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
             _ => return Ok(()),
         }
         let was_exhausted = connection.exhausted;
+        let epoch = self.epoch;
         let mut turn = Turn {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
-            epoch: self.epoch,
+            now: &|| since_ns(epoch),
             wall_ms: self.wall_ms,
         };
         let mut pumped = Pumped::default();
@@ -325,11 +325,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     pub(super) fn read(&mut self, index: u32) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
+        let epoch = self.epoch;
         let mut turn = Turn {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
-            epoch: self.epoch,
+            now: &|| since_ns(epoch),
             wall_ms: self.wall_ms,
         };
         let mut answers = Answers::default();
@@ -385,6 +386,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
             let _ = connection.send(&last);
         }
     }
+}
+
+fn since_ns(epoch: Instant) -> u64 {
+    // Wraps after 584 years.
+    Instant::now().saturating_duration_since(epoch).as_nanos() as u64
 }
 
 /// How a segment ended that was not given up.
