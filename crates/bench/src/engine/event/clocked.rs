@@ -1,19 +1,25 @@
-//! One connection with a clock that the test sets: who is to blame for a wait does not depend on the machine.
+//! Connections with a clock that the test sets: who is to blame for a wait, and whose time an answer has, does not depend on the
+//! machine.
 
 use std::cell::Cell;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use super::arrival::{Ear, ask_for_stamps};
 use super::connection::{Connection, Pumped, Turn};
 use super::reading::Answers;
+use super::worker::Worker;
 use crate::driver::{Answer, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
+use crate::engine::{Connect, Load, Plan, Segment, Shared};
 use crate::recorder::{Class, Recorder, Window};
+use crate::schedule::Arrivals;
 
 const MS: u64 = 1_000_000;
 
 /// Every message is a letter, every letter an answer; one at a time.
-pub(super) struct Letters;
+struct Letters;
 
 impl Protocol for Letters {
     type Session = ();
@@ -71,7 +77,7 @@ impl Clocked {
         let mut connection = Connection::new(0, (), Lifetime::Run);
         connection.begin(stream, false, Vec::new(), 0);
         connection.open(1);
-        connection.begin_segment();
+        connection.begin_segment(by_kernel);
         let window = Window { from_ns: 0, until_ns: u64::MAX };
         Self {
             connection,
@@ -164,4 +170,48 @@ fn what_was_due_on_a_free_connection_is_late_by_the_generator() {
     let clocks = one.total().clocks;
     assert_eq!((clocks.lag.count_above_us(10), clocks.lag.count_above_us(3_900)), (1, 1));
     assert_eq!(clocks.lag.count_above_us(4_100), 0);
+}
+
+/// Two connections with one load and one with another, in two segments.
+fn plan(segments: [[Load; 2]; 2]) -> Plan {
+    let segment = |loads: [Load; 2]| Segment {
+        name: "run".to_owned(),
+        loads: loads.to_vec(),
+        warmup: Duration::ZERO,
+        duration: Duration::ZERO,
+        drain: Duration::ZERO,
+    };
+    Plan {
+        target: ([127, 0, 0, 1], 1).into(),
+        sources: Vec::new(),
+        groups: vec![2, 1],
+        classes: vec!["letter".to_owned()],
+        threads: 1,
+        part: (0, 1),
+        open_rate: None,
+        connect: Connect::default(),
+        tick_us: 0,
+        silence: Duration::ZERO,
+        segments: segments.map(segment).to_vec(),
+    }
+}
+
+#[test]
+fn the_kernel_times_only_answers_that_nothing_waits_for() {
+    let open = Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1 };
+    let closed = Load::Closed { window: 1, pause: Duration::ZERO };
+    for (segments, asked, first, second) in [
+        ([[open, closed], [closed, Load::Idle]], [true; 3], [true, true, false], [false, false, true]),
+        ([[open, closed], [open, closed]], [true, true, false], [true, true, false], [true, true, false]),
+        ([[closed, closed], [closed, closed]], [false; 3], [false; 3], [false; 3]),
+    ] {
+        let (plan, shared) = (plan(segments), Shared::default());
+        let mut worker =
+            Worker::new(&Letters, &plan, &shared, 0, &vec![0..2, 2..3], mpsc::channel().0).unwrap();
+        assert_eq!([0, 1, 2].map(|index| worker.asks_for_stamps(index)), asked, "{segments:?}");
+        for (segment, expected) in plan.segments.iter().zip([first, second]) {
+            worker.begin_connections(&segment.loads);
+            assert_eq!([0, 1, 2].map(|index| worker.connections[index].by_kernel), expected, "{segment:?}");
+        }
+    }
 }

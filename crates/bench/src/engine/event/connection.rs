@@ -78,6 +78,8 @@ pub(super) struct Connection<S> {
     pub(super) dirty: bool,
     /// Registered for writability.
     pub(super) wants_write: bool,
+    /// The kernel says when its answers came; otherwise they came when they were read.
+    pub(super) by_kernel: bool,
     /// The session has no more operations.
     pub(super) exhausted: bool,
     pub(super) last_sent_ns: u64,
@@ -117,6 +119,7 @@ impl<S> Connection<S> {
             phase: Phase::Closed,
             dirty: false,
             wants_write: false,
+            by_kernel: false,
             exhausted: false,
             last_sent_ns: 0,
             began_ns: 0,
@@ -166,8 +169,9 @@ impl<S> Connection<S> {
         outstanding
     }
 
-    /// Times count from a new start: that of a segment.
-    pub(super) fn begin_segment(&mut self) {
+    /// Times count from a new start: that of a segment. `by_kernel` says whose times its answers have.
+    pub(super) fn begin_segment(&mut self, by_kernel: bool) {
+        self.by_kernel = by_kernel;
         self.last_sent_ns = 0;
         self.able_ns = 0;
         self.began_ns = 0;

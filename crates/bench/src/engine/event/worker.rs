@@ -18,7 +18,7 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
-use crate::engine::Ended;
+use crate::engine::{Ended, Load};
 use crate::error::Result;
 use crate::recorder::{Latency, Recorder, Window};
 
@@ -94,8 +94,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             }));
             groups.push(first..connections.len() as u32);
         }
-        let holds = plan.segments.iter().any(|segment| hold_ns(&segment.loads, &plan.groups) > 0);
-        let stamped = holds && protocol.answers_can_wait();
+        let stamped =
+            protocol.answers_can_wait() && (0..groups.len()).any(|group| plan.has_free_answers(group));
         Ok(Self {
             protocol,
             plan,
@@ -158,9 +158,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.ear.begin_segment();
         let holds = self.ear.wants_stamps() && self.plan.tick_us == 0;
         self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
-        for connection in &mut self.connections {
-            connection.begin_segment();
-        }
+        self.begin_connections(&segment.loads);
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
         Ok(Done {
@@ -171,6 +169,21 @@ impl<'a, P: Protocol> Worker<'a, P> {
             ended,
             first_loss_ns: self.first_loss_ns,
         })
+    }
+
+    /// An answer has the kernel's time where its load waits for none, and otherwise the time at which it was read.
+    pub(super) fn begin_connections(&mut self, loads: &[Load]) {
+        let stamped = self.ear.wants_stamps();
+        for (load, group) in loads.iter().zip(&self.groups) {
+            for index in group.clone() {
+                self.connections[index as usize].begin_segment(stamped && !load.waits_for_answers());
+            }
+        }
+    }
+
+    /// Whether the kernel is to say when answers on this connection came: one of its loads needs it.
+    pub(super) fn asks_for_stamps(&self, index: u32) -> bool {
+        self.ear.wants_stamps() && self.plan.has_free_answers(self.group_of(index))
     }
 
     pub(super) fn tell(&self, what: FromWorker) {
