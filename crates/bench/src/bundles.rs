@@ -15,7 +15,7 @@ use crate::result::Bundle;
 /// Work on results
 #[derive(Debug, Subcommand)]
 pub enum BundleCommand {
-    /// Compares results of one scenario: what differs in how they were run, ratios, verdict
+    /// Compares results of one scenario phase by phase: what differs in how they were run, ratios, verdict
     Compare(CompareArgs),
     /// Shows results as text, and several in one HTML page
     Report(ReportArgs),
@@ -26,7 +26,8 @@ pub enum BundleCommand {
 /// Which results
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A directory that holds results stands for all of them.
+A directory that holds results stands for all of them. Phases are compared by name, each by itself, and so are the classes
+of operation of a phase that has several.
 
 Examples:
   tacho bench compare results/first results/second

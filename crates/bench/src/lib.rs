@@ -16,6 +16,7 @@ mod error;
 pub mod http;
 pub mod import;
 mod limits;
+mod lives;
 mod machine;
 mod open_files;
 pub mod options;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use model::Timestamp;
+
 /// The machine a run happened on.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
@@ -45,29 +47,9 @@ pub(crate) fn utc_now() -> String {
 
 /// Seconds since 1970 as `2026-11-21T07:01:37Z`.
 pub(crate) fn utc_at(seconds: u64) -> String {
-    let (year, month, day) = civil(seconds / 86_400);
+    let micros = i64::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Days since 1970-01-01 to year, month, day, by counting years and months: clear, and quick enough for once a run.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", Timestamp::from_micros(micros).date())
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::time::clock_getcpuclockid;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::{Error, Result};
 
 /// A sampled process, by its id.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampled {
     pid: Pid,
 }
@@ -28,13 +29,12 @@ impl Sampled {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// CPU time of all its threads, user and system, dead threads included, with the kernel's tick (10 ms). Processes it
-    /// has started count as well, those that ended too: PostgreSQL has one for each connection, Redis one for a snapshot.
+    /// CPU time of all its threads, user and system, dead threads included. Processes it has started count as well, those
+    /// that ended too: PostgreSQL has one for each connection, Redis one for a snapshot. Those that ended are known to the
+    /// kernel's tick (10 ms).
     pub fn cpu(&self) -> Option<Duration> {
-        let ticks = rustix::param::clock_ticks_per_second();
-        let own = parse_stat_cpu(&self.read("stat")?, ticks)?;
-        let of_child = |pid| parse_stat_cpu(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, ticks);
-        Some(own + self.children().into_iter().filter_map(of_child).sum::<Duration>())
+        let of_children = self.children().into_iter().filter_map(|pid| cpu_of(pid.try_into().ok()?));
+        Some(cpu_of(self.pid.as_raw_nonzero().get())? + of_children.sum::<Duration>())
     }
 
     /// Resident memory in bytes, with what the processes it has started have for themselves.
@@ -94,20 +94,30 @@ impl Sampled {
     }
 }
 
+/// CPU time of one process and of those it has started that ended.
+fn cpu_of(pid: i32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (own, of_ended) = parse_stat_cpu(&stat, rustix::param::clock_ticks_per_second())?;
+    // Where the process has no clock that we may read, its ticks are cut off twice, user and system.
+    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).and_then(|clock| clock.now());
+    Some(clock.map_or(own, Duration::from) + of_ended)
+}
+
 /// CPU time this process has used so far, all threads, user and system.
 pub fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Fields 14 to 17 (utime, stime, and the same of ended children) of proc_pid_stat(5), counted after the command name,
-/// which may hold blanks and brackets.
-fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+/// Fields 14 to 17 of proc_pid_stat(5), counted after the command name, which may hold blanks and brackets: utime and stime of
+/// the process, and the same of its children that ended.
+fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<(Duration, Duration)> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<u64> =
         after_name.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
-    (fields.len() == 4)
-        .then(|| Duration::from_secs_f64(fields.iter().sum::<u64>() as f64 / ticks_per_second as f64))
+    let time = |ticks: u64| Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64);
+    let [user, system, user_of_ended, system_of_ended] = fields[..] else { return None };
+    Some((time(user + system), time(user_of_ended + system_of_ended)))
 }
 
 fn parse_status_kib(status: &str, name: &str) -> Option<u64> {
@@ -131,7 +141,8 @@ mod tests {
     #[test]
     fn cpu_time_is_found_behind_a_name_with_brackets() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 100 50 30 20 20 0 4 0 1000 1 2 3";
-        assert_eq!(parse_stat_cpu(stat, 100), Some(Duration::from_secs(2)));
+        let expected = (Duration::from_millis(1_500), Duration::from_millis(500));
+        assert_eq!(parse_stat_cpu(stat, 100), Some(expected));
         assert_eq!(parse_stat_cpu("no bracket", 100), None);
     }
 
@@ -173,6 +184,8 @@ mod tests {
         let sum = (0..5_000_000_u64).fold(0_u64, |a, b| std::hint::black_box(a ^ b));
         std::hint::black_box(sum);
         assert!(own_cpu() > before);
+        let (at_least, sampled) = (own_cpu(), own.cpu().unwrap());
+        assert!(sampled >= at_least, "the same clock: {sampled:?} after {at_least:?}");
         assert!(own.rss_bytes().unwrap() > 100_000);
         assert!(own.open_files().unwrap() >= 3);
         assert!(own.open_files_cap().unwrap() > 0);

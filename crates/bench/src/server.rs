@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result};
 use crate::limits::{SERVER_OUTPUT_LINES, SERVER_READY_TIMEOUT_S, SERVER_STOP_TIMEOUT_S};
+use crate::lives::Lives;
 use crate::process::Sampled;
 
 const READY: &str = "ready";
@@ -30,6 +31,8 @@ pub(crate) struct Place {
     pub(crate) data: PathBuf,
     pub(crate) mqtt: SocketAddr,
     pub(crate) http: SocketAddr,
+    /// The processes that serve there, one after the other.
+    pub(crate) lives: Lives,
 }
 
 impl Place {
@@ -44,6 +47,7 @@ impl Place {
             data: data.to_owned(),
             mqtt: address(&mqtt)?,
             http: address(&http)?,
+            lives: Lives::default(),
         })
     }
 
@@ -96,6 +100,7 @@ impl Home {
 pub(crate) struct Server {
     child: Child,
     sampled: Sampled,
+    lives: Lives,
     lines: mpsc::Receiver<String>,
     output: Arc<Mutex<VecDeque<String>>>,
     stderr: Option<JoinHandle<()>>,
@@ -116,13 +121,15 @@ impl Server {
             .spawn()
             .map_err(Error::io(format!("starting {}", place.binary.display())))?;
         let sampled = Sampled::new(child.id())?;
+        let lives = place.lives.clone();
+        lives.begin(sampled);
         let output = Arc::new(Mutex::new(VecDeque::new()));
         let (to_us, lines) = mpsc::channel();
         let stdout = child.stdout.take().expect("BUG: stdout is piped");
         let stderr = child.stderr.take().expect("BUG: stderr is piped");
         follow(stdout, Arc::clone(&output), Some(to_us));
         let stderr = Some(follow(stderr, Arc::clone(&output), None));
-        Ok(Self { child, sampled, lines, output, stderr })
+        Ok(Self { child, sampled, lives, lines, output, stderr })
     }
 
     /// Starts the process and waits until it serves.
@@ -171,6 +178,7 @@ impl Server {
 
     /// SIGKILL, and waits until the process is gone.
     pub(crate) fn kill(mut self) -> Result<()> {
+        self.lives.end(self.sampled);
         self.child.kill().map_err(Error::io("killing the server"))?;
         self.child.wait().map_err(Error::io("waiting for the server"))?;
         Ok(())
@@ -178,6 +186,7 @@ impl Server {
 
     /// SIGTERM, and waits until the server has drained; anything but exit status 0 is an error.
     pub(crate) fn stop(mut self) -> Result<()> {
+        self.lives.end(self.sampled);
         self.sampled.signal(Signal::TERM)?;
         let deadline = Instant::now() + Duration::from_secs(SERVER_STOP_TIMEOUT_S);
         while Instant::now() < deadline {
@@ -193,7 +202,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After `stop` or `kill` there is nothing left to do and both calls fail harmlessly.
+        // After `stop` or `kill` there is nothing left to do and all calls do nothing or fail harmlessly.
+        self.lives.end(self.sampled);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -4,6 +4,7 @@
 //! crate; whoever needs the time passes a [`Timestamp`].
 
 pub mod batch;
+pub mod date;
 pub mod limits;
 pub mod name;
 pub mod series;
@@ -11,6 +12,7 @@ pub mod time;
 pub mod value;
 
 pub use batch::{Batch, BatchBuilder, FieldRef, RowRef};
+pub use date::Date;
 pub use name::NameError;
 pub use series::{SeriesId, SeriesKey};
 pub use time::{TimeRange, Timestamp};

@@ -62,22 +62,11 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
     use crate::scenario::Scenario;
 
-    #[derive(Debug, clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
-        let words = std::iter::once("ledger").chain(line.split_whitespace());
-        let options = Line::try_parse_from(words).map_err(|e| e.to_string())?.options;
-        let scenario = Scenario::load(NAME, &options.sets()).map_err(|e| e.to_string())?;
-        crate::runner::driver(&scenario).map(|_| scenario)
+        super::super::understood(&format!("{NAME} {line}"))
     }
 
     #[test]

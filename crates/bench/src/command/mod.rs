@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{BUILTIN, Scenario};
 use options_file::{OptionsFile, Run};
+use run::Common;
 
 /// Where scenario files are looked for.
 const SCENARIOS: &str = "scenarios";
@@ -130,14 +131,27 @@ fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>>
 }
 
 fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
-    match command {
-        FileCommand::Thingsboard(options) => {
-            run::scenario(thingsboard::NAME, &options.sets()?, &options.common, context, out)
-        }
-        FileCommand::Ledger(options) => {
-            run::scenario(ledger::NAME, &options.sets(), &options.common, context, out)
-        }
+    let (scenario, common) = command.scenario()?;
+    run::scenario(&scenario, common, context, out)
+}
+
+impl FileCommand {
+    /// The scenario that its options stand for, and what every scenario can be asked for.
+    fn scenario(&self) -> Result<(Scenario, &Common)> {
+        let (name, sets, common) = match self {
+            Self::Thingsboard(options) => (thingsboard::NAME, options.sets()?, &options.common),
+            Self::Ledger(options) => (ledger::NAME, options.sets(), &options.common),
+        };
+        Ok((common.scenario(name, &sets)?, common))
     }
+}
+
+/// The scenario of a command line, if its driver understands it.
+#[cfg(test)]
+fn understood(line: &str) -> std::result::Result<Scenario, String> {
+    let command = FileCommand::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+    let (scenario, _) = command.scenario().map_err(|error| error.to_string())?;
+    crate::runner::driver(&scenario).map(|_| scenario)
 }
 
 fn invalid() -> Error {

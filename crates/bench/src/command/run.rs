@@ -67,25 +67,29 @@ impl Common {
         sets.extend(self.server_pid.map(|pid| format!("target.pid={pid}")));
         sets
     }
+
+    /// A scenario with some keys changed, in closed loop where that is asked for.
+    pub(super) fn scenario(&self, name: &str, sets: &[String]) -> Result<Scenario> {
+        let mut scenario = Scenario::load(name, sets)?;
+        if self.closed {
+            scenario.close();
+        }
+        Ok(scenario)
+    }
 }
 
 /// Runs what a line says.
 pub(super) fn line(line: &Line, context: &Context, out: &mut dyn Write) -> Result<()> {
-    scenario(&line.name, &line.common.sets(), &line.common, context, out)
+    scenario(&line.common.scenario(&line.name, &line.common.sets())?, &line.common, context, out)
 }
 
-/// Runs a scenario with some keys changed.
+/// Runs a scenario.
 pub(super) fn scenario(
-    name: &str,
-    sets: &[String],
+    scenario: &Scenario,
     line: &Common,
     context: &Context,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let mut scenario = Scenario::load(name, sets)?;
-    if line.closed {
-        scenario.close();
-    }
     let stop = stop_on_signals()?;
     let options = runner::Options {
         phases: line.phases.clone(),
@@ -94,11 +98,11 @@ pub(super) fn scenario(
         stop: Arc::clone(&stop),
     };
     let bundle = if line.workers > 1 {
-        shared(&scenario, &options, line.workers, context)?
+        shared(scenario, &options, line.workers, context)?
     } else {
-        runner::run(&scenario, &options, context, &mut |_| Ok(()))?
+        runner::run(scenario, &options, context, &mut |_| Ok(()))?
     };
-    finish(&bundle, line, &scenario, out)
+    finish(&bundle, line, scenario, out)
 }
 
 /// Several processes make the load; a server that the run starts is started here, once.

@@ -83,6 +83,7 @@ impl<'a> Series<'a> {
     /// Runs the phases before the measured one that load data.
     pub(super) fn load_data(&self, sets: &[String]) -> Result<()> {
         let scenario = self.scenario(sets)?;
+        one_result(&scenario, &self.phase)?;
         let loads = scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
         let names: Vec<String> = loads.map(|phase| phase.name.clone()).collect();
         if self.args.no_load || names.is_empty() {
@@ -98,7 +99,9 @@ impl<'a> Series<'a> {
 
     /// Runs the measured phase with some more settings and keeps its bundle as `name`.
     pub(super) fn run(&self, sets: &[String], name: &str) -> Result<Bundle> {
-        let bundle = self.run_phases(&self.scenario(sets)?, vec![self.phase.clone()])?;
+        let scenario = self.scenario(sets)?;
+        one_result(&scenario, &self.phase)?;
+        let bundle = self.run_phases(&scenario, vec![self.phase.clone()])?;
         let directory = self.directory.join(name);
         bundle
             .write_or_rescue(&directory, &mut std::io::stderr())
@@ -135,6 +138,21 @@ fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
     Scenario::load(&args.name, &sets)
 }
 
+/// A phase whose parts have results of their own has none that could be looked at.
+fn one_result(scenario: &Scenario, phase: &str) -> Result<()> {
+    let wrong = |what| Error::Scenario { path: (&scenario.head.name).into(), what };
+    let results = runner::results(scenario, phase).map_err(wrong)?;
+    if results.len() <= 1 {
+        return Ok(());
+    }
+    Err(Error::Options(format!(
+        "phase `{phase}` has {} results ({}), and one is needed: choose another phase with --phase, or settings with which it \
+         has one, such as --set phase.{phase}.operations=\"['one-1h']\" for `reads`, --set phase.{phase}.arrival=poisson for steps",
+        results.len(),
+        results.join(", ")
+    )))
+}
+
 fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
     let phases: Vec<&Phase> = match name {
         Some(name) => scenario.phases.iter().filter(|phase| phase.name == name).collect(),
@@ -149,5 +167,31 @@ fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
             scenario.head.name,
             known()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: &str, phase: &str, sets: &[&str]) -> Option<String> {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        one_result(&Scenario::load(name, &sets).unwrap(), phase).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_phase_with_several_results_is_refused_before_anything_runs() {
+        let reads = refused("reads", "rest", &[]).unwrap();
+        assert!(reads.contains("16 results") && reads.contains("rest-one-1h"), "{reads}");
+        let connections = refused("slb-s1", "connections", &[]).unwrap();
+        assert!(
+            connections.contains("connections-open, connections-hold, connections-probe"),
+            "{connections}"
+        );
+        assert_eq!(refused("reads", "rest", &["phase.rest.operations=['one-1h']"]), None);
+        assert_eq!(refused("slb-s1", "cps", &[]), None);
+        let steps =
+            ["phase.run.arrival=steps", "phase.run.rate=10", "phase.run.rate_to=20", "phase.run.steps=3"];
+        assert!(refused("thingsboard", "run", &steps).unwrap().contains("run-1, run-2, run-3"));
     }
 }

@@ -165,26 +165,11 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
     use crate::scenario::{Arrival, Scenario};
 
-    #[derive(Debug, clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
-        let words = std::iter::once("thingsboard").chain(line.split_whitespace());
-        let options = Line::try_parse_from(words).map_err(|e| e.to_string())?.options;
-        let sets = options.sets().map_err(|e| e.to_string())?;
-        let mut scenario = Scenario::load(NAME, &sets).map_err(|e| e.to_string())?;
-        if options.common.closed {
-            scenario.close();
-        }
-        crate::runner::driver(&scenario).map(|_| scenario)
+        super::super::understood(&format!("{NAME} {line}"))
     }
 
     #[test]

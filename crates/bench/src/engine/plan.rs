@@ -54,6 +54,17 @@ pub enum Load {
     },
 }
 
+impl Load {
+    /// Whether something follows from an answer but its time. Such an answer came when it was read: before that the
+    /// generator could not go on, and its operation was not over for it.
+    pub(crate) fn waits_for_answers(&self) -> bool {
+        match self {
+            Self::Open { .. } | Self::Idle => false,
+            Self::Closed { .. } | Self::Reopen { .. } | Self::Sample { .. } => true,
+        }
+    }
+}
+
 /// What becomes of a connection that [`Load::Reopen`] opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Then {
@@ -148,6 +159,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether a group has a load that waits for no answers.
+    pub(crate) fn has_free_answers(&self, group: usize) -> bool {
+        self.segments
+            .iter()
+            .filter_map(|segment| segment.loads.get(group))
+            .any(|load| !load.waits_for_answers())
+    }
+
     /// Connections of all groups, those of other processes included.
     pub fn connections(&self) -> u32 {
         self.groups.iter().sum()

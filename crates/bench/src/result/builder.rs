@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::log::{Clock, Histograms, Key};
 use super::{
-    ALL, Arrival, Bundle, Check, Clocks, Cost, Distribution, Fault, Gate, Generator, Operation,
+    ALL, Arrival, Bundle, Check, Clocks, Cost, Distribution, Fault, Gate, Generator, OWN_TOOL, Operation,
     OperationCounts, Partial, Phase, RunResult, SCHEMA, ScenarioAsRun, SecondLine, Summary, Target,
     Telemetry, Tool,
 };
@@ -72,7 +72,7 @@ impl Builder {
             valid: true,
             partial: None,
             tool: Tool {
-                name: "tacho".to_owned(),
+                name: OWN_TOOL.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: None,
             },

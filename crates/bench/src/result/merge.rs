@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bundle, Operation, Phase, SecondLine};
+use super::{Bundle, Gate, Operation, Phase, Rule, SecondLine};
 
 /// Merges the bundles of processes that ran the same scenario at the same time. The error says how they differ.
 pub fn merge(parts: Vec<Bundle>) -> Result<Bundle, String> {
+    let gates = merged_gates(&parts);
     let mut parts = parts.into_iter();
     let mut whole = parts.next().ok_or("there is no bundle to merge")?;
     for (index, part) in parts.enumerate() {
         same(&whole, &part)
             .map_err(|what| format!("generator {} differs from the first: {what}", index + 2))?;
-        absorb(&mut whole, part, index + 2);
+        absorb(&mut whole, part);
     }
+    whole.result.gates = gates;
     whole.summarise();
     whole.analyse();
     whole.result.settle();
@@ -35,7 +37,40 @@ fn same(whole: &Bundle, part: &Bundle) -> Result<(), String> {
     Ok(())
 }
 
-fn absorb(whole: &mut Bundle, part: Bundle, number: usize) {
+/// Gates cannot be made again here: of each the worst of all parts stays, and how many parts failed it.
+fn merged_gates(parts: &[Bundle]) -> Vec<Gate> {
+    let mut gates: Vec<(Gate, usize)> = Vec::new();
+    for gate in parts.iter().flat_map(|part| &part.result.gates) {
+        let failed = usize::from(!gate.passed);
+        match gates.iter_mut().find(|(known, _)| known.name == gate.name) {
+            Some((known, failures)) => {
+                *failures += failed;
+                if is_worse(gate, known) {
+                    *known = gate.clone();
+                }
+            }
+            None => gates.push((gate.clone(), failed)),
+        }
+    }
+    let said = |(mut gate, failures): (Gate, usize)| {
+        if failures > 0 && parts.len() > 1 {
+            gate.explanation += &format!(" (the worst of {} generators, {failures} failed)", parts.len());
+        }
+        gate
+    };
+    gates.into_iter().map(said).collect()
+}
+
+/// A value that is no number fails, and is worse than one.
+fn is_worse(gate: &Gate, than: &Gate) -> bool {
+    match gate.rule {
+        _ if gate.passed != than.passed => than.passed,
+        Rule::AtLeast => gate.value < than.value,
+        Rule::AtMost => gate.value > than.value,
+    }
+}
+
+fn absorb(whole: &mut Bundle, part: Bundle) {
     whole.histograms.merge(&part.histograms);
     whole.telemetry.merge(&part.telemetry);
     merge_lines(&mut whole.seconds, part.seconds);
@@ -48,20 +83,12 @@ fn absorb(whole: &mut Bundle, part: Bundle, number: usize) {
         merge_phase(phase, other);
     }
     into.phases.extend(from.phases.into_iter().skip(missing));
-    // Gates cannot be made again here; a failed one of any part stays failed, with the number of its generator.
-    into.gates.extend(from.gates.into_iter().filter(|gate| !gate.passed).map(|mut gate| {
-        gate.name = format!("{} of generator {number}", gate.name);
-        gate
-    }));
     into.verification.extend(from.verification);
     into.faults.extend(from.faults);
     into.faults.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    // What a part says of its own samples is not so of all.
     into.findings.retain(|sentence| from.findings.contains(sentence));
-    for sentence in from.hides {
-        if !into.hides.contains(&sentence) {
-            into.hides.push(sentence);
-        }
-    }
+    into.hides.retain(|sentence| from.hides.contains(sentence));
 }
 
 fn merge_phase(phase: &mut Phase, other: &Phase) {
@@ -167,6 +194,37 @@ mod tests {
         bad.result.faults.push(Fault { at_s: 1.0, what: "the server closed all connections".to_owned() });
         let whole = merge(vec![example(), bad]).unwrap();
         assert!(!whole.result.valid && !whole.result.standing().is_quotable());
+    }
+
+    #[test]
+    fn of_each_gate_the_worst_stays_and_how_many_failed() {
+        let part = |lag_us: f64, share: f64| {
+            let mut bundle = example();
+            bundle.result.gates = vec![
+                Gate::new("run lag_p99", lag_us, Rule::AtMost, 100.0, "us", "late"),
+                Gate::new("run sent_share", share, Rule::AtLeast, 0.99, "", "sent"),
+                Gate::new("run steal_share", 0.0, Rule::AtMost, 0.05, "", "steal"),
+            ];
+            bundle.result.hides = vec![format!("p99 rests on too few samples ({lag_us})")];
+            bundle
+        };
+        let whole = merge(vec![part(90.0, 1.0), part(700.0, 0.995), part(300.0, f64::NAN)]).unwrap();
+        let gates: Vec<(&str, bool, &str)> = whole
+            .result
+            .gates
+            .iter()
+            .map(|gate| (gate.name.as_str(), gate.passed, gate.explanation.as_str()))
+            .collect();
+        let expected = [
+            ("run lag_p99", false, "late (the worst of 3 generators, 2 failed)"),
+            ("run sent_share", false, "sent (the worst of 3 generators, 1 failed)"),
+            ("run steal_share", true, "steal"),
+        ];
+        assert_eq!(gates, expected);
+        assert_eq!(whole.result.gates[0].value, 700.0);
+        assert!(whole.result.gates[1].value.is_nan());
+        assert!(!whole.result.valid);
+        assert!(whole.result.hides.iter().all(|sentence| !sentence.contains("(700)")), "{whole}");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub use summary::{QUANTILES, Quantile, Summary};
 
 /// Name of the sum over all classes of operation.
 pub const ALL: &str = "all";
+/// Name of this program in a result that it measured itself.
+pub(crate) const OWN_TOOL: &str = "tacho";
 
 /// One run with everything that was recorded of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +58,11 @@ impl Bundle {
     pub fn main_phase(&self) -> Option<&Phase> {
         let phases = &self.result.phases;
         phases.iter().rev().find(|phase| phase.measured).or(phases.last())
+    }
+
+    /// All phases whose figures are a result.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &Phase> {
+        self.result.phases.iter().filter(|phase| phase.measured)
     }
 }
 

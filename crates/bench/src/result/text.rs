@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Arrival, Bundle, Cost, Operation, Phase, Summary};
+use super::{Arrival, Bundle, Cost, OWN_TOOL, Operation, Phase, Summary};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Bundle {
             write!(f, " ({product})")?;
         }
         writeln!(f)?;
-        if result.tool.name != "tacho" {
+        if result.tool.name != OWN_TOOL {
             writeln!(f, "measured by {} {}, imported", result.tool.name, result.tool.version)?;
         }
         for phase in &result.phases {

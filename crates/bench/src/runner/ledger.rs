@@ -20,6 +20,7 @@ use crate::engine::event::now_ms;
 use crate::engine::{Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::limits::{IN_FLIGHT_MAX, LEDGER_DEVICES_MAX};
+use crate::lives::Lives;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
@@ -161,6 +162,10 @@ impl Driver for LedgerDriver {
         })
     }
 
+    fn lives(&self) -> Option<Lives> {
+        self.ledger.as_ref().map(Ledger::lives)
+    }
+
     fn several_processes(&self) -> std::result::Result<(), String> {
         Err("one process kills the server and knows every point: leave out --workers".to_owned())
     }
@@ -268,12 +273,19 @@ fn said(phase: &str, ledger: &Ledger) -> String {
     let kills = ledger.kills();
     let startup = kills.iter().filter(|kill| kill.during_startup).count();
     let resent = kills.iter().filter(|kill| kill.resent).count();
+    let spent = ledger.cpu_us_per_point().map(|us| {
+        format!(
+            " While devices wrote it took {us:.1} us of CPU for each of them; the time per operation of the whole phase has starting \
+             again and reading back in it."
+        )
+    });
     format!(
         "{phase}: the server was killed {} times with SIGKILL, {startup} of them during start-up; {} points were acknowledged; devices \
-         sent again what was in flight at the kill before in {resent} of its lives. SIGKILL leaves the operating \
+         sent again what was in flight at the kill before in {resent} of its lives.{} SIGKILL leaves the operating \
          system's page cache: this shows recovery, not what a power cut leaves.",
         kills.len(),
-        ledger.acked()
+        ledger.acked(),
+        spent.unwrap_or_default()
     )
 }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Event, Segment, Shared};
-use crate::process::{Sampled, own_cpu};
+use crate::lives::Lives;
+use crate::process::own_cpu;
 use crate::result::Cost;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ pub(crate) struct Metered {
 /// Samples at the begin and the end of the measured part of each segment.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
-    server: Option<Sampled>,
+    server: Option<Lives>,
     plan: &'a [Segment],
     segment: usize,
     began: Instant,
@@ -53,10 +54,10 @@ pub(crate) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Call before the first of `connections` is opened.
-    pub(crate) fn new(server: Option<Sampled>, plan: &'a [Segment], connections: u32) -> Self {
+    pub(crate) fn new(server: Option<Lives>, plan: &'a [Segment], connections: u32) -> Self {
         Self {
             connections,
-            rss_before: server.and_then(|server| server.rss_bytes()),
+            rss_before: server.as_ref().and_then(Lives::rss_bytes),
             rss_connected: None,
             server,
             plan,
@@ -81,7 +82,7 @@ impl<'a> Meter<'a> {
 
     /// Memory of the server now.
     pub(crate) fn rss(&self) -> Option<u64> {
-        self.server.and_then(|server| server.rss_bytes())
+        self.server.as_ref().and_then(Lives::rss_bytes)
     }
 
     /// To be called with every event.
@@ -150,7 +151,7 @@ impl<'a> Meter<'a> {
             at: Instant::now(),
             completed: shared.completed(),
             generator: own_cpu(),
-            server: self.server.and_then(|server| server.cpu()),
+            server: self.server.as_ref().and_then(Lives::cpu),
             machine: fs::read_to_string("/proc/stat").ok().and_then(|text| machine(&text)),
         }
     }

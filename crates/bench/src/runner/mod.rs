@@ -24,6 +24,7 @@ use serde::Deserialize;
 use crate::engine::event::now_ms;
 use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
+use crate::lives::Lives;
 use crate::open_files;
 use crate::options::Context;
 use crate::process::Sampled;
@@ -46,6 +47,11 @@ pub(crate) trait Driver {
 
     /// Process of the server if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
+        None
+    }
+
+    /// The processes of a server that the run kills and starts again.
+    fn lives(&self) -> Option<Lives> {
         None
     }
 
@@ -146,6 +152,13 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
     }
 }
 
+/// Names of the results that a phase has: several where its parts have results of their own.
+pub(crate) fn results(scenario: &Scenario, phase: &str) -> std::result::Result<Vec<String>, String> {
+    let driver = driver(scenario)?;
+    let segments = scenario.phases.iter().filter(|known| known.name == phase);
+    Ok(segments.flat_map(|phase| driver.segments(phase, scenario)).map(|segment| segment.name).collect())
+}
+
 /// `[target]` of a driver that needs no more than an address.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,9 +196,12 @@ pub fn run(
     driver.limits(&phases)?;
     let progress = Progress::new(options.quiet);
     let target = driver.open(context, &progress)?;
-    let pid = scenario.target.pid.or(driver.server_pid());
-    let server = pid.map(Sampled::new).transpose()?;
-    if let Some(text) = server.as_ref().and_then(|server| open_files::server_cap(server, most)) {
+    let server = match (driver.lives(), scenario.target.pid.or(driver.server_pid())) {
+        (Some(lives), _) => Some(lives),
+        (None, pid) => pid.map(Sampled::new).transpose()?.map(Lives::one),
+    };
+    let now = server.as_ref().and_then(Lives::now);
+    if let Some(text) = now.and_then(|server| open_files::server_cap(&server, most)) {
         return Err(Error::Options(text));
     }
     let mut run = Run {
@@ -296,7 +312,7 @@ fn redacted(scenario: &Scenario) -> toml::Table {
 struct Run<'a> {
     book: Book,
     progress: Progress,
-    server: Option<Sampled>,
+    server: Option<Lives>,
     began: Instant,
     began_wall: SystemTime,
     scenario: &'a Scenario,
@@ -310,11 +326,11 @@ impl Run<'_> {
         driver.before(phase)?;
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
-        let mut meter = Meter::new(self.server, &plan, phase.connections());
+        let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
         let connections = driver.connections(phase);
-        let mut collector = Collector::start(sources(driver, self.server, self.part));
+        let mut collector = Collector::start(sources(driver, self.server.as_ref(), self.part));
         let mut first_start = began;
         let outcome = driver.run(phase, self.part, &shared, &mut |event| {
             if let Event::Started { segment: 0, at } = &event {
@@ -368,15 +384,15 @@ impl Run<'_> {
 }
 
 /// What is read each second while a phase runs. With several processes the first reads what they all share.
-fn sources(driver: &dyn Driver, server: Option<Sampled>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
+fn sources(driver: &dyn Driver, server: Option<&Lives>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
     let name = if part.1 == 1 { "generator".to_owned() } else { format!("generator{}", part.0 + 1) };
     // This process is there.
     let own = Process::new(std::process::id(), &name).ok();
     let mut sources: Vec<Box<dyn Source>> =
         own.into_iter().map(|own| Box::new(own) as Box<dyn Source>).collect();
     if part.0 == 0 {
-        let target = server.and_then(|server| Process::new(server.pid(), "target").ok());
-        sources.extend(target.map(|target| Box::new(target) as Box<dyn Source>));
+        let target = server.map(|server| Box::new(Process::of(server.clone(), "target")) as Box<dyn Source>);
+        sources.extend(target);
         sources.push(Box::new(Host));
         sources.extend(driver.sources());
     }

@@ -6,13 +6,16 @@ use std::net::{IpAddr, UdpSocket};
 use super::Meaning::{Counter, Gauge};
 use super::{Readings, Source};
 use crate::limits::THREADS_READ_MAX;
+use crate::lives::Lives;
 use crate::process::Sampled;
 
-/// CPU time, memory, disk, files and context switches of one process.
+/// CPU time, memory, disk, files and context switches of one process, or of a server that is started again meanwhile.
 #[derive(Debug)]
 pub struct Process {
-    sampled: Sampled,
+    lives: Lives,
     prefix: String,
+    /// Which process was read last.
+    last: Option<Sampled>,
 }
 
 impl Process {
@@ -24,24 +27,25 @@ impl Process {
                  run the bench beside it (tacho bench worker) or give the id of a local process"
             )
         })?;
-        Ok(Self { sampled, prefix: prefix.to_owned() })
+        Ok(Self::of(Lives::one(sampled), prefix))
     }
 
-    fn read_file(&self, name: &str) -> Option<String> {
-        fs::read_to_string(format!("/proc/{}/{name}", self.sampled.pid())).ok()
+    /// The processes of one server.
+    pub(crate) fn of(lives: Lives, prefix: &str) -> Self {
+        Self { lives, prefix: prefix.to_owned(), last: None }
     }
+}
 
-    /// Context switches of all threads: those it asked for by waiting, and those it did not.
-    fn switches(&self) -> Option<(f64, f64)> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.sampled.pid())).ok()?;
-        let (mut voluntary, mut forced) = (0.0, 0.0);
-        for task in tasks.flatten().take(THREADS_READ_MAX) {
-            let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
-            voluntary += field(&status, "voluntary_ctxt_switches:").unwrap_or(0.0);
-            forced += field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0.0);
-        }
-        Some((voluntary, forced))
+/// Context switches of all threads: those it asked for by waiting, and those it did not.
+fn switches(pid: u32) -> Option<(f64, f64)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let (mut voluntary, mut forced) = (0.0, 0.0);
+    for task in tasks.flatten().take(THREADS_READ_MAX) {
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        voluntary += field(&status, "voluntary_ctxt_switches:").unwrap_or(0.0);
+        forced += field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0.0);
     }
+    Some((voluntary, forced))
 }
 
 impl Source for Process {
@@ -50,23 +54,28 @@ impl Source for Process {
     }
 
     fn read(&mut self) -> Result<Readings, String> {
-        let gone = || format!("process {} has ended", self.sampled.pid());
-        let cpu = self.sampled.cpu().ok_or_else(gone)?;
+        let now = self.lives.now();
+        let gone = || format!("process {} has ended", now.map_or(0, |process| process.pid()));
+        let cpu = self.lives.cpu().ok_or_else(gone)?;
         let mut readings = vec![("cpu_us".to_owned(), Counter, cpu.as_secs_f64() * 1e6)];
+        let Some(process) = now else { return Ok(readings) };
+        let is_another = self.last.replace(process).is_some_and(|last| last != process);
         let mut add = |name: &str, meaning, value: Option<f64>| {
-            if let Some(value) = value {
+            // Only CPU time is added up over processes: the other counters of a new one begin again, and have no growth yet.
+            if let Some(value) = value.filter(|_| meaning == Gauge || !is_another) {
                 readings.push((name.to_owned(), meaning, value));
             }
         };
-        add("rss_bytes", Gauge, self.sampled.rss_bytes().map(|bytes| bytes as f64));
-        add("open_files", Gauge, self.sampled.open_files().map(|count| count as f64));
-        let status = self.read_file("status").unwrap_or_default();
-        add("threads", Gauge, field(&status, "Threads:"));
-        let switches = self.switches();
+        add("rss_bytes", Gauge, process.rss_bytes().map(|bytes| bytes as f64));
+        add("open_files", Gauge, process.open_files().map(|count| count as f64));
+        let read =
+            |name: &str| fs::read_to_string(format!("/proc/{}/{name}", process.pid())).unwrap_or_default();
+        add("threads", Gauge, field(&read("status"), "Threads:"));
+        let switches = switches(process.pid());
         add("voluntary_switches", Counter, switches.map(|(voluntary, _)| voluntary));
         add("forced_switches", Counter, switches.map(|(_, forced)| forced));
         // Another user's processes hide their I/O; then it is absent.
-        let io = self.read_file("io").unwrap_or_default();
+        let io = read("io");
         add("disk_read_bytes", Counter, field(&io, "read_bytes:"));
         add("disk_written_bytes", Counter, field(&io, "write_bytes:"));
         Ok(readings)
@@ -137,6 +146,30 @@ mod tests {
         let value = |name: &str| readings.iter().find(|(n, _, _)| n == name).map(|(_, _, v)| *v);
         assert!(value("threads").unwrap() >= 1.0 && value("rss_bytes").unwrap() > 100_000.0, "{readings:?}");
         assert!(value("voluntary_switches").unwrap() + value("forced_switches").unwrap() >= 0.0);
+    }
+
+    #[test]
+    fn a_server_that_was_started_again_goes_on_with_its_cpu_time_and_begins_its_other_counters() {
+        let names = |process: &mut Process| -> Vec<String> {
+            process.read().unwrap().into_iter().map(|(name, ..)| name).collect()
+        };
+        let own = Sampled::new(std::process::id()).unwrap();
+        let lives = Lives::one(own);
+        let mut process = Process::of(lives.clone(), "target");
+        let all = names(&mut process);
+        assert!(all.contains(&"voluntary_switches".to_owned()), "{all:?}");
+        lives.end(own);
+        assert_eq!(names(&mut process), ["cpu_us"], "nobody is there");
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        lives.begin(Sampled::new(other.id()).unwrap());
+        let first = names(&mut process);
+        let second = names(&mut process);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(first.contains(&"rss_bytes".to_owned()), "{first:?}");
+        assert!(!first.contains(&"voluntary_switches".to_owned()), "its growth is not known yet: {first:?}");
+        assert!(second.contains(&"voluntary_switches".to_owned()), "{second:?}");
+        assert!(process.read().unwrap_err().contains(&format!("process {} has ended", other.id())));
     }
 
     #[test]

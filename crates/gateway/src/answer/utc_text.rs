@@ -1,5 +1,7 @@
 //! Times as text, many of them.
 
+use model::{Date, Timestamp};
+
 use crate::number::pair;
 
 const DAY_US: i64 = 86_400_000_000;
@@ -22,7 +24,7 @@ impl UtcText {
     pub(super) fn write(&mut self, micros: i64, out: &mut Vec<u8>) -> bool {
         let (day, of_day) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US) as u64);
         if day != self.day {
-            let Some(date) = date_of(day) else { return false };
+            let Some(date) = date_text(Timestamp::from_micros(micros)) else { return false };
             self.day = day;
             self.text[..DATE].copy_from_slice(&date);
         }
@@ -43,24 +45,12 @@ impl UtcText {
     }
 }
 
-/// The date of a day counted from 1970-01-01 in the proleptic Gregorian calendar, for years of four digits.
-///
-/// H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: eras of 400 years that begin in March.
-fn date_of(day: i64) -> Option<[u8; DATE]> {
-    const ERA_DAYS: i64 = 146_097;
-    let shifted = day.checked_add(719_468)?;
-    let (era, of_era) = (shifted.div_euclid(ERA_DAYS), shifted.rem_euclid(ERA_DAYS));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day_of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    if !(1..=9_999).contains(&year) {
-        return None;
-    }
+/// The date of a time, for years of four digits.
+fn date_text(time: Timestamp) -> Option<[u8; DATE]> {
+    let Date { year, month, day } = time.date();
+    let year = u32::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;
     let [[y0, y1], [y2, y3], [m0, m1], [d0, d1]] =
-        [year / 100, year % 100, month, day_of_month].map(|number| pair(number as u32));
+        [year / 100, year % 100, month.into(), day.into()].map(pair);
     Some([y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1])
 }
 

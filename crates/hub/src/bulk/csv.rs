@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
+use model::Timestamp;
 
 /// Microseconds of a second.
 const SECOND_US: i64 = 1_000_000;
@@ -88,29 +89,15 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 /// A time in UTC with as many digits as it has.
 fn put_time(out: &mut Vec<u8>, micros: i64) -> io::Result<()> {
     let (second, fraction) = (micros.div_euclid(SECOND_US), micros.rem_euclid(SECOND_US));
-    let (days, in_day) = (second.div_euclid(86_400), second.rem_euclid(86_400));
-    let (year, month, day) = date(days);
+    let in_day = second.rem_euclid(86_400);
     let (hour, minute, second) = (in_day / 3_600, in_day / 60 % 60, in_day % 60);
-    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+    write!(out, "{}T{hour:02}:{minute:02}:{second:02}", Timestamp::from_micros(micros).date())?;
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         write!(out, ".{}", digits.trim_end_matches('0'))?;
     }
     out.push(b'Z');
     Ok(())
-}
-
-/// The day of the usual calendar, also before it was. Years that begin in March put the leap day last; eras of 400
-/// years repeat.
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Times and stock phrases of findings.
 
-use crate::manifest::PartInfo;
+use model::Timestamp;
 
-const DAY_US: i64 = 86_400_000_000;
+use crate::manifest::PartInfo;
 
 /// What to do about a damaged part.
 pub(super) const REPLACE_PART: &str = "Stop the server and put this file there from a backup that has it: parts never change, so the copy is good if \
@@ -14,24 +14,14 @@ pub(super) const RESTORE: &str = "Restore the newest backup into a new directory
 
 /// A time in UTC, to the second.
 pub(super) fn time(micros: i64) -> String {
-    let second = micros.div_euclid(DAY_US / 86_400).rem_euclid(86_400);
+    let second = micros.div_euclid(1_000_000).rem_euclid(86_400);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{}T{hour:02}:{minute:02}:{second:02}Z", day(micros))
 }
 
-/// The day of a time, UTC (the usual calendar, also before it was).
+/// The day of a time, UTC.
 pub(super) fn day(micros: i64) -> String {
-    // Years that begin in March put the leap day last; eras of 400 years repeat.
-    let days = micros.div_euclid(DAY_US) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    Timestamp::from_micros(micros).date().to_string()
 }
 
 /// The tables of a part, the first of which is called `first`.

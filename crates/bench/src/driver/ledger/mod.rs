@@ -18,6 +18,7 @@ use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
 use crate::http::Client;
+use crate::lives::Lives;
 use crate::recorder::Operation;
 use crate::server::{ADMIN, Place, Server};
 use writer::{KEY, PUBLISH, Setup, Writer};
@@ -92,6 +93,8 @@ pub struct Ledger {
     unchecked_from: Vec<u64>,
     kills: Vec<Kill>,
     after_kills: Judgement,
+    /// CPU time of the server while devices wrote; `None` once it could not be read.
+    writing_cpu: Option<Duration>,
 }
 
 impl Ledger {
@@ -116,6 +119,7 @@ impl Ledger {
             unchecked_from: vec![0; options.devices as usize],
             kills: Vec::new(),
             after_kills: Judgement::default(),
+            writing_cpu: Some(Duration::ZERO),
             options,
             place,
         };
@@ -139,6 +143,18 @@ impl Ledger {
     /// Points acknowledged so far.
     pub fn acked(&self) -> u64 {
         self.writers.iter().map(|writer| writer.book.acked()).sum()
+    }
+
+    /// The processes of the server.
+    pub(crate) fn lives(&self) -> Lives {
+        self.place.lives.clone()
+    }
+
+    /// CPU time of the server for each acknowledged point while devices wrote, microseconds: without its starts and without
+    /// what was read back.
+    pub(crate) fn cpu_us_per_point(&self) -> Option<f64> {
+        let acked: u64 = self.kills.iter().map(|kill| kill.acked).sum();
+        (acked > 0).then_some(self.writing_cpu?.as_secs_f64() * 1e6 / acked as f64)
     }
 
     /// What was found wrong after each kill among the points written since the kill before.
@@ -205,6 +221,7 @@ impl Ledger {
         let delay_ms = self.rng.random_range(AFTER_READY_MS);
         let resent = self.rng.random();
         let (sent_before, acked_before) = (self.sent(), self.acked());
+        let cpu_before = self.place.lives.cpu();
         let stop = AtomicBool::new(false);
         let (setup, writers) = (&self.setup, &mut self.writers);
         thread::scope(|scope| {
@@ -222,6 +239,8 @@ impl Ledger {
             killed
         })?;
         let (sent, acked) = (self.sent() - sent_before, self.acked() - acked_before);
+        let cpu = self.place.lives.cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        self.writing_cpu = self.writing_cpu.zip(cpu).map(|(sum, cpu)| sum + cpu);
         Ok(Kill { during_startup: false, delay_ms, resent, sent, acked })
     }
 

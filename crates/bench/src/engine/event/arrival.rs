@@ -23,6 +23,7 @@ pub(super) struct Ear {
     /// What was read last.
     pub(super) buffer: Vec<u8>,
     control: Vec<u8>,
+    /// Some of its connections were asked for stamps.
     stamped: bool,
     /// Something came in this segment that had no stamp.
     unstamped: bool,
@@ -32,7 +33,7 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    /// With `stamped` its connections were [asked for stamps](ask_for_stamps).
+    /// With `stamped` some of its connections were [asked for stamps](ask_for_stamps).
     pub(super) fn new(stamped: bool) -> Self {
         Self {
             buffer: vec![0; READ_BYTES],
@@ -44,7 +45,7 @@ impl Ear {
         }
     }
 
-    /// Whether connections are to be asked for stamps.
+    /// Whether some of its connections have stamps.
     pub(super) fn wants_stamps(&self) -> bool {
         self.stamped
     }
@@ -64,13 +65,15 @@ impl Ear {
         self.asked_before_ns = std::mem::replace(&mut self.asked_ns, now_ns);
     }
 
-    /// Reads once into [`Self::buffer`]. Returns how many bytes, and when the last of them had come.
+    /// Reads once into [`Self::buffer`]. Returns how many bytes, and when the last of them had come: by the kernel's stamp, or
+    /// now.
     pub(super) fn read(
         &mut self,
         mut stream: &TcpStream,
+        by_kernel: bool,
         now_ns: impl Fn() -> u64,
     ) -> io::Result<(usize, u64)> {
-        if !self.stamped {
+        if !by_kernel {
             let count = stream.read(&mut self.buffer)?;
             return Ok((count, now_ns()));
         }
@@ -134,7 +137,7 @@ mod tests {
         loop {
             ear.begin_segment();
             server.write_all(b"answer").unwrap();
-            let (count, at_ns) = ear.read(&stream, || u64::MAX).unwrap();
+            let (count, at_ns) = ear.read(&stream, stamped, || u64::MAX).unwrap();
             if ear.has_stamps() == stamped {
                 return (count, at_ns, ear);
             }
@@ -149,15 +152,33 @@ mod tests {
         let mut ear = Ear::new(true);
         assert!(ear.has_stamps());
         server.write_all(b"answer").unwrap();
-        assert_eq!(ear.read(&stream, || 7).unwrap(), (6, 7));
+        assert_eq!(ear.read(&stream, true, || 7).unwrap(), (6, 7));
         assert!(!ear.has_stamps(), "answers are not held in this segment any more");
         drop(server);
         ear.begin_segment();
         assert_eq!(
-            (ear.read(&stream, || 8).unwrap(), ear.has_stamps()),
+            (ear.read(&stream, true, || 8).unwrap(), ear.has_stamps()),
             ((0, 8), true),
             "the end has no time"
         );
+    }
+
+    #[test]
+    fn what_is_asked_for_without_the_kernel_came_when_it_was_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        let mut ear = Ear::new(true);
+        ask_for_stamps(&stream);
+        let mut at_ns = u64::MAX;
+        while at_ns == u64::MAX {
+            server.write_all(b"stamped").unwrap();
+            at_ns = ear.read(&stream, true, || u64::MAX).unwrap().1;
+        }
+        ear.begin_segment();
+        server.write_all(b"answer").unwrap();
+        assert_eq!(ear.read(&stream, false, || 7).unwrap(), (6, 7));
+        assert!(ear.has_stamps(), "those of other connections may still wait");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
-use std::time::Instant;
 
 use crate::driver::{Answer, Lifetime, Moment, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
@@ -40,9 +39,9 @@ pub(super) struct Turn<'t, P> {
     pub(super) recorder: &'t mut Recorder,
     /// Reused by all connections.
     pub(super) scratch: &'t mut Vec<u8>,
-    /// Start of the segment.
-    pub(super) epoch: Instant,
-    /// The same by the wall clock, milliseconds since 1970.
+    /// Nanoseconds since the start of the segment.
+    pub(super) now: &'t dyn Fn() -> u64,
+    /// That start by the wall clock, milliseconds since 1970.
     pub(super) wall_ms: u64,
 }
 
@@ -52,8 +51,7 @@ impl<P> Turn<'_, P> {
     }
 
     pub(super) fn now_ns(&self) -> u64 {
-        // Wraps after 584 years.
-        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+        (self.now)()
     }
 }
 
@@ -80,6 +78,8 @@ pub(super) struct Connection<S> {
     pub(super) dirty: bool,
     /// Registered for writability.
     pub(super) wants_write: bool,
+    /// The kernel says when its answers came; otherwise they came when they were read.
+    pub(super) by_kernel: bool,
     /// The session has no more operations.
     pub(super) exhausted: bool,
     pub(super) last_sent_ns: u64,
@@ -119,6 +119,7 @@ impl<S> Connection<S> {
             phase: Phase::Closed,
             dirty: false,
             wants_write: false,
+            by_kernel: false,
             exhausted: false,
             last_sent_ns: 0,
             began_ns: 0,
@@ -168,8 +169,9 @@ impl<S> Connection<S> {
         outstanding
     }
 
-    /// Times count from a new start: that of a segment.
-    pub(super) fn begin_segment(&mut self) {
+    /// Times count from a new start: that of a segment. `by_kernel` says whose times its answers have.
+    pub(super) fn begin_segment(&mut self, by_kernel: bool) {
+        self.by_kernel = by_kernel;
         self.last_sent_ns = 0;
         self.able_ns = 0;
         self.began_ns = 0;

@@ -4,6 +4,8 @@
 //! recorded as generator lag.
 
 mod arrival;
+#[cfg(test)]
+mod clocked;
 mod connection;
 mod feed;
 mod holding;
@@ -97,12 +99,14 @@ pub fn run<P: Protocol>(
 /// Connection numbers of one worker, by group.
 type Share = Vec<Range<u32>>;
 
-/// Splits every group evenly over the workers; there is no worker without a connection.
+/// Splits every group evenly over the workers of all processes, which have as many each. There is no worker without a
+/// connection, and no process without one where there are as many connections as processes.
 fn shares(plan: &Plan) -> Vec<Share> {
     let largest = plan.groups.iter().copied().max().unwrap_or(0);
     let (part, parts) = plan.part;
-    let threads = (plan.threads * parts).clamp(1, largest.max(1));
-    let share_of = |worker: u32| {
+    let each = plan.threads.min(largest / parts).max(1);
+    let threads = each * parts;
+    let share_of = |worker: u32| -> Share {
         let mut first = 0;
         let share = plan.groups.iter().map(|&count| {
             let at = |index: u32| first + (u64::from(count) * u64::from(index) / u64::from(threads)) as u32;
@@ -112,8 +116,8 @@ fn shares(plan: &Plan) -> Vec<Share> {
         });
         share.collect()
     };
-    let own = part * plan.threads..((part + 1) * plan.threads).min(threads);
-    own.map(share_of).collect()
+    let own = part * each..(part + 1) * each;
+    own.map(share_of).filter(|share| share.iter().any(|range| !range.is_empty())).collect()
 }
 
 const TICK: Duration = Duration::from_millis(100);
@@ -316,11 +320,18 @@ mod tests {
 
     #[test]
     fn parts_of_several_processes_make_up_the_whole() {
-        for (connections, threads, parts) in [(10, 1, 3), (10, 2, 3), (2, 1, 4), (1_000, 4, 2)] {
+        for (connections, threads, parts) in
+            [(10, 1, 3), (10, 2, 3), (2, 1, 4), (1_000, 4, 2), (100, 4, 51), (51, 2, 51)]
+        {
             let mut numbers = Vec::new();
             for part in 0..parts {
                 let plan = Plan { part: (part, parts), ..plan(&[connections], threads) };
-                numbers.extend(shares(&plan).into_iter().flatten().flatten());
+                let own: Vec<u32> = shares(&plan).into_iter().flatten().flatten().collect();
+                assert!(
+                    !own.is_empty() || connections < parts,
+                    "process {part} of {parts} has something to do"
+                );
+                numbers.extend(own);
             }
             assert_eq!(numbers, (0..connections).collect::<Vec<_>>());
         }

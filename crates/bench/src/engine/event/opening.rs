@@ -71,18 +71,14 @@ impl<P: Protocol> Worker<'_, P> {
     /// Starts to connect; an error here is ours (no more files), not the server's.
     pub(super) fn begin(&mut self, index: u32) -> Result<()> {
         let now_ns = self.now_ns();
+        let stamped = self.asks_for_stamps(index);
         let connection = &mut self.connections[index as usize];
         let source = match self.plan.sources.len() {
             0 => None,
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let way = Way {
-            target: self.plan.target,
-            source,
-            keep_alive: self.plan.connect.keep_alive,
-            stamped: self.ear.wants_stamps(),
-        };
+        let way = Way { target: self.plan.target, source, keep_alive: self.plan.connect.keep_alive, stamped };
         let stream = match socket::connect(&way) {
             Ok(stream) => stream,
             Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),

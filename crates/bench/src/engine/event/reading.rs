@@ -33,7 +33,7 @@ impl<S> Connection<S> {
         answers: &mut Answers,
     ) -> io::Result<()> {
         let Some(stream) = &self.stream else { return Ok(()) };
-        let (count, heard_ns) = match ear.read(stream, || turn.now_ns()) {
+        let (count, heard_ns) = match ear.read(stream, self.by_kernel, || turn.now_ns()) {
             Ok((0, _)) => return self.closed(turn, answers),
             Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),

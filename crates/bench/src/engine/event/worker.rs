@@ -18,7 +18,7 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
-use crate::engine::Ended;
+use crate::engine::{Ended, Load};
 use crate::error::Result;
 use crate::recorder::{Latency, Recorder, Window};
 
@@ -94,8 +94,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             }));
             groups.push(first..connections.len() as u32);
         }
-        let holds = plan.segments.iter().any(|segment| hold_ns(&segment.loads, &plan.groups) > 0);
-        let stamped = holds && protocol.answers_can_wait();
+        let stamped =
+            protocol.answers_can_wait() && (0..groups.len()).any(|group| plan.has_free_answers(group));
         Ok(Self {
             protocol,
             plan,
@@ -158,9 +158,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.ear.begin_segment();
         let holds = self.ear.wants_stamps() && self.plan.tick_us == 0;
         self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
-        for connection in &mut self.connections {
-            connection.begin_segment();
-        }
+        self.begin_connections(&segment.loads);
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
         Ok(Done {
@@ -173,14 +171,28 @@ impl<'a, P: Protocol> Worker<'a, P> {
         })
     }
 
+    /// An answer has the kernel's time where its load waits for none, and otherwise the time at which it was read.
+    pub(super) fn begin_connections(&mut self, loads: &[Load]) {
+        let stamped = self.ear.wants_stamps();
+        for (load, group) in loads.iter().zip(&self.groups) {
+            for index in group.clone() {
+                self.connections[index as usize].begin_segment(stamped && !load.waits_for_answers());
+            }
+        }
+    }
+
+    /// Whether the kernel is to say when answers on this connection came: one of its loads needs it.
+    pub(super) fn asks_for_stamps(&self, index: u32) -> bool {
+        self.ear.wants_stamps() && self.plan.has_free_answers(self.group_of(index))
+    }
+
     pub(super) fn tell(&self, what: FromWorker) {
         // Nobody listens any more when the run ends with an error.
         let _ = self.to_main.send(what);
     }
 
     pub(super) fn now_ns(&self) -> u64 {
-        // Wraps after 584 years.
-        Instant::now().saturating_duration_since(self.epoch).as_nanos() as u64
+        since_ns(self.epoch)
     }
 
     /// The group a connection belongs to.
@@ -221,11 +233,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
             _ => return Ok(()),
         }
         let was_exhausted = connection.exhausted;
+        let epoch = self.epoch;
         let mut turn = Turn {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
-            epoch: self.epoch,
+            now: &|| since_ns(epoch),
             wall_ms: self.wall_ms,
         };
         let mut pumped = Pumped::default();
@@ -325,11 +338,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     pub(super) fn read(&mut self, index: u32) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
+        let epoch = self.epoch;
         let mut turn = Turn {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
-            epoch: self.epoch,
+            now: &|| since_ns(epoch),
             wall_ms: self.wall_ms,
         };
         let mut answers = Answers::default();
@@ -385,6 +399,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
             let _ = connection.send(&last);
         }
     }
+}
+
+fn since_ns(epoch: Instant) -> u64 {
+    // Wraps after 584 years.
+    Instant::now().saturating_duration_since(epoch).as_nanos() as u64
 }
 
 /// How a segment ended that was not given up.

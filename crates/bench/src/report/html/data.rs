@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Answered, Labelled};
 use crate::compare;
 use crate::result::{ALL, Bundle, Clock, Distribution, Histograms, Phase, RunResult, SecondLine};
+use crate::statistics::paired::Better;
 
 /// Columns of the heat map and points of a line at most.
 const POINTS_MAX: usize = 600;
@@ -83,9 +84,13 @@ struct Series {
 #[derive(Debug, Serialize)]
 struct FigureRow {
     name: &'static str,
+    /// The phase, or the class of operation in it.
+    part: String,
     higher_is_better: bool,
     margin: f64,
     values: Vec<Option<f64>>,
+    /// Whether enough samples stand behind all of them.
+    quotable: bool,
 }
 
 pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a> {
@@ -103,15 +108,22 @@ pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a
 }
 
 fn figures(bundles: &[&Bundle]) -> Vec<FigureRow> {
-    compare::FIGURES
+    let parts = compare::parts(bundles);
+    compare::KINDS
         .iter()
-        .map(|(name, better, margin, pick)| FigureRow {
-            name,
-            higher_is_better: *better == crate::statistics::paired::Better::Higher,
-            margin: *margin,
-            values: bundles.iter().map(|bundle| bundle.main_phase().and_then(pick)).collect(),
+        .flat_map(|kind| parts.iter().map(move |part| (kind, part)))
+        .filter_map(|(kind, part)| {
+            let values: Vec<Option<compare::Value>> =
+                bundles.iter().map(|bundle| kind.of(part, bundle)).collect();
+            values.iter().any(Option::is_some).then(|| FigureRow {
+                name: kind.name,
+                part: part.name(),
+                higher_is_better: kind.better == Better::Higher,
+                margin: kind.margin,
+                quotable: values.iter().flatten().all(|value| value.is_quotable),
+                values: values.into_iter().map(|value| Some(value?.value)).collect(),
+            })
         })
-        .filter(|row| row.values.iter().any(Option::is_some))
         .collect()
 }
 

@@ -339,10 +339,11 @@ function answers() {
 }
 const badge = (run) => el("span", { class: `word ${run.quotable ? "good" : "no"}` }, run.word);
 function metaOf(run) {
-  const result = run.result, phase = mainPhase(run), parts = [];
+  const result = run.result, phase = mainPhase(run), parts = [], measured = result.phases.filter((phase) => phase.measured).length;
   if (single && run.quotable) parts.push(run.word.toLowerCase());
   if (result.target.product) parts.push(result.target.product);
-  if (phase) {
+  if (measured > 1) parts.push(`${measured} phases measured`);
+  else if (phase) {
     const a = phase.arrival;
     parts.push(a.kind === "open" ? `open loop, ${a.process}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight` : "load not known");
     if (phase.connections) parts.push(`${number(phase.connections)} connections`);
@@ -353,7 +354,19 @@ function metaOf(run) {
   return parts.join("  ·  ");
 }
 
+// A result with several phases has no figure of its own: a row for each.
+function phaseRows(run, measured) {
+  const response = (total) => total.response || total.service;
+  const cell = (summary, q) => { const found = quantile(summary, q); return el("td", { class: found && !found.quotable ? "weak" : "", title: found && !found.quotable ? "too few samples" : "" }, found ? time(found.value_us / 1000) + (found.quotable ? "" : "?") : "–"); };
+  const rows = measured.map(({ name, total, cost }) => el("tr", {}, el("td", { class: "mono" }, name), el("td", {}, number(total.completed_per_s, 4)),
+    [0.5, 0.99, 0.999].map((q) => cell(response(total), q)), el("td", { class: errorsOf(total) ? "no" : "" }, group(String(errorsOf(total)))),
+    el("td", {}, cost.target_cpu_us_per_operation ? `${number(cost.target_cpu_us_per_operation)} µs` : "–")));
+  root.append(el("div", { class: run.quotable ? "card scroll" : "card scroll invalid" }, el("table", {}, el("thead", {}, el("tr", {},
+    ["phase", "per second", "p50", "p99", "p99.9", "errors", "target CPU/op"].map((name) => el("th", {}, name)))), el("tbody", {}, rows))));
+}
 function tiles(run) {
+  const measured = run.result.phases.filter((phase) => phase.measured);
+  if (measured.length > 1) { phaseRows(run, measured); return; }
   const phase = mainPhase(run);
   if (!phase) return;
   const total = phase.total, summary = total.response || total.service, sure = phase.uncertainty;
@@ -381,16 +394,24 @@ function tiles(run) {
 function comparison() {
   const heading = el("tr", {}, el("th", {}, ""), data.runs.map((run, index) => el("th", {}, el("i", { class: "swatch", style: `background:${runColour(index)};margin-right:6px` }), run.label)),
     data.runs.slice(1).map((run) => el("th", {}, `${run.label} / ${data.runs[0].label}`)));
-  const rows = data.figures.map((row) => el("tr", {}, el("td", {}, row.name), row.values.map((value) => el("td", {}, number(value, 4))),
-    row.values.slice(1).map((value) => {
-      const base = row.values[0];
-      if (!base || !value) return el("td", { class: "weak" }, "–");
-      const ratio = value / base, change = Math.abs(ratio - 1), up = ratio > 1;
-      const word = change <= row.margin ? "weak" : up === row.higher_is_better ? "good" : "no";
-      return el("td", { class: word }, `× ${ratio.toFixed(3)}`);
-    })));
+  const several = data.figures.some((row) => row.part !== data.figures[0].part);
+  const columns = 2 * data.runs.length;
+  const rows = data.figures.flatMap((row, index) => {
+    const begins = several && (index === 0 || data.figures[index - 1].name !== row.name);
+    const mark = row.quotable ? "" : "?";
+    const line = el("tr", {}, el("td", { class: several ? "mono" : "" }, several ? row.part : row.name),
+      row.values.map((value) => el("td", { class: row.quotable ? "" : "weak", title: row.quotable ? "" : "too few samples" }, value === null ? "–" : number(value, 4) + mark)),
+      row.values.slice(1).map((value) => {
+        const base = row.values[0];
+        if (!base || !value) return el("td", { class: "weak" }, "–");
+        const ratio = value / base, change = Math.abs(ratio - 1), up = ratio > 1;
+        const word = !row.quotable || change <= row.margin ? "weak" : up === row.higher_is_better ? "good" : "no";
+        return el("td", { class: word }, `× ${ratio.toFixed(3)}`);
+      }));
+    return begins ? [el("tr", {}, el("td", { class: "sum", colspan: columns }, row.name)), line] : [line];
+  });
   root.append(el("h2", {}, "Side by side"), el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, heading), el("tbody", {}, rows))),
-    el("p", { class: "note" }, "Ratios of single runs have no interval: how much two runs of the same thing differ is not in them. Grey lies within the margin; `ab` gives a verdict."));
+    el("p", { class: "note" }, "Ratios of single runs have no interval: how much two runs of the same thing differ is not in them. Grey lies within the margin or has too few samples (?); `ab` gives a verdict."));
   if (data.differences.length) {
     root.append(el("h2", {}, "What differs in how they were run"), el("div", { class: "card scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", {}, "setting"), data.runs.map((run) => el("th", { class: "left" }, run.label)))),
@@ -480,9 +501,11 @@ function percentiles() {
   if (!series.length) return;
   const deepest = Math.max(...series.map((line) => line.points[line.points.length - 1][0]));
   const ticksX = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].filter((at) => at <= deepest * 1.01);
+  // Of several phases the last is drawn.
+  const drawn = mainPhase(data.runs[0]), ofPhase = drawn && data.runs.some((run) => run.result.phases.filter((phase) => phase.measured).length > 1) ? ` (phase ${drawn.name})` : "";
   const name = (inverse) => (inverse === 1 ? "min" : inverse === 2 ? "p50" : `p${(100 - 100 / inverse).toFixed(Math.max(0, Math.round(Math.log10(inverse)) - 2)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}`);
   const order = { response: "from the intended start", service: "from the send", lag: "the generator's own lateness" };
-  root.append(el("h2", {}, "Percentiles"), el("div", { class: "charts" }, chart({ title: "Latency at each percentile, out to the last sample", log: true, logX: true, domain: [1, deepest], ticksX, tickX: name, tick: time, value: time,
+  root.append(el("h2", {}, "Percentiles"), el("div", { class: "charts" }, chart({ title: `Latency at each percentile, out to the last sample${ofPhase}`, log: true, logX: true, domain: [1, deepest], ticksX, tickX: name, tick: time, value: time,
     where: (at) => `p${(100 - 100 / at).toPrecision(Math.min(8, 3 + Math.max(0, Math.floor(Math.log10(at)) - 1)))}`, series, height: 280, alwaysKey: true })));
   if (single) root.append(el("p", { class: "note" }, Object.entries(order).filter(([clock]) => series.some((line) => line.name === clock)).map(([clock, text]) => `${clock}: ${text}`).join("; ")));
 }

@@ -1,0 +1,163 @@
+//! What results are compared by: the figures of each phase that was measured, and of each class of operation in it.
+
+use crate::result::{ALL, Arrival, Bundle, OWN_TOOL, Operation, Phase, Summary};
+use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
+
+/// Change of a median or of CPU per operation that counts as none.
+const MEDIAN_MARGIN: f64 = 0.03;
+
+/// A phase, or one class of operation in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// `None` for the only phase with figures, whatever each result calls it.
+    phase: Option<String>,
+    /// `None` for all classes together.
+    operation: Option<String>,
+}
+
+impl Part {
+    /// What a reader calls it: `rest-one-1h`, `writing-one-1h: write`; of an only phase `all` and its classes.
+    pub(crate) fn name(&self) -> String {
+        let operation = self.operation.as_deref();
+        match &self.phase {
+            None => operation.unwrap_or(ALL).to_owned(),
+            Some(phase) => {
+                operation.map_or_else(|| phase.clone(), |operation| format!("{phase}: {operation}"))
+            }
+        }
+    }
+
+    /// Whether a result has it.
+    pub(super) fn is_in(&self, bundle: &Bundle) -> bool {
+        self.of(bundle).is_some()
+    }
+
+    /// The same phase, all classes together.
+    pub(super) fn whole(&self) -> Self {
+        Self { phase: self.phase.clone(), operation: None }
+    }
+
+    fn of<'b>(&self, bundle: &'b Bundle) -> Option<(&'b Phase, &'b Operation)> {
+        let phase = match &self.phase {
+            None => bundle.main_phase(),
+            Some(name) => bundle.measured().find(|phase| phase.name == *name),
+        }?;
+        let operation = match &self.operation {
+            None => &phase.total,
+            Some(name) => phase.operations.iter().find(|operation| operation.name == *name)?,
+        };
+        Some((phase, operation))
+    }
+}
+
+/// The parts of all bundles, in the order in which they come first. Classes are parts where there are several.
+pub(crate) fn parts(bundles: &[&Bundle]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for phase in phases(bundles) {
+        let whole = Part { phase, operation: None };
+        let mut classes: Vec<&str> = Vec::new();
+        let of_all =
+            bundles.iter().filter_map(|bundle| whole.of(bundle)).flat_map(|(phase, _)| &phase.operations);
+        for class in of_all.map(|operation| operation.name.as_str()) {
+            if !classes.contains(&class) {
+                classes.push(class);
+            }
+        }
+        let several = classes.len() > 1;
+        let classes: Vec<Part> = classes
+            .into_iter()
+            .filter(|_| several)
+            .map(|class| Part { operation: Some(class.to_owned()), ..whole.clone() })
+            .collect();
+        parts.push(whole);
+        parts.extend(classes);
+    }
+    parts
+}
+
+/// Phases are the same by their names. A result of another tool has one, which has a name of the tool's.
+fn phases(bundles: &[&Bundle]) -> Vec<Option<String>> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in bundles.iter().flat_map(|bundle| bundle.measured()).map(|phase| phase.name.as_str()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let foreign = bundles.iter().any(|bundle| bundle.result.tool.name != OWN_TOOL);
+    if bundles.iter().all(|bundle| bundle.measured().count() <= 1) && (foreign || names.len() <= 1) {
+        return vec![None];
+    }
+    names.into_iter().map(|name| Some(name.to_owned())).collect()
+}
+
+/// One figure of one result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Value {
+    pub(crate) value: f64,
+    /// Whether enough samples stand behind it.
+    pub(crate) is_quotable: bool,
+}
+
+type Picker = fn(&Phase, &Operation) -> Option<Value>;
+
+/// A kind of figure.
+pub(crate) struct Kind {
+    /// What it is, with its unit.
+    pub(crate) name: &'static str,
+    /// Which direction is good.
+    pub(crate) better: Better,
+    /// Change that counts as none.
+    pub(crate) margin: f64,
+    pick: Picker,
+}
+
+impl Kind {
+    /// Its value for a part of a result.
+    pub(crate) fn of(&self, part: &Part, bundle: &Bundle) -> Option<Value> {
+        let (phase, operation) = part.of(bundle)?;
+        (self.pick)(phase, operation)
+    }
+}
+
+const fn kind(name: &'static str, better: Better, margin: f64, pick: Picker) -> Kind {
+    Kind { name, better, margin, pick }
+}
+
+/// All kinds, in the order they are shown.
+pub(crate) const KINDS: [Kind; 7] = [
+    kind("completed/s", Better::Higher, THROUGHPUT_MARGIN, |_, operation| {
+        known(Some(operation.completed_per_s).filter(|rate| *rate > 0.0))
+    }),
+    kind("response p50 ms", Better::Lower, MEDIAN_MARGIN, |_, operation| response(operation, 0.5)),
+    kind("response p99 ms", Better::Lower, P99_MARGIN, |_, operation| response(operation, 0.99)),
+    kind("response p99.9 ms", Better::Lower, P99_MARGIN, |_, operation| {
+        // With too few samples behind it, it is the maximum and says nothing that p99 does not.
+        response(operation, 0.999).filter(|value| value.is_quotable)
+    }),
+    kind("service p50 ms", Better::Lower, MEDIAN_MARGIN, |phase, operation| service(phase, operation, 0.5)),
+    kind("service p99 ms", Better::Lower, P99_MARGIN, |phase, operation| service(phase, operation, 0.99)),
+    kind("target CPU us/op", Better::Lower, MEDIAN_MARGIN, |phase, operation| {
+        // It is known of all classes together.
+        let is_total = operation.name == phase.total.name;
+        known(phase.cost.target_cpu_us_per_operation.filter(|_| is_total))
+    }),
+];
+
+fn known(value: Option<f64>) -> Option<Value> {
+    value.map(|value| Value { value, is_quotable: true })
+}
+
+fn response(operation: &Operation, quantile: f64) -> Option<Value> {
+    quantile_ms(operation.response.as_ref()?, quantile)
+}
+
+/// In a closed loop an operation is due when it is sent, and both times are one.
+fn service(phase: &Phase, operation: &Operation, quantile: f64) -> Option<Value> {
+    let is_both = matches!(phase.arrival, Arrival::Closed { .. }) && operation.response.is_some();
+    quantile_ms(operation.service.as_ref().filter(|_| !is_both)?, quantile)
+}
+
+fn quantile_ms(summary: &Summary, quantile: f64) -> Option<Value> {
+    let found = summary.quantiles.iter().find(|q| (q.quantile - quantile).abs() < 1e-9)?;
+    Some(Value { value: found.value_us / 1e3, is_quotable: found.quotable })
+}

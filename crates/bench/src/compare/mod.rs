@@ -1,0 +1,171 @@
+//! Compares bundles of one scenario: what differs in how they were run, and by what factor their figures differ.
+//!
+//! Two single runs give a ratio without an interval between runs; how they would differ if nothing had changed is not
+//! known, so the verdict on them is "cannot tell" unless several bundles of each side are given. `ab` measures what
+//! this can only estimate.
+
+mod figures;
+mod settings;
+mod text;
+
+use crate::result::Bundle;
+use crate::statistics::Interval;
+use crate::statistics::paired::{Better, Verdict, verdict, welch};
+
+pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
+pub(crate) use settings::{differing, flatten};
+
+const CONFIDENCE: f64 = 0.95;
+
+/// Bundles cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// They are not of one scenario.
+    #[error("`{0}` and `{1}` are different scenarios; their figures do not say anything about each other")]
+    Scenarios(String, String),
+    /// They are of different phases of it.
+    #[error("no phase is in all of these results, which have {0}; name results of one phase")]
+    Phases(String),
+    /// One side is empty.
+    #[error("two bundles are needed, or several of each side")]
+    Empty,
+}
+
+/// One figure of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What it is of: a phase, or a class of operation in it.
+    pub part: String,
+    /// What it is, with its unit.
+    pub name: String,
+    /// Mean over the bundles of the first side.
+    pub a: f64,
+    /// Mean over the bundles of the second side.
+    pub b: f64,
+    /// Which direction is good.
+    pub better: Better,
+    /// Change that counts as none.
+    pub margin: f64,
+    /// Whether enough samples stand behind it in every run; without them there is no verdict.
+    pub is_quotable: bool,
+    /// B / A, geometric mean over bundles.
+    pub ratio: f64,
+    /// Its 95 % interval over runs; `None` with fewer than two runs of a side.
+    pub interval: Option<Interval>,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// The comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The scenario.
+    pub scenario: String,
+    /// Runs of each side.
+    pub runs: (usize, usize),
+    /// What differs in how they were run: path, first side, second side.
+    pub differences: Vec<(String, String, String)>,
+    /// The figures, kind by kind; in each kind phase by phase and class by class.
+    pub figures: Vec<Figure>,
+    /// Why runs must not be quoted, and what was not compared.
+    pub warnings: Vec<String>,
+}
+
+/// Compares the bundles of two sides.
+pub fn compare(a: &[Bundle], b: &[Bundle]) -> Result<Comparison, CompareError> {
+    let (Some(first), Some(second)) = (a.first(), b.first()) else { return Err(CompareError::Empty) };
+    let name = &first.result.scenario.name;
+    let all: Vec<&Bundle> = a.iter().chain(b).collect();
+    if let Some(other) = all.iter().find(|bundle| bundle.result.scenario.name != *name) {
+        return Err(CompareError::Scenarios(name.clone(), other.result.scenario.name.clone()));
+    }
+    let (common, missing): (Vec<Part>, Vec<Part>) =
+        parts(&all).into_iter().partition(|part| all.iter().all(|bundle| part.is_in(bundle)));
+    if common.is_empty() {
+        return Err(CompareError::Phases(named(&missing)));
+    }
+    let mut warnings = standings([("A", a), ("B", b)]);
+    // Of a phase that is missing, its classes need not be named.
+    let missing: Vec<Part> =
+        missing.into_iter().filter(|part| part.whole() == *part || common.contains(&part.whole())).collect();
+    if !missing.is_empty() {
+        warnings.push(format!("not in every result and not compared: {}", named(&missing)));
+    }
+    if a.len() < 2 || b.len() < 2 {
+        warnings.push(
+            "one run a side: how much two runs of the same thing differ is not known, so no verdict can be given; name several \
+             bundles of each side, or use `ab`"
+                .to_owned(),
+        );
+    }
+    Ok(Comparison {
+        scenario: name.clone(),
+        runs: (a.len(), b.len()),
+        differences: differences(first, second),
+        figures: figures(&common, a, b),
+        warnings,
+    })
+}
+
+fn named(parts: &[Part]) -> String {
+    parts.iter().map(Part::name).collect::<Vec<_>>().join(", ")
+}
+
+/// Why runs of either side must not be quoted.
+fn standings(sides: [(&str, &[Bundle]); 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (side, bundles) in sides {
+        for standing in bundles.iter().map(|bundle| bundle.result.standing()) {
+            warnings
+                .extend(standing.reasons().map(|reason| format!("{side} is {}: {reason}", standing.word())));
+        }
+    }
+    warnings
+}
+
+fn figures(parts: &[Part], a: &[Bundle], b: &[Bundle]) -> Vec<Figure> {
+    let of = |kind: &Kind, part: &Part, side: &[Bundle]| -> Option<Vec<Value>> {
+        side.iter().map(|bundle| kind.of(part, bundle)).collect()
+    };
+    KINDS
+        .iter()
+        .flat_map(|kind| parts.iter().map(move |part| (kind, part)))
+        .filter_map(|(kind, part)| figure(kind, part, &of(kind, part, a)?, &of(kind, part, b)?))
+        .collect()
+}
+
+fn figure(kind: &Kind, part: &Part, a: &[Value], b: &[Value]) -> Option<Figure> {
+    if a.iter().chain(b).any(|value| value.value <= 0.0) {
+        return None;
+    }
+    let values = |side: &[Value]| -> Vec<f64> { side.iter().map(|value| value.value).collect() };
+    let log_mean = |values: &[f64]| values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64;
+    let is_quotable = a.iter().chain(b).all(|value| value.is_quotable);
+    let (a, b) = (values(a), values(b));
+    let interval = welch(&a, &b, CONFIDENCE).map(|interval| interval.map(f64::exp));
+    Some(Figure {
+        part: part.name(),
+        name: kind.name.to_owned(),
+        a: log_mean(&a).exp(),
+        b: log_mean(&b).exp(),
+        better: kind.better,
+        margin: kind.margin,
+        is_quotable,
+        ratio: (log_mean(&b) - log_mean(&a)).exp(),
+        interval,
+        verdict: verdict(interval.filter(|_| is_quotable), kind.margin, kind.better),
+    })
+}
+
+fn differences(a: &Bundle, b: &Bundle) -> Vec<(String, String, String)> {
+    differing(&[a, b])
+        .into_iter()
+        .map(|(path, mut values)| {
+            let second = values.pop().unwrap_or_default();
+            (path, values.pop().unwrap_or_default(), second)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
