@@ -344,7 +344,7 @@ function metaOf(run) {
   if (result.target.product) parts.push(result.target.product);
   if (phase) {
     const a = phase.arrival;
-    parts.push(a.kind === "open" ? `open loop, ${a.process}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight` : "load not known");
+    parts.push(a.kind === "open" ? `open loop, ${a.process}${a.timer_us ? ` on ticks of ${number(a.timer_us)} us` : ""}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight` : "load not known");
     if (phase.connections) parts.push(`${number(phase.connections)} connections`);
     parts.push(seconds(phase.duration_s));
   }
