@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Arrival, Bundle, Cost, Operation, Phase, Summary};
+use super::{Bundle, Cost, Operation, Phase, Summary};
 
 const MIB: f64 = 1_048_576.0;
 
