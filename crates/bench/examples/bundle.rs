@@ -83,7 +83,7 @@ fn simulate(speed: f64, seconds: u64, seed: u64) -> Bundle {
             starts: Duration::from_secs(from),
             warmup: Duration::ZERO,
             duration: Duration::from_secs(until - from),
-            arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: RATE as f64 },
+            arrival: Arrival::Open { process: "poisson".to_owned(), timer_us: 0, rate_per_s: RATE as f64 },
             connections: 200,
         });
         run(&mut builder, name, from..until, speed, seed);

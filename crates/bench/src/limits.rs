@@ -16,6 +16,11 @@ pub(crate) const SENDS_PER_TURN: usize = 512;
 /// Longest time answers of an open loop wait in the kernel, whose stamps say when they came, before they are read: some five
 /// share a turn at 10,000 messages a second, and a lost connection is still noticed within a millisecond.
 pub(crate) const ANSWERS_HELD_MAX_US: u64 = 500;
+/// The same where operations come due at ticks of a timer: answers are read at each, but a lost connection is still noticed
+/// within so long.
+pub(crate) const ANSWERS_HELD_TICK_MAX_US: u64 = 10_000;
+/// Longest period of a timer whose ticks operations follow: above it they are better written as steps.
+pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
 /// Share of the answers that may meet another of their connection while they wait: those read together count from the last.
 pub(crate) const ANSWERS_SHARING_MAX: f64 = 0.01;
 /// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so

@@ -38,6 +38,8 @@ pub struct Schedule {
     slots: Vec<(u32, f64)>,
     slot: usize,
     devices: u32,
+    /// Messages come due at multiples of this.
+    timer_ns: u64,
 }
 
 impl Schedule {
@@ -50,7 +52,16 @@ impl Schedule {
             Arrivals::Poisson => Vec::new(),
             Arrivals::Fixed => jittered_slots(devices, gap_ns, &mut rng),
         };
-        Self { arrivals, gap_ns, rng, at_ns: 0.0, slots, slot: 0, devices }
+        Self { arrivals, gap_ns, rng, at_ns: 0.0, slots, slot: 0, devices, timer_ns: 1 }
+    }
+
+    /// The same messages, each due at the next tick of a timer that all devices follow, microseconds; 0 for none.
+    pub fn on_timer(self, timer_us: u32) -> Self {
+        Self { timer_ns: (u64::from(timer_us) * 1_000).max(1), ..self }
+    }
+
+    fn tick_after(&self, at_ns: u64) -> u64 {
+        at_ns.checked_next_multiple_of(self.timer_ns).unwrap_or(u64::MAX)
     }
 
     fn next_poisson(&mut self) -> Planned {
@@ -72,10 +83,11 @@ impl Iterator for Schedule {
     type Item = Planned;
 
     fn next(&mut self) -> Option<Planned> {
-        Some(match self.arrivals {
+        let planned = match self.arrivals {
             Arrivals::Poisson => self.next_poisson(),
             Arrivals::Fixed => self.next_fixed(),
-        })
+        };
+        Some(Planned { at_ns: self.tick_after(planned.at_ns), ..planned })
     }
 }
 
@@ -87,6 +99,8 @@ fn jittered_slots(devices: u32, gap_ns: f64, rng: &mut Xoshiro256PlusPlus) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -139,5 +153,30 @@ mod tests {
         assert_eq!(take(Arrivals::Poisson, 10, 10.0, 100), take(Arrivals::Poisson, 10, 10.0, 100));
         let other: Vec<_> = Schedule::new(Arrivals::Poisson, 10, 10.0, 8).take(100).collect();
         assert_ne!(take(Arrivals::Poisson, 10, 10.0, 100), other);
+    }
+
+    proptest! {
+        #[test]
+        fn a_timer_moves_messages_to_its_next_tick_and_nothing_else(
+            fixed: bool, devices in 1..500_u32, rate in 0.1..100_000.0, seed: u64, timer_us in 1..100_000_u32,
+        ) {
+            let arrivals = if fixed { Arrivals::Fixed } else { Arrivals::Poisson };
+            let at_any_time = Schedule::new(arrivals, devices, rate, seed);
+            let on_ticks = Schedule::new(arrivals, devices, rate, seed).on_timer(timer_us);
+            let timer_ns = u64::from(timer_us) * 1_000;
+            for (free, tick) in at_any_time.zip(on_ticks).take(500) {
+                prop_assert_eq!(free.device, tick.device);
+                prop_assert_eq!(tick.at_ns % timer_ns, 0);
+                prop_assert!((free.at_ns..free.at_ns + timer_ns).contains(&tick.at_ns), "{:?} {:?}", free, tick);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_timer_nothing_moves_and_the_end_of_time_is_its_last_tick() {
+        let plan: Vec<_> = Schedule::new(Arrivals::Poisson, 10, 10.0, 7).on_timer(0).take(100).collect();
+        assert_eq!(plan, take(Arrivals::Poisson, 10, 10.0, 100));
+        let schedule = Schedule::new(Arrivals::Fixed, 1, 1.0, 1).on_timer(1_000);
+        assert_eq!((schedule.tick_after(0), schedule.tick_after(u64::MAX)), (0, u64::MAX));
     }
 }

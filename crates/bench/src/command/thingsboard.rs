@@ -72,6 +72,10 @@ pub(super) struct Options {
     /// 20,000 messages a second on, otherwise 0, at once]
     #[arg(long, value_parser = clap::value_parser!(u32).range(..=10_000), conflicts_with_all = ["closed", "idle"])]
     tick_us: Option<u32>,
+    /// Messages come due at ticks of a timer that all devices follow, microseconds: those of a tick are sent together, and latency
+    /// counts from it. 0 for at any time [default: 0]
+    #[arg(long, conflicts_with_all = ["closed", "idle", "tick_us"])]
+    timer_us: Option<u32>,
     /// Keep-alive in seconds [default: 60]
     #[arg(long)]
     keep_alive_s: Option<u16>,
@@ -125,6 +129,7 @@ impl Options {
         sets.text("phase.run.warmup", self.warmup.as_deref());
         sets.number("phase.run.threads", self.threads);
         sets.number("phase.run.tick_us", self.tick_us());
+        sets.number("phase.run.timer_us", self.timer_us);
         sets.number("dataset.payload_bytes", self.payload_bytes);
         sets.text("dataset.version", self.protocol.as_deref());
         sets.text("dataset.token_prefix", self.token_prefix.as_deref());
@@ -137,7 +142,7 @@ impl Options {
     }
 
     fn tick_us(&self) -> Option<u32> {
-        let open = !self.common.closed && !self.idle;
+        let open = !self.common.closed && !self.idle && self.timer_us.is_none_or(|us| us == 0);
         self.tick_us.or((open && self.rate? >= TICK_FROM_RATE).then_some(TICK_US))
     }
 
@@ -189,6 +194,8 @@ mod tests {
         assert_eq!((phase.connections(), phase.mixes[0].rate, phase.tick_us), (19_900, Some(30_000.0), 200));
         let slower = scenario("--devices 10000 --rate 10000").unwrap();
         assert_eq!(slower.phases[0].tick_us, 0);
+        let timer = scenario("--devices 19900 --rate 30000 --timer-us 1000").unwrap();
+        assert_eq!((timer.phases[0].mixes[0].timer_us, timer.phases[0].tick_us), (1_000, 0));
         let saturation = scenario("--devices 200 --closed --window 64 --protocol 5 --rate 20000").unwrap();
         let mix = &saturation.phases[0].mixes[0];
         assert_eq!((mix.arrival, mix.window, saturation.phases[0].tick_us), (Arrival::Closed, 64, 0));
@@ -208,6 +215,7 @@ mod tests {
         for (line, expected) in [
             ("--poisson --fixed", "cannot be used with"),
             ("--closed --fixed", "cannot be used with"),
+            ("--timer-us 1000 --tick-us 200", "cannot be used with"),
             ("--window 3", "--closed"),
             ("--protocol 4.2", "use 3.1.1 or 5"),
             ("--duration 5x", "use ms, s, m or h"),

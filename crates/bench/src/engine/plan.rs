@@ -17,6 +17,8 @@ pub enum Load {
         rate: f64,
         /// How they are spread.
         arrivals: Arrivals,
+        /// They come due at ticks of a timer of this period, microseconds; 0 for at any time.
+        timer_us: u32,
         /// Seed of the schedule.
         seed: u64,
     },

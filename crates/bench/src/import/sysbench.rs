@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         warmup: Duration::ZERO,
         duration: Duration::from_secs_f64(seconds),
         arrival: match rate {
-            Some(rate_per_s) => Arrival::Open { process: "poisson".to_owned(), rate_per_s },
+            Some(rate_per_s) => Arrival::Open { process: "poisson".to_owned(), timer_us: 0, rate_per_s },
             None => Arrival::Closed { concurrency: threads as u64 },
         },
         connections: threads as u32,

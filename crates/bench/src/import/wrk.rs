@@ -45,7 +45,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         duration: Duration::from_secs_f64(requests as f64 / per_s),
         arrival: if is_wrk2 {
             // The rate asked for is not printed; without a backlog it is the rate achieved.
-            Arrival::Open { process: "fixed".to_owned(), rate_per_s: per_s }
+            Arrival::Open { process: "fixed".to_owned(), timer_us: 0, rate_per_s: per_s }
         } else {
             Arrival::Closed { concurrency: u64::from(connections) }
         },

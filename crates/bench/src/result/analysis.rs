@@ -179,6 +179,12 @@ fn hidden(phase: &Phase) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Arrival::Open { timer_us: timer_us @ 1.., .. } = phase.arrival {
+        hides.push(format!(
+            "operations came due on ticks of {timer_us} us, as those of devices with timers: those of one tick wait for each other, \
+             and the target rests until the next; compare it only with loads of the same timer"
+        ));
+    }
     if let Some(summary) = &phase.total.response {
         let weak: Vec<String> =
             summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile)).collect();
@@ -217,7 +223,7 @@ mod tests {
             starts: Duration::ZERO,
             warmup: Duration::ZERO,
             duration: Duration::from_secs(60),
-            arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: 100.0 },
+            arrival: Arrival::Open { process: "poisson".to_owned(), timer_us: 0, rate_per_s: 100.0 },
             connections: 10,
         });
         let mut whole = Latency::new();

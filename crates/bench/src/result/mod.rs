@@ -104,7 +104,7 @@ pub(crate) mod tests {
                 starts: Duration::ZERO,
                 warmup: Duration::ZERO,
                 duration: Duration::from_secs(2),
-                arrival: Arrival::Open { process: "poisson".to_owned(), rate_per_s: 200.0 },
+                arrival: Arrival::Open { process: "poisson".to_owned(), timer_us: 0, rate_per_s: 200.0 },
                 connections: 10,
             });
         for (name, values) in [("get", get_us), ("set", &[400, 500][..])] {

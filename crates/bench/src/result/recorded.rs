@@ -84,7 +84,7 @@ mod tests {
             starts: Duration::from_secs(5),
             warmup: Duration::ZERO,
             duration: Duration::from_secs(2),
-            arrival: Arrival::Open { process: "fixed".to_owned(), rate_per_s: 5.0 },
+            arrival: Arrival::Open { process: "fixed".to_owned(), timer_us: 0, rate_per_s: 5.0 },
             connections: 1,
         });
         for second in 0..2 {

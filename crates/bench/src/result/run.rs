@@ -175,6 +175,9 @@ pub enum Arrival {
     Open {
         /// `poisson`, `fixed`, `steps`, `staircase`.
         process: String,
+        /// Operations came due at ticks of a timer of this period; 0 for at any time.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        timer_us: u32,
         /// Operations per second asked for; of several steps the mean.
         rate_per_s: f64,
     },
@@ -185,6 +188,27 @@ pub enum Arrival {
     },
     /// An imported result whose tool does not say.
     Unknown,
+}
+
+/// Results of loads without a timer do not speak of it.
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl Arrival {
+    /// As a reader is told.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Open { process, timer_us: 0, rate_per_s } => {
+                format!("open loop, {process}, {rate_per_s:.0}/s")
+            }
+            Self::Open { process, timer_us, rate_per_s } => {
+                format!("open loop, {process} on ticks of {timer_us} us, {rate_per_s:.0}/s")
+            }
+            Self::Closed { concurrency } => format!("closed loop, {concurrency} in flight"),
+            Self::Unknown => "load not known".to_owned(),
+        }
+    }
 }
 
 /// Counts and times of one class of operation.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Arrival, Bundle, Cost, OWN_TOOL, Operation, Phase, Summary};
+use super::{Bundle, Cost, OWN_TOOL, Operation, Phase, Summary};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -43,11 +43,7 @@ impl fmt::Display for Bundle {
 }
 
 fn phase_text(f: &mut fmt::Formatter<'_>, phase: &Phase) -> fmt::Result {
-    let load = match &phase.arrival {
-        Arrival::Open { process, rate_per_s } => format!("open loop, {process}, {rate_per_s:.0}/s"),
-        Arrival::Closed { concurrency } => format!("closed loop, {concurrency} in flight"),
-        Arrival::Unknown => "load not known".to_owned(),
-    };
+    let load = phase.arrival.text();
     let role = if phase.measured { "" } else { ", not measured" };
     writeln!(
         f,

@@ -181,10 +181,12 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
     let mut window = None;
+    let mut timer_us = 0;
     for load in loads {
         match load {
-            Load::Open { rate, arrivals, .. } => {
+            Load::Open { rate, arrivals, timer_us: own_us, .. } => {
                 rate_per_s += rate;
+                timer_us = timer_us.max(*own_us);
                 process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
             Load::Reopen { rate, arrivals, .. } => {
@@ -206,10 +208,10 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     }
     match (process, window) {
         (Some(process), _) => {
-            Arrival::Open { process: process.to_owned(), rate_per_s: rate_per_s / f64::from(parts) }
+            Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }
         (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections) },
-        (None, None) => Arrival::Open { process: "idle".to_owned(), rate_per_s: 0.0 },
+        (None, None) => Arrival::Open { process: "idle".to_owned(), timer_us: 0, rate_per_s: 0.0 },
     }
 }
 

@@ -60,9 +60,8 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
             ));
         }
     }
-    let poisson = |load: &Load| matches!(load, Load::Open { arrivals: Arrivals::Poisson, .. });
-    if facts.loads.iter().all(poisson)
-        && let Some(statistic) = poisson_statistic(&facts.sends.in_order())
+    if let Some(timer_us) = poisson_timer(facts.loads)
+        && let Some(statistic) = poisson_statistic(&facts.sends.in_order(), timer_us)
     {
         gates.push(Gate::new(
             "arrival",
@@ -128,6 +127,15 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     gates
 }
 
+/// The longest timer, microseconds and 0 for none, of loads that are all to come at random; `None` where one is not.
+fn poisson_timer(loads: &[Load]) -> Option<u32> {
+    let timers = loads.iter().map(|load| match load {
+        Load::Open { arrivals: Arrivals::Poisson, timer_us, .. } => Some(*timer_us),
+        _ => None,
+    });
+    timers.collect::<Option<Vec<u32>>>()?.into_iter().max()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +155,7 @@ mod tests {
         let mut limits = Gates::default();
         change(&mut counts, &mut limits);
         let total = Class { counts, clocks: Clocks::default() };
-        let loads = [Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1 }];
+        let loads = [Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, timer_us: 0, seed: 1 }];
         let sends = Sends::default();
         let facts = Facts { total: &total, sends: &sends, loads: &loads, metered: None, threads: 1 };
         judge(&facts, &limits).into_iter().filter(|gate| !gate.passed).map(|gate| gate.name).collect()
@@ -173,23 +181,27 @@ mod tests {
 
     #[test]
     fn arrivals_are_judged_where_they_were_to_be_random() {
-        let judged = |sent: Arrivals, planned: Arrivals| {
+        let judged = |(sent, sent_us): (Arrivals, u32), (planned, timer_us): (Arrivals, u32)| {
             let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, 1);
-            for at in Schedule::new(sent, 10, 1_000.0, 7).take(3_000) {
+            for at in Schedule::new(sent, 10, 1_000.0, 7).on_timer(sent_us).take(3_000) {
                 recorder.planned(at.at_ns);
                 let operation = Operation { class: 0, intended_ns: at.at_ns, sent_ns: at.at_ns + 9_000 };
                 recorder.sent(&operation, 1);
                 recorder.completed(&operation, at.at_ns + 90_000, 1);
             }
-            let loads = [Load::Open { rate: 1_000.0, arrivals: planned, seed: 7 }];
+            let loads = [Load::Open { rate: 1_000.0, arrivals: planned, timer_us, seed: 7 }];
             let total = recorder.total();
             let facts =
                 Facts { total: &total, sends: recorder.sends(), loads: &loads, metered: None, threads: 1 };
             let gates = judge(&facts, &Gates::default()).into_iter();
             gates.filter(|gate| gate.name == "arrival").map(|gate| gate.passed).collect::<Vec<bool>>()
         };
-        assert_eq!(judged(Arrivals::Poisson, Arrivals::Poisson), [true]);
-        assert_eq!(judged(Arrivals::Fixed, Arrivals::Poisson), [false]);
-        assert!(judged(Arrivals::Fixed, Arrivals::Fixed).is_empty(), "they were not to be random");
+        let (poisson, fixed) = ((Arrivals::Poisson, 0), (Arrivals::Fixed, 0));
+        assert_eq!(judged(poisson, poisson), [true]);
+        assert_eq!(judged(fixed, poisson), [false]);
+        assert!(judged(fixed, fixed).is_empty(), "they were not to be random");
+        let ticks = (Arrivals::Poisson, 2_000);
+        assert_eq!(judged(ticks, ticks), [true], "the plan has ticks, and so have the sends");
+        assert_eq!(judged(ticks, poisson), [false], "the plan had none");
     }
 }

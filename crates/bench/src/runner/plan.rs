@@ -51,12 +51,13 @@ fn segment(phase: &Phase, scenario: &Scenario, name: String, share: f64) -> Segm
 
 fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) -> Load {
     let rate = mix.rate.unwrap_or(0.0);
+    let open = |rate, arrivals| Load::Open { rate, arrivals, timer_us: mix.timer_us, seed };
     match mix.arrival {
-        Arrival::Poisson => Load::Open { rate, arrivals: Arrivals::Poisson, seed },
-        Arrival::Fixed => Load::Open { rate, arrivals: Arrivals::Fixed, seed },
+        Arrival::Poisson => open(rate, Arrivals::Poisson),
+        Arrival::Fixed => open(rate, Arrivals::Fixed),
         Arrival::Steps | Arrival::Staircase => {
             let to = phase.rate_to.unwrap_or(rate);
-            Load::Open { rate: rate + (to - rate) * share, arrivals: Arrivals::Poisson, seed }
+            open(rate + (to - rate) * share, Arrivals::Poisson)
         }
         Arrival::Closed => Load::Closed { window: mix.window, pause: mix.pause },
         Arrival::Idle => Load::Idle,

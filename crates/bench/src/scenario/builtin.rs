@@ -22,6 +22,7 @@ macro_rules! builtin {
 pub const BUILTIN: &[Builtin] = builtin![
     "thingsboard" = "thingsboard.toml",
     "thingsboard-reconnect" = "thingsboard-reconnect.toml",
+    "mqtt-10k" = "mqtt-10k.toml",
     "mqtt-closed" = "mqtt-closed.toml",
     "ledger" = "ledger.toml",
     "reads" = "reads.toml",

@@ -253,10 +253,9 @@ impl Scenario {
 
     /// Makes every open loop a closed one, as the tools have that know no other. The window is that of the file.
     pub fn close(&mut self) {
-        let opened = |arrival: Arrival| !matches!(arrival, Arrival::Closed | Arrival::Idle | Arrival::Reopen);
         for mix in self.phases.iter_mut().flat_map(|phase| &mut phase.mixes) {
-            if opened(mix.arrival) {
-                mix.arrival = Arrival::Closed;
+            if mix.arrival.is_open_loop() {
+                (mix.arrival, mix.timer_us) = (Arrival::Closed, 0);
             }
         }
         let phases = self.effective.get_mut("phase").and_then(toml::Value::as_array_mut);
@@ -285,6 +284,7 @@ impl Scenario {
 }
 
 fn close_table(table: &mut Table) {
+    table.remove("timer_us");
     let kept = ["closed", "idle", "reopen"];
     if !table.get("arrival").and_then(toml::Value::as_str).is_some_and(|arrival| kept.contains(&arrival)) {
         table.insert("arrival".to_owned(), toml::Value::String("closed".to_owned()));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Table;
 
 use super::typed::{nearest, typed};
+use crate::limits::TIMER_US_MAX;
 use crate::options::parse_duration;
 
 /// Keys of a phase that are the runner's; all others are the driver's.
@@ -17,6 +18,7 @@ const PHASE_KEYS: &[&str] = &[
     "rate",
     "rate_to",
     "steps",
+    "timer_us",
     "window",
     "pause",
     "warmup",
@@ -29,7 +31,8 @@ const PHASE_KEYS: &[&str] = &[
     "mix",
 ];
 /// The same of a mix.
-const MIX_KEYS: &[&str] = &["name", "connections", "arrival", "rate", "window", "pause", "operations"];
+const MIX_KEYS: &[&str] =
+    &["name", "connections", "arrival", "rate", "timer_us", "window", "pause", "operations"];
 
 /// What a phase is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -61,6 +64,13 @@ pub enum Arrival {
     Staircase,
     /// Connections are closed and opened again, at `rate` or all at once.
     Reopen,
+}
+
+impl Arrival {
+    /// Whether operations come on a schedule, whatever the server does, and carry on over open connections.
+    pub(crate) fn is_open_loop(self) -> bool {
+        !matches!(self, Self::Closed | Self::Idle | Self::Reopen)
+    }
 }
 
 /// `[[phase]]`.
@@ -101,6 +111,8 @@ pub struct Mix {
     pub arrival: Arrival,
     /// Operations per second over all its connections.
     pub rate: Option<f64>,
+    /// Open loop: operations come due at ticks of a timer of this period, microseconds; 0 for at any time.
+    pub timer_us: u32,
     /// Closed: operations in flight per connection.
     pub window: usize,
     /// Closed: how long a connection waits after an answer before it goes on.
@@ -137,6 +149,8 @@ struct RawPhase {
     connections: u32,
     arrival: Option<Arrival>,
     rate: Option<f64>,
+    #[serde(default)]
+    timer_us: u32,
     #[serde(default = "one_window")]
     window: usize,
     #[serde(default, deserialize_with = "duration")]
@@ -151,6 +165,7 @@ struct RawMix {
     connections: Option<u32>,
     arrival: Option<Arrival>,
     rate: Option<f64>,
+    timer_us: Option<u32>,
     window: Option<usize>,
     #[serde(default, deserialize_with = "duration")]
     pause: Option<Duration>,
@@ -201,6 +216,7 @@ impl Phase {
             connections: raw.connections,
             arrival: raw.arrival.unwrap_or(Arrival::Poisson),
             rate: raw.rate,
+            timer_us: raw.timer_us,
             window: raw.window,
             pause: raw.pause.unwrap_or_default(),
             operations: raw
@@ -239,11 +255,13 @@ impl Phase {
             return Err(format!("{place}: threads = {}; use 1 to 64", self.threads));
         }
         for mix in &self.mixes {
-            let needs_rate = !matches!(mix.arrival, Arrival::Closed | Arrival::Idle | Arrival::Reopen);
-            if needs_rate && mix.rate.is_none_or(|rate| rate <= 0.0) {
+            if mix.arrival.is_open_loop() && mix.rate.is_none_or(|rate| rate <= 0.0) {
                 return Err(format!(
                     "{place}: an open loop needs a `rate` above zero (or arrival = \"closed\")"
                 ));
+            }
+            if mix.timer_us > 0 {
+                self.check_timer(place, mix)?;
             }
             if mix.connections == 0 || mix.window == 0 {
                 return Err(format!("{place}: connections and window must be above zero"));
@@ -255,6 +273,25 @@ impl Phase {
                     return Err(format!("{place}: there is no operation `{name}`{meant}"));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn check_timer(&self, place: &str, mix: &Mix) -> Result<(), String> {
+        if !mix.arrival.is_open_loop() {
+            return Err(format!(
+                "{place}: timer_us is for open loops; `{}` is none, leave it out there",
+                mix.name
+            ));
+        }
+        if mix.timer_us > TIMER_US_MAX {
+            return Err(format!("{place}: timer_us = {}; use at most {TIMER_US_MAX}", mix.timer_us));
+        }
+        if self.tick_us > 0 {
+            return Err(format!(
+                "{place}: with timer_us operations come due together, with tick_us they are sent late together; \
+                 leave one of both out"
+            ));
         }
         Ok(())
     }
@@ -277,6 +314,7 @@ impl Mix {
             connections: raw.connections.unwrap_or(self.connections),
             arrival: raw.arrival.unwrap_or(self.arrival),
             rate: raw.rate.or(self.rate),
+            timer_us: raw.timer_us.unwrap_or(self.timer_us),
             window: raw.window.unwrap_or(self.window),
             pause: raw.pause.unwrap_or(self.pause),
             operations: raw.operations.unwrap_or_else(|| self.operations.clone()),

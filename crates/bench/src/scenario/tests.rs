@@ -81,6 +81,8 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         ("phase.run.operations=[\"gte\"]", "did you mean `get`?"),
         ("phase.load.name=run", "two phases are called `run`"),
         ("phase.run.arrival=steps", "`rate_to`"),
+        ("phase.run.timer_us=1000001", "use at most 1000000"),
+        ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is none"),
         ("scale=0", "above zero"),
         ("phase.rate=1", "`phase` is a list; say which one: phase.NAME.rate"),
         ("scale", "path.to.key=value"),
@@ -88,6 +90,23 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         let error = parse(&[set]).unwrap_err();
         assert!(error.contains(expected), "{set}: {error}");
     }
+}
+
+#[test]
+fn a_timer_is_of_open_loops_and_not_together_with_late_turns() {
+    let mut scenario = parse(&["phase.run.timer_us=1000"]).unwrap();
+    assert_eq!(scenario.phases[1].mixes[0].timer_us, 1_000);
+    scenario.close();
+    assert_eq!(
+        (scenario.phases[1].mixes[0].timer_us, scenario.phases[1].mixes[0].arrival),
+        (0, Arrival::Closed)
+    );
+    assert_eq!(scenario.effective["phase"][1].get("timer_us"), None);
+    let error = parse(&["phase.run.timer_us=1000", "phase.run.tick_us=200"]).unwrap_err();
+    assert!(error.contains("leave one of both out"), "{error}");
+    let mixes = r#"phase.run.mix=[{ name = "a", timer_us = 500 }, { name = "b" }, { name = "c", arrival = "idle", timer_us = 0 }]"#;
+    let scenario = parse(&["phase.run.timer_us=1000", mixes]).unwrap();
+    assert_eq!(scenario.phases[1].mixes.iter().map(|mix| mix.timer_us).collect::<Vec<_>>(), [500, 1_000, 0]);
 }
 
 #[test]

@@ -41,8 +41,12 @@ pub fn anderson_darling(gaps: &[f64]) -> Option<f64> {
 }
 
 /// The statistic of the gaps between sends, given in order. They are thinned at random until the gaps are long against how
-/// late the sends were. `None` when too few are left: then nothing can be said.
-pub fn poisson_statistic(sends: &[Sent]) -> Option<f64> {
+/// late the sends were. `None` when too few are left: then nothing can be said. Sends that were due at ticks of a timer
+/// (`timer_us`, 0 for none) are spread over the time before their tick first.
+pub fn poisson_statistic(sends: &[Sent], timer_us: u32) -> Option<f64> {
+    if timer_us > 0 {
+        return poisson_statistic(&spread(sends, u64::from(timer_us) * 1_000), 0);
+    }
     let (first, last) = (sends.first()?, sends.last()?);
     let mean_gap_ns = (last.sent_ns - first.sent_ns) as f64 / sends.len() as f64;
     let mut delays: Vec<f64> =
@@ -59,6 +63,25 @@ pub fn poisson_statistic(sends: &[Sent]) -> Option<f64> {
     let gap = |pair: &[u64]| ((pair[1] - pair[0]) as f64).max(late_ns / 2.0);
     let gaps: Vec<f64> = kept.windows(2).map(gap).collect();
     if gaps.len() < GAPS_MIN { None } else { anderson_darling(&gaps) }
+}
+
+/// Moves each back by a random part of a tick. How many events of a Poisson process fall into a tick says nothing of where
+/// in it they fell: they are independent and uniform there (Kingman, "Poisson Processes", 1993, chapter 2.4). So what was one
+/// before its events were moved to their next ticks is one again, and what was none, over more than a tick, is still none.
+fn spread(sends: &[Sent], timer_ns: u64) -> Vec<Sent> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ timer_ns);
+    let mut spread: Vec<Sent> = sends
+        .iter()
+        .map(|sent| {
+            let back_ns = rng.random_range(0..timer_ns);
+            Sent {
+                intended_ns: sent.intended_ns.saturating_sub(back_ns),
+                sent_ns: sent.sent_ns.saturating_sub(back_ns),
+            }
+        })
+        .collect();
+    spread.sort_unstable_by_key(|sent| sent.sent_ns);
+    spread
 }
 
 #[cfg(test)]
@@ -83,23 +106,52 @@ mod tests {
     #[test]
     fn the_schedule_passes_and_what_is_no_poisson_process_does_not() {
         for seed in 0..40 {
-            let found = poisson_statistic(&sends(Arrivals::Poisson, seed, |at| at + 10_000)).unwrap();
+            let found = poisson_statistic(&sends(Arrivals::Poisson, seed, |at| at + 10_000), 0).unwrap();
             assert!(found < POISSON_MAX, "{found} with seed {seed}");
         }
-        assert!(poisson_statistic(&sends(Arrivals::Fixed, 1, |at| at + 10_000)).unwrap() > POISSON_MAX);
+        assert!(poisson_statistic(&sends(Arrivals::Fixed, 1, |at| at + 10_000), 0).unwrap() > POISSON_MAX);
         // A schedule that is itself made of bursts, each on time.
         let mut bursts = sends(Arrivals::Poisson, 1, |at| at / 20_000_000 * 20_000_000);
         bursts.iter_mut().for_each(|sent| sent.intended_ns = sent.sent_ns);
-        assert!(poisson_statistic(&bursts).unwrap() > POISSON_MAX);
+        assert!(poisson_statistic(&bursts, 0).unwrap() > POISSON_MAX);
     }
 
     #[test]
     fn what_was_sent_late_is_looked_at_in_longer_gaps_or_not_at_all() {
         // Turns of a loop of 0.5 ms: sends of a turn have one time.
         let turns = sends(Arrivals::Poisson, 5, |at| at / 500_000 * 500_000 + 500_000);
-        assert!(poisson_statistic(&turns).unwrap() < POISSON_MAX);
+        assert!(poisson_statistic(&turns, 0).unwrap() < POISSON_MAX);
         let stalled = sends(Arrivals::Poisson, 5, |at| at / 100_000_000 * 100_000_000 + 100_000_000);
-        assert_eq!(poisson_statistic(&stalled), None);
-        assert_eq!(poisson_statistic(&[]), None);
+        assert_eq!(poisson_statistic(&stalled, 0), None);
+        assert_eq!(poisson_statistic(&[], 0), None);
+    }
+
+    /// As [`sends`], due on ticks of a timer, up to 0.2 ms late.
+    fn on_ticks(arrivals: Arrivals, rate: f64, seed: u64, timer_us: u32) -> Vec<Sent> {
+        let planned = Schedule::new(arrivals, 50, rate, seed).on_timer(timer_us).take(4_000);
+        let sent = planned.enumerate().map(|(index, planned)| Sent {
+            intended_ns: planned.at_ns,
+            sent_ns: planned.at_ns + 10_000 * (index as u64 % 20),
+        });
+        sent.collect()
+    }
+
+    #[test]
+    fn a_timer_makes_a_plan_no_poisson_process_and_its_ticks_are_allowed_for() {
+        for seed in 0..40 {
+            let sends = on_ticks(Arrivals::Poisson, 200.0, seed, 1_000);
+            let found = poisson_statistic(&sends, 1_000).unwrap();
+            assert!(found < POISSON_MAX, "{found} with seed {seed}");
+        }
+        let wide = on_ticks(Arrivals::Poisson, 200.0, 1, 5_000);
+        assert!(poisson_statistic(&wide, 0).unwrap() > POISSON_MAX, "it is taken for one without a timer");
+        assert!(poisson_statistic(&wide, 5_000).unwrap() < POISSON_MAX);
+        let other = on_ticks(Arrivals::Poisson, 200.0, 1, 50_000);
+        assert!(
+            poisson_statistic(&other, 5_000).unwrap() > POISSON_MAX,
+            "these were the ticks of another timer"
+        );
+        let fixed = on_ticks(Arrivals::Fixed, 200.0, 1, 1_000);
+        assert!(poisson_statistic(&fixed, 1_000).unwrap() > POISSON_MAX);
     }
 }

@@ -120,7 +120,7 @@ fn run(letters: &Letters, target: SocketAddr, connections: u32, segments: Vec<Se
 }
 
 fn open(rate: f64) -> Load {
-    Load::Open { rate, arrivals: Arrivals::Fixed, seed: 1 }
+    Load::Open { rate, arrivals: Arrivals::Fixed, timer_us: 0, seed: 1 }
 }
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };

@@ -6,7 +6,7 @@ use bench::driver::mqtt::{Config, Mqtt, Tally, Version};
 use bench::engine::{Connect, Load, Plan, Segment, Shared, event};
 use bench::payload::Template;
 use bench::recorder::Class;
-use bench::schedule::Arrivals;
+use bench::schedule::{Arrivals, Schedule};
 use wire::mqtt::QoS;
 
 use crate::acker::{Acker, Behaviour};
@@ -34,7 +34,7 @@ fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
 }
 
 fn open(rate: f64) -> Load {
-    Load::Open { rate, arrivals: Arrivals::Fixed, seed: 1 }
+    Load::Open { rate, arrivals: Arrivals::Fixed, timer_us: 0, seed: 1 }
 }
 
 /// What a run of one segment brought.
@@ -119,6 +119,19 @@ fn answers_that_wait_in_the_kernel_are_all_read() {
     let counts = &outcome.recorder.counts;
     assert_eq!((counts.planned, counts.completed, counts.errors_total()), (4_000, 4_000, 0), "{counts:?}");
     assert!(outcome.tallies.iter().all(|t| t.sent == 20 && t.acked == 20), "{:?}", outcome.tallies);
+}
+
+#[test]
+fn what_comes_due_at_ticks_is_sent_answered_and_counted_once() {
+    let acker = Acker::start(Behaviour::default());
+    let load = Load::Open { rate: 2_000.0, arrivals: Arrivals::Fixed, timer_us: 1_000, seed: 1 };
+    let outcome = run_quietly(&plan(&acker, 200, load)).unwrap();
+    let counts = &outcome.recorder.counts;
+    let due = Schedule::new(Arrivals::Fixed, 200, 2_000.0, 1).on_timer(1_000);
+    let due = due.take_while(|planned| planned.at_ns < 1_000_000_000).count() as u64;
+    assert_eq!((counts.planned, counts.sent, counts.completed), (due, due, due), "{counts:?}");
+    assert_eq!((counts.errors_total(), acker.messages()), (0, due));
+    assert!(outcome.tallies.iter().all(|t| t.sent == t.acked), "{:?}", outcome.tallies);
 }
 
 #[test]

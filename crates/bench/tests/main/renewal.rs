@@ -174,7 +174,7 @@ fn what_is_lost_with_its_connection_has_failed_and_the_others_go_on() {
 fn a_connection_for_each_operation_is_opened_when_it_is_due() {
     let (address, accepted) = server(1, b"", usize::MAX);
     let letters = Letters { lifetime: Lifetime::OnDemand, window: 1, messages: u64::MAX };
-    let load = Load::Open { rate: 100.0, arrivals: Arrivals::Fixed, seed: 1 };
+    let load = Load::Open { rate: 100.0, arrivals: Arrivals::Fixed, timer_us: 0, seed: 1 };
     let outcome = run(&letters, address, load, Duration::from_millis(400));
     let total = outcome.segments[0].recorder.total();
     let counts = &total.counts;

@@ -168,7 +168,7 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
     sql.load(2, &Loaded::default()).unwrap();
-    let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, seed: 5 };
+    let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, timer_us: 0, seed: 5 };
     let outcome = run(&sql, &plan(&sql, 4, load, 4_000), |event| {
         if matches!(&event, Event::Second(second) if second.index == 0) {
             database.kill();

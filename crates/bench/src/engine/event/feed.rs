@@ -79,21 +79,21 @@ impl Feed {
         if count == 0 {
             return Self::Idle;
         }
-        let schedule = |rate: f64, arrivals, seed: u64| {
+        let schedule = |rate: f64, arrivals, timer_us, seed: u64| {
             let share = rate * f64::from(count) / f64::from(of);
             let seed = seed.wrapping_add(worker as u64);
-            Box::new(Schedule::new(arrivals, count, share, seed).peekable())
+            Box::new(Schedule::new(arrivals, count, share, seed).on_timer(timer_us).peekable())
         };
         match load {
-            Load::Open { rate, arrivals, seed } => {
-                Self::Open { schedule: schedule(rate, arrivals, seed), first: local.start }
+            Load::Open { rate, arrivals, timer_us, seed } => {
+                Self::Open { schedule: schedule(rate, arrivals, timer_us, seed), first: local.start }
             }
             Load::Closed { window, pause } => {
                 Self::Closed { window, pause_ns: u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX) }
             }
             Load::Idle => Self::Idle,
             Load::Reopen { rate, arrivals, seed, close, class, then } => Self::Reopen(Reopen {
-                schedule: rate.map(|rate| schedule(rate, arrivals, seed)),
+                schedule: rate.map(|rate| schedule(rate, arrivals, 0, seed)),
                 burst: if rate.is_none() { count } else { 0 },
                 close,
                 class,

@@ -1,6 +1,7 @@
 //! Answers that wait in the kernel. In an open loop in which nothing follows from an answer, being woken for each costs more
 //! than all that is done for it; answers are then read a few at a time, when something is sent anyway. Their times are the
-//! kernel's (see [`super::arrival`]), so nothing of it is seen in a latency.
+//! kernel's (see [`super::arrival`]), so nothing of it is seen in a latency. Where operations come due at ticks of a timer
+//! that is once per tick.
 
 use std::thread;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use super::worker::Worker;
 use crate::driver::Protocol;
 use crate::engine::Load;
 use crate::error::Result;
-use crate::limits::{ANSWERS_HELD_MAX_US, ANSWERS_SHARING_MAX};
+use crate::limits::{ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US, ANSWERS_SHARING_MAX};
 
 /// How long answers may wait in the kernel, nanoseconds; 0 when they are to be read at once. `groups` says how many connections
 /// share each load.
 pub(super) fn hold_ns(loads: &[Load], groups: &[u32]) -> u64 {
-    let longest_ns = ANSWERS_HELD_MAX_US * 1_000;
+    let longest_ns = longest_us(loads) * 1_000;
     let of_group = |(load, connections): (&Load, &u32)| match load {
         Load::Open { rate, .. } => {
             let gap_ns = 1e9 * f64::from(*connections) / rate;
@@ -26,6 +27,24 @@ pub(super) fn hold_ns(loads: &[Load], groups: &[u32]) -> u64 {
         Load::Closed { .. } | Load::Reopen { .. } | Load::Sample { .. } => 0,
     };
     loads.iter().zip(groups).map(of_group).min().unwrap_or(0)
+}
+
+/// Longest time of all, microseconds: from one tick to the next where every open loop has a timer.
+fn longest_us(loads: &[Load]) -> u64 {
+    let timer = |load: &Load| if let Load::Open { timer_us, .. } = load { Some(*timer_us) } else { None };
+    let shortest_us = loads.iter().filter_map(timer).min().unwrap_or(0);
+    u64::from(shortest_us).clamp(ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US)
+}
+
+/// What to do when all is sent that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Read what has come: it has waited, or would until the next is due, for too long.
+    Read,
+    /// Sleep until the next is due; what comes meanwhile waits.
+    Sleep,
+    /// Wait for answers as well: the next is due too late for them.
+    Poll,
 }
 
 /// Whether answers wait, and for how long.
@@ -41,6 +60,19 @@ pub(super) struct Hold {
 impl Hold {
     pub(super) fn new(longest_ns: u64) -> Self {
         Self { longest_ns, ..Self::default() }
+    }
+
+    /// What to do for `timeout_ns`, after which something is due.
+    fn step(&self, now_ns: u64, timeout_ns: u64, has_read: bool) -> Step {
+        if now_ns + timeout_ns <= self.read_ns + self.longest_ns {
+            Step::Sleep
+        } else if !has_read {
+            Step::Read
+        } else if timeout_ns > self.longest_ns {
+            Step::Poll
+        } else {
+            Step::Sleep
+        }
     }
 
     /// Whether answers may wait: they may, and nobody is stuck any more of those that were.
@@ -73,24 +105,28 @@ impl<P: Protocol> Worker<'_, P> {
 
     /// Waits for what is due next and reads answers: at once, or when they have waited long enough.
     pub(super) fn await_next(&mut self, pace: &Pace) -> Result<()> {
-        let mut now_ns = self.now_ns();
-        let mut timeout_ns = self.until_next_ns(pace, now_ns);
-        if !self.may_hold() || !self.ear.has_stamps() {
-            return self.turn(timeout_ns);
-        }
-        if now_ns + timeout_ns > self.hold.read_ns + self.hold.longest_ns {
-            self.turn(0)?;
-            self.hold.read_ns = now_ns;
-            now_ns = self.now_ns();
-            timeout_ns = self.until_next_ns(pace, now_ns);
-            if timeout_ns > self.hold.longest_ns || !self.may_hold() {
+        let mut has_read = false;
+        loop {
+            let now_ns = self.now_ns();
+            let timeout_ns = self.until_next_ns(pace, now_ns);
+            if !self.may_hold() || !self.ear.has_stamps() {
                 return self.turn(timeout_ns);
             }
+            match self.hold.step(now_ns, timeout_ns, has_read) {
+                Step::Read => {
+                    self.turn(0)?;
+                    self.hold.read_ns = now_ns;
+                    has_read = true;
+                }
+                Step::Poll => return self.turn(timeout_ns),
+                Step::Sleep => {
+                    if timeout_ns > 0 {
+                        thread::sleep(Duration::from_nanos(timeout_ns));
+                    }
+                    return Ok(());
+                }
+            }
         }
-        if timeout_ns > 0 {
-            thread::sleep(Duration::from_nanos(timeout_ns));
-        }
-        Ok(())
     }
 }
 
@@ -98,7 +134,7 @@ impl<P: Protocol> Worker<'_, P> {
 mod tests {
     use super::*;
     use crate::engine::{Close, Then};
-    use crate::schedule::Arrivals;
+    use crate::schedule::{Arrivals, Schedule};
 
     #[test]
     fn answers_do_not_wait_while_a_connection_is_stuck() {
@@ -112,8 +148,46 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_read_when_they_would_wait_too_long() {
+        let hold = Hold { longest_ns: 500, read_ns: 1_000, stuck: Vec::new() };
+        assert_eq!(hold.step(1_100, 400, false), Step::Sleep);
+        assert_eq!(hold.step(1_100, 401, false), Step::Read);
+        assert_eq!(hold.step(1_100, 401, true), Step::Sleep);
+        assert_eq!(hold.step(1_000, 501, true), Step::Poll);
+    }
+
+    /// A second of 10,000 connections on ticks of 2 ms, with sends of 5 us, answers of 2 us and sleeps that end 30 us late.
+    #[test]
+    fn a_tick_is_one_batch_of_sends_one_look_at_answers_and_one_sleep() {
+        let load = Load::Open { rate: 10_000.0, arrivals: Arrivals::Poisson, timer_us: 2_000, seed: 7 };
+        let mut schedule = Schedule::new(Arrivals::Poisson, 10_000, 10_000.0, 7).on_timer(2_000).peekable();
+        let mut hold = Hold::new(hold_ns(&[load], &[10_000]));
+        let (mut now_ns, mut sent, mut answered) = (0, 0, 0);
+        let (mut reads, mut sleeps) = (0, 0);
+        while now_ns < 1_000_000_000 {
+            while schedule.next_if(|planned| planned.at_ns <= now_ns).is_some() {
+                sent += 1;
+                now_ns += 5_000;
+            }
+            let next_ns = schedule.peek().unwrap().at_ns;
+            if hold.step(now_ns, next_ns.saturating_sub(now_ns), false) == Step::Read {
+                hold.read_ns = now_ns;
+                now_ns += 2_000 * (sent - answered);
+                (reads, answered) = (reads + 1, sent);
+            }
+            let step = hold.step(now_ns, next_ns.saturating_sub(now_ns), true);
+            assert_eq!(step, Step::Sleep, "nobody is woken by answers");
+            now_ns = now_ns.max(next_ns + 30_000);
+            sleeps += 1;
+        }
+        assert_eq!((reads, sleeps), (500, 500));
+        assert!((9_700..10_300).contains(&sent), "{sent}");
+    }
+
+    #[test]
     fn answers_wait_where_nothing_follows_from_them_and_they_do_not_meet() {
-        let open = |rate| Load::Open { rate, arrivals: Arrivals::Poisson, seed: 1 };
+        let on_timer = |rate, timer_us| Load::Open { rate, arrivals: Arrivals::Poisson, timer_us, seed: 1 };
+        let open = |rate| on_timer(rate, 0);
         assert_eq!(hold_ns(&[open(10_000.0)], &[10_000]), 500_000);
         assert_eq!(hold_ns(&[open(10_000.0)], &[100]), 100_000, "one in a hundred comes within it");
         assert_eq!(hold_ns(&[open(10_000.0), Load::Idle], &[10_000, 5]), 500_000);
@@ -123,5 +197,11 @@ mod tests {
         let (close, then) = (Close::Fin, Then::Keep);
         let reopen = Load::Reopen { rate: None, arrivals: Arrivals::Fixed, seed: 1, close, class: 0, then };
         assert_eq!(hold_ns(&[reopen], &[1]), 0);
+        let ticks = on_timer(10_000.0, 2_000);
+        assert_eq!(hold_ns(&[ticks, Load::Idle], &[10_000, 5]), 2_000_000, "from tick to tick");
+        assert_eq!(hold_ns(&[ticks], &[1_000]), 1_000_000, "one in a hundred comes within it");
+        assert_eq!(hold_ns(&[ticks, open(1.0)], &[10_000, 1]), 500_000, "one has no ticks");
+        assert_eq!(hold_ns(&[on_timer(10_000.0, 100)], &[10_000]), 500_000, "several ticks");
+        assert_eq!(hold_ns(&[on_timer(1.0, 1_000_000)], &[10_000]), 10_000_000, "a loss is noticed");
     }
 }

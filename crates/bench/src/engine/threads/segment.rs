@@ -193,10 +193,10 @@ fn feeds(plan: &Plan, segment: &Segment, here: &[u32]) -> Vec<Feed> {
         _ if *here == 0 => Feed::Idle,
         Load::Closed { pause, .. } => Feed::Closed { pause },
         // One schedule for all connections of the group: whoever is free takes the next operation.
-        Load::Open { rate, arrivals, seed } => {
+        Load::Open { rate, arrivals, timer_us, seed } => {
             let rate = rate * f64::from(*here) / f64::from(*of);
             let seed = seed.wrapping_add(u64::from(plan.part.0));
-            Feed::Open(Mutex::new(Schedule::new(arrivals, 1, rate, seed).peekable()))
+            Feed::Open(Mutex::new(Schedule::new(arrivals, 1, rate, seed).on_timer(timer_us).peekable()))
         }
         Load::Idle | Load::Reopen { .. } | Load::Sample { .. } => Feed::Idle,
     };

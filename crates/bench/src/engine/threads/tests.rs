@@ -90,7 +90,7 @@ fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
 }
 
 fn open(rate: f64) -> Load {
-    Load::Open { rate, arrivals: Arrivals::Fixed, seed: 3 }
+    Load::Open { rate, arrivals: Arrivals::Fixed, timer_us: 0, seed: 3 }
 }
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };

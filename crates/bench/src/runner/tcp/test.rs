@@ -113,6 +113,7 @@ pub(super) struct Test {
     /// Connects or requests per second.
     pub(super) rate: f64,
     arrivals: Arrivals,
+    timer_us: u32,
     own: Own,
 }
 
@@ -130,6 +131,9 @@ impl Test {
                 return Err(format!("{place}: arrival = {other:?}; this driver knows poisson and fixed"));
             }
         };
+        if own.test != Kind::Qps && mix.timer_us > 0 {
+            return Err(format!("{place}: timer_us is for requests per second, not for connects"));
+        }
         if own.test == Kind::Maxconn && phase.duration.is_some() {
             return Err(format!("{place}: `duration` follows from connections, rate and `hold`"));
         }
@@ -154,6 +158,7 @@ impl Test {
             connections: u32::try_from(scenario.scaled(mix.connections.into())).unwrap_or(u32::MAX),
             rate: mix.rate.unwrap_or(1.0) * scenario.head.scale,
             arrivals,
+            timer_us: mix.timer_us,
             own,
         })
     }
@@ -195,7 +200,8 @@ impl Test {
         let length = phase.duration.unwrap_or(Duration::MAX);
         match self.kind {
             Kind::Qps => {
-                vec![segment("", Load::Open { rate: self.rate, arrivals: self.arrivals, seed }, length)]
+                let (rate, arrivals, timer_us) = (self.rate, self.arrivals, self.timer_us);
+                vec![segment("", Load::Open { rate, arrivals, timer_us, seed }, length)]
             }
             Kind::Cps if self.own.close == Closing::AfterRequest => {
                 vec![segment("", connecting(Then::Answer), length)]

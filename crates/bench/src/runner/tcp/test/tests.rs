@@ -97,6 +97,7 @@ fn what_is_wrong_is_said() {
     for (set, expected) in [
         ("phase.c.duration=5s", "follows from connections, rate and `hold`"),
         ("phase.s.arrival=closed", "this driver knows poisson and fixed"),
+        ("phase.c.timer_us=1000", "not for connects"),
         ("phase.c.sample=0", "above zero"),
         ("phase.s.close=reset", "unknown variant `reset`"),
         ("phase.c.keep_alvie=tcp", "did you mean `keep_alive`?"),
