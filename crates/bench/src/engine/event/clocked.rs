@@ -198,7 +198,7 @@ fn plan(segments: [[Load; 2]; 2]) -> Plan {
 
 #[test]
 fn the_kernel_times_only_answers_that_nothing_waits_for() {
-    let open = Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1 };
+    let open = Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, seed: 1, timer_us: 0 };
     let closed = Load::Closed { window: 1, pause: Duration::ZERO };
     for (segments, asked, first, second) in [
         ([[open, closed], [closed, Load::Idle]], [true; 3], [true, true, false], [false, false, true]),
