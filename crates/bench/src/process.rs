@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::time::clock_getcpuclockid;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,13 +29,12 @@ impl Sampled {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// CPU time of all its threads, user and system, dead threads included, with the kernel's tick (10 ms). Processes it
-    /// has started count as well, those that ended too: PostgreSQL has one for each connection, Redis one for a snapshot.
+    /// CPU time of all its threads, user and system, dead threads included, to the nanosecond. Processes it has started
+    /// count as well: PostgreSQL has one for each connection, Redis one for a snapshot. Of those that ended the kernel
+    /// tells ticks (10 ms).
     pub fn cpu(&self) -> Option<Duration> {
-        let ticks = rustix::param::clock_ticks_per_second();
-        let own = parse_stat_cpu(&self.read("stat")?, ticks)?;
-        let of_child = |pid| parse_stat_cpu(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, ticks);
-        Some(own + self.children().into_iter().filter_map(of_child).sum::<Duration>())
+        let own = cpu_of(self.pid())?;
+        Some(own + self.children().into_iter().filter_map(cpu_of).sum::<Duration>())
     }
 
     /// Resident memory in bytes, with what the processes it has started have for themselves.
@@ -100,13 +100,21 @@ pub fn own_cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Fields 14 to 17 (utime, stime, and the same of ended children) of proc_pid_stat(5), counted after the command name,
-/// which may hold blanks and brackets.
-fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+/// CPU time of a process and of its children that ended.
+fn cpu_of(pid: u32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
+    let own = Duration::from(nix::time::clock_gettime(clock).ok()?);
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(own + parse_ended_cpu(&stat, rustix::param::clock_ticks_per_second())?)
+}
+
+/// Fields 16 and 17 (user and system time of ended children) of proc_pid_stat(5), counted after the command name, which
+/// may hold blanks and brackets.
+fn parse_ended_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<u64> =
-        after_name.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
-    (fields.len() == 4)
+        after_name.split_whitespace().skip(13).take(2).map_while(|field| field.parse().ok()).collect();
+    (fields.len() == 2)
         .then(|| Duration::from_secs_f64(fields.iter().sum::<u64>() as f64 / ticks_per_second as f64))
 }
 
@@ -129,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_found_behind_a_name_with_brackets() {
+    fn cpu_time_of_ended_children_is_found_behind_a_name_with_brackets() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 100 50 30 20 20 0 4 0 1000 1 2 3";
-        assert_eq!(parse_stat_cpu(stat, 100), Some(Duration::from_secs(2)));
-        assert_eq!(parse_stat_cpu("no bracket", 100), None);
+        assert_eq!(parse_ended_cpu(stat, 100), Some(Duration::from_millis(500)));
+        assert_eq!(parse_ended_cpu("no bracket", 100), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
-use crate::engine::Ended;
+use crate::engine::{Ended, Turn};
 use crate::error::Result;
 use crate::recorder::{Latency, Recorder, Window};
 
@@ -29,6 +29,8 @@ const TIMER_SLACK_NS: u64 = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     pub(super) segment: usize,
+    /// With it the segment lasts as long as this turn.
+    pub(super) turn: Option<Turn>,
     pub(super) at: Instant,
     /// The same moment by the wall clock, milliseconds since the epoch.
     pub(super) wall_ms: u64,
@@ -148,7 +150,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 
     fn run_segment(&mut self, start: Start) -> Result<Done> {
-        let segment = &self.plan.segments[start.segment];
+        let segment = &self.plan.segments[start.segment].in_turn(start.turn);
         self.epoch = start.at;
         self.wall_ms = start.wall_ms;
         self.recorder = Recorder::new(segment.window(), self.plan.classes.len());
@@ -160,6 +162,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
         for connection in &mut self.connections {
             connection.begin_segment();
+            if let Some(turn) = start.turn {
+                self.protocol.reseed(&mut connection.session, turn.seed);
+            }
         }
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
@@ -241,6 +246,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.watch_writability(index)?;
         self.note_stuck(index);
         if pumped.at_once > 0 {
+            let connection = &mut self.connections[index as usize];
+            connection.answered_ns = connection.last_sent_ns;
             self.shared.add_completed(pumped.at_once as u64);
             self.make_room(index, pumped.at_once);
         }
@@ -346,6 +353,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.shared.add_completed(answers.completed);
         self.outstanding -= answers.answered;
         if answers.answered > 0 {
+            self.connections[index as usize].answered_ns = answers.heard_ns;
             self.make_room(index, answers.answered);
             self.turn_over(index);
         }
