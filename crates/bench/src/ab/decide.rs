@@ -65,7 +65,6 @@ fn means(metric: &Metric, blocks: &[Block<'_>]) -> Option<Means> {
 }
 
 /// Neighbouring blocks that are left out for the same reason.
-#[derive(PartialEq)]
 struct Discarded {
     /// The first and the last.
     blocks: (usize, usize),

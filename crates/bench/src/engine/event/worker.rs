@@ -18,7 +18,7 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
-use crate::engine::{Ended, Turn};
+use crate::engine::{self, Ended};
 use crate::error::Result;
 use crate::recorder::{Latency, Recorder, Window};
 
@@ -30,7 +30,7 @@ const TIMER_SLACK_NS: u64 = 1_000;
 pub(super) struct Start {
     pub(super) segment: usize,
     /// With it the segment lasts as long as this turn.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<engine::Turn>,
     pub(super) at: Instant,
     /// The same moment by the wall clock, milliseconds since the epoch.
     pub(super) wall_ms: u64,
