@@ -20,7 +20,7 @@ const EFFICIENCY: f64 = 0.955;
 const BLOCKS_EXTRA: usize = 4;
 /// From so many blocks on their spread is that of most of them: one slice in which the machine stood still is a hundred times as
 /// far off as all others, and neither estimate nor interval feel it.
-const MANY: usize = 30;
+const MANY: usize = 20;
 /// A median of distances times this is the standard deviation of what is normal: 1 / 0.6745.
 const OF_MEDIAN: f64 = 1.4826;
 
