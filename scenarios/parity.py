@@ -27,12 +27,12 @@ def children_of(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def keep_apart(server_pid):
-    """Gives the server the first processor, and this script and its generators the others."""
+def keep_apart(*server_pids):
+    """Gives the servers the first processor, and this script and its generators the others."""
     first, *others = sorted(os.sched_getaffinity(0))
     if not others:
         sys.exit("--apart needs two processors")
-    for pid in [server_pid, *children_of(server_pid)]:
+    for pid in [pid for server_pid in server_pids for pid in (server_pid, *children_of(server_pid))]:
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
             os.sched_setaffinity(int(task.name), {first})
     os.sched_setaffinity(0, others)

@@ -56,6 +56,9 @@ pub(crate) const ERROR_TEXTS_MAX: usize = 100;
 /// Longest silence of a server with operations outstanding before a run gives it up: longer than any pause of a store that
 /// goes on living, such as a full garbage collection or a failover.
 pub(crate) const SILENCE_TIMEOUT_S: u64 = 30;
+/// A slice of a comparison: shorter, and beginning and end are most of it; longer, and what disturbs a machine meanwhile is no
+/// longer the same for both sides.
+pub(crate) const SLICE_MS: std::ops::RangeInclusive<u32> = 5..=10_000;
 /// Threads of the thread engine, one per connection: each costs a stack and the kernel's attention.
 pub(crate) const THREADS_MAX: u32 = 8_192;
 /// Stack of such a thread; a blocking client needs little.

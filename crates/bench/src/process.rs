@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_found_behind_a_name_with_brackets() {
+    fn cpu_time_of_ended_children_is_found_behind_a_name_with_brackets() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 100 50 30 20 20 0 4 0 1000 1 2 3";
         let expected = (Duration::from_millis(1_500), Duration::from_millis(500));
         assert_eq!(parse_stat_cpu(stat, 100), Some(expected));

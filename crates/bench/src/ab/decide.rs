@@ -3,20 +3,26 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use super::{Answer, Arm, Compared, Metric, Plan, Run, Step};
-use crate::statistics::paired::{Ratio, holm, ratio, sign_test, verdict};
-use crate::statistics::{deviation, mean};
+use super::{Answer, Arm, Compared, Means, Metric, Plan, Run, Step};
+use crate::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank, verdict};
+use crate::statistics::{deviation, mean, median, normal_quantile};
 
-/// Both tails of a 95 % interval, and again as much room to one side as it needs to lie within the margin in 19 of 20
-/// comparisons of equal arms: n = (3.92 sd / ln(1 + margin))^2 (Chow, Shao and Wang, "Sample size calculations in
-/// clinical research", chapter 3.2, with beta 0.05 for both sides).
-const ROOM: f64 = 3.92;
+/// One tail of a 95 % interval, and as much room beyond it as it needs to lie within the margin in 99 of 100 comparisons of
+/// equal arms: n = ((1.96 + 2.58) sd / ln(1 + margin))^2 (Chow, Shao and Wang, "Sample size calculations in clinical
+/// research", chapter 3.2, with beta 0.01 for both sides). With room for 19 of 20, fewer than 38 of 40 comparisons would be
+/// right every third time.
+const ROOM: f64 = 4.54;
 const CONFIDENCE: f64 = 0.95;
 /// Efficiency of the Hodges-Lehmann estimate against the mean where noise is normal: 3 / pi.
 const EFFICIENCY: f64 = 0.955;
 /// The spread is estimated from these same blocks, and stopping as soon as it looks small favours a small estimate;
 /// this many blocks are added to those that it asks for.
 const BLOCKS_EXTRA: usize = 4;
+/// From so many blocks on their spread is that of most of them: one slice in which the machine stood still is a hundred times as
+/// far off as all others, and neither estimate nor interval feel it.
+const MANY: usize = 20;
+/// A median of distances times this is the standard deviation of what is normal: 1 / 0.6745.
+const OF_MEDIAN: f64 = 1.4826;
 
 /// A finished pair of runs.
 struct Block<'a> {
@@ -28,43 +34,91 @@ struct Block<'a> {
 impl Block<'_> {
     /// ln(second / first) of a pilot, ln(B / A) else. `None` without values above zero.
     fn log(&self, metric: &Metric) -> Option<f64> {
-        let value = |run: &Run| run.values.get(&metric.name).copied().filter(|v| *v > 0.0 && v.is_finite());
-        let (first, second) = (value(self.runs[0])?, value(self.runs[1])?);
-        let log = (second / first).ln();
-        Some(if !self.pilot && self.runs[0].arm == Arm::B { -log } else { log })
+        let [before, after] = self.values(metric)?;
+        Some((after / before).ln())
     }
 
-    fn fault(&self) -> Option<String> {
+    /// Of the first and the second run of a pilot, of A and B else.
+    fn values(&self, metric: &Metric) -> Option<[f64; 2]> {
+        let value = |run: &Run| run.values.get(&metric.name).copied().filter(|v| *v > 0.0 && v.is_finite());
+        let (first, second) = (value(self.runs[0])?, value(self.runs[1])?);
+        Some(if !self.pilot && self.runs[0].arm == Arm::B { [second, first] } else { [first, second] })
+    }
+
+    /// Why it does not count.
+    fn fault(&self) -> Option<Discarded> {
         let run = self.runs.iter().find(|run| run.invalid.is_some())?;
-        Some(format!("block {}, arm {:?}: {}", self.number, run.arm, run.invalid.as_deref()?))
+        Some(Discarded { blocks: (self.number, self.number), arm: run.arm, reason: run.invalid.clone()? })
+    }
+}
+
+/// Both arms over all their time. Where few blocks hold a difference, as those in which one arm stood still, this has it and the
+/// ratio of most blocks does not.
+fn means(metric: &Metric, blocks: &[Block<'_>]) -> Option<Means> {
+    let pairs: Vec<[f64; 2]> = blocks.iter().filter(|b| !b.pilot).filter_map(|b| b.values(metric)).collect();
+    let of_a = mean(&pairs.iter().map(|[a, _]| *a).collect::<Vec<f64>>());
+    let changes: Vec<f64> = pairs.iter().map(|[a, b]| (b - a) / of_a).collect();
+    (changes.len() >= 2).then(|| Means {
+        ratio: 1.0 + mean(&changes),
+        error: deviation(&changes) / (changes.len() as f64).sqrt(),
+    })
+}
+
+/// Neighbouring blocks that are left out for the same reason.
+struct Discarded {
+    /// The first and the last.
+    blocks: (usize, usize),
+    arm: Arm,
+    reason: String,
+}
+
+impl Discarded {
+    fn goes_on_in(&self, next: &Self) -> bool {
+        self.blocks.1 + 1 == next.blocks.0 && (self.arm, &self.reason) == (next.arm, &next.reason)
+    }
+
+    fn count(&self) -> usize {
+        self.blocks.1 - self.blocks.0 + 1
+    }
+
+    fn sentence(&self) -> String {
+        let blocks = match self.blocks {
+            (first, last) if first == last => format!("block {first}"),
+            (first, last) => format!("blocks {first} to {last}"),
+        };
+        format!("{blocks}, arm {:?}: {}", self.arm, self.reason)
     }
 }
 
 /// What to do after the runs of `history`, in their order.
 pub fn next(plan: &Plan, history: &[Run]) -> Step {
     let mut blocks = Vec::new();
-    let mut discarded = Vec::new();
+    let mut discarded: Vec<Discarded> = Vec::new();
     let mut pilots = 0;
     for (index, pair) in history.chunks(2).enumerate() {
         let pilot = pilots < plan.pilot_blocks;
         let [first, second] = pair else { break };
         let block = Block { number: index + 1, pilot, runs: [first, second] };
         match block.fault() {
-            Some(fault) => discarded.push(fault),
+            Some(fault) => match discarded.last_mut() {
+                Some(last) if last.goes_on_in(&fault) => last.blocks.1 += 1,
+                _ => discarded.push(fault),
+            },
             None => {
                 pilots += usize::from(pilot);
                 blocks.push(block);
             }
         }
     }
+    let left_out: usize = discarded.iter().map(Discarded::count).sum();
     let compared = blocks.len() - pilots;
     let wanted = blocks_wanted(plan, &blocks);
     let number = history.len() / 2 + 1;
     let is_between = history.len() % 2 == 1;
     // As many blocks may fail as may be run; a target that never works must not be asked for ever.
-    let hopeless = discarded.len() > plan.blocks_max;
+    let hopeless = left_out > plan.blocks_max;
     if !is_between && (hopeless || pilots == plan.pilot_blocks && compared >= wanted.min(plan.blocks_max)) {
-        return Step::Done(answer(plan, &blocks, discarded, wanted));
+        return Step::Done(answer(plan, &blocks, &discarded, wanted));
     }
     let pilot = pilots < plan.pilot_blocks;
     let arm = if pilot { Arm::A } else { order(plan.seed, number)[history.len() % 2] };
@@ -72,12 +126,12 @@ pub fn next(plan: &Plan, history: &[Run]) -> Step {
         arm,
         block: number,
         pilot,
-        blocks: wanted.min(plan.blocks_max) + plan.pilot_blocks + discarded.len(),
+        blocks: wanted.min(plan.blocks_max) + plan.pilot_blocks + left_out,
     }
 }
 
 /// The order within a block, by seed and number alone.
-fn order(seed: u64, block: usize) -> [Arm; 2] {
+pub(crate) fn order(seed: u64, block: usize) -> [Arm; 2] {
     if of_block(seed, block).random::<bool>() { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }
 }
 
@@ -99,9 +153,12 @@ fn of_block(seed: u64, block: usize) -> Xoshiro256PlusPlus {
 fn blocks_wanted(plan: &Plan, blocks: &[Block<'_>]) -> usize {
     let Some(primary) = plan.metrics.first() else { return plan.blocks_min };
     let spread = spread(primary, blocks);
+    // A percentile has one value in several pairs of slices.
+    let values = blocks.iter().filter(|block| block.log(primary).is_some()).count();
+    let blocks_per_value = blocks.len().div_ceil(values.max(1));
     let wanted = ((ROOM * spread / (1.0 + primary.margin).ln()).powi(2) / EFFICIENCY).ceil();
     // Blocks beyond all reason still fit in a number.
-    (wanted.min(1e6) as usize + BLOCKS_EXTRA).max(plan.blocks_min)
+    ((wanted.min(1e6) as usize + BLOCKS_EXTRA) * blocks_per_value).max(plan.blocks_min)
 }
 
 /// Standard deviation of a block's logarithm, pilots and comparisons each around their own mean: it says nothing of
@@ -111,6 +168,15 @@ fn spread(metric: &Metric, blocks: &[Block<'_>]) -> f64 {
         blocks.iter().filter(|b| b.pilot == pilot).filter_map(|b| b.log(metric)).collect()
     };
     let (pilots, compared) = (logs(true), logs(false));
+    if pilots.len() + compared.len() >= MANY {
+        let middle = median(&compared);
+        let centred: Vec<f64> = compared.iter().map(|log| log - middle).chain(pilots).collect();
+        let Some(interval) = signed_rank(&centred, CONFIDENCE) else { return 0.0 };
+        // What a normal noise would have with this interval.
+        let half = (interval.high - interval.low) / 2.0;
+        return half / normal_quantile(f64::midpoint(1.0, CONFIDENCE))
+            * (centred.len() as f64 * EFFICIENCY).sqrt();
+    }
     // The two runs of a pilot are of one setting: its mean is zero and need not be estimated.
     let of_pilots: f64 = pilots.iter().map(|log| log * log).sum();
     let middle = if compared.is_empty() { 0.0 } else { mean(&compared) };
@@ -119,7 +185,16 @@ fn spread(metric: &Metric, blocks: &[Block<'_>]) -> f64 {
     if freedom == 0 { 0.0 } else { ((of_pilots + of_compared) / freedom as f64).sqrt() }
 }
 
-fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: Vec<String>, blocks_wanted: usize) -> Answer {
+/// Standard deviation around zero of blocks of A against A.
+fn noise_floor(pilots: &[f64]) -> f64 {
+    if pilots.len() >= MANY {
+        return OF_MEDIAN * median(&pilots.iter().map(|log| log.abs()).collect::<Vec<f64>>());
+    }
+    let squares: f64 = pilots.iter().map(|log| log * log).sum();
+    (squares / pilots.len() as f64).sqrt()
+}
+
+fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: &[Discarded], blocks_wanted: usize) -> Answer {
     let logs = |metric: &Metric, pilot: bool| -> Vec<f64> {
         blocks.iter().filter(|b| b.pilot == pilot).filter_map(|b| b.log(metric)).collect()
     };
@@ -133,18 +208,17 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: Vec<String>, blocks_want
             let nothing = Ratio { ratio: f64::NAN, interval: None, blocks: 0, sign_p: 1.0 };
             let ratio = ratio(&compared, CONFIDENCE).unwrap_or(nothing);
             let pilots = logs(metric, true);
-            let squares: f64 = pilots.iter().map(|log| log * log).sum();
-            let noise_floor =
-                if pilots.is_empty() { deviation(&compared) } else { (squares / pilots.len() as f64).sqrt() };
+            let noise_floor = if pilots.is_empty() { deviation(&compared) } else { noise_floor(&pilots) };
             Compared {
                 metric: metric.clone(),
                 ratio,
                 verdict: verdict(ratio.interval, metric.margin, metric.better),
                 sign_p_holm,
                 noise_floor: noise_floor.exp_m1(),
+                means: means(metric, blocks),
                 blocks: compared,
             }
         })
         .collect();
-    Answer { metrics, discarded, blocks_wanted }
+    Answer { metrics, discarded: discarded.iter().map(Discarded::sentence).collect(), blocks_wanted }
 }

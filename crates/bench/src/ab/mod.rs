@@ -1,12 +1,13 @@
 //! Compares two settings A and B by interleaved blocks. Pure: `next` looks at the runs so far and says what to run
 //! next; a runner carries it out.
 //!
-//! A block is one run of each arm back to back, in random order, so that a slow drift of the machine cancels. The first
-//! blocks are A against A: they show how much two runs of the same thing differ, and that noise floor stands beside
-//! every verdict. How many blocks follow is fixed by the spread alone and never by which arm is ahead, so looking in
-//! between does not favour an answer.
+//! A block is one run of each arm back to back, or one short slice of each while both stay connected, in random order, so
+//! that a slow drift of the machine cancels. The first blocks are A against A: they show how much two of the same thing
+//! differ, and that noise floor stands beside every verdict. How many blocks follow is fixed by the spread alone and never
+//! by which arm is ahead, so looking in between does not favour an answer.
 
 mod decide;
+pub(crate) mod slices;
 
 use std::collections::BTreeMap;
 
@@ -104,8 +105,19 @@ pub struct Compared {
     pub sign_p_holm: f64,
     /// How much two runs of A differ: one standard deviation of the ratio, as a share.
     pub noise_floor: f64,
+    /// Both arms over all their time.
+    pub means: Option<Means>,
     /// ln(B / A) of each block that counts, in order.
     pub blocks: Vec<f64>,
+}
+
+/// The ratio of two arithmetic means over all blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Means {
+    /// B / A.
+    pub ratio: f64,
+    /// Its standard error.
+    pub error: f64,
 }
 
 /// The end of a comparison.
@@ -147,6 +159,7 @@ impl std::fmt::Display for Answer {
                 noise_floor * 100.0
             )?;
         }
+        self.metrics.iter().filter_map(Compared::few_blocks).try_for_each(|note| writeln!(f, "{note}"))?;
         self.write_advice(f)?;
         for reason in &self.discarded {
             writeln!(f, "left out       {reason}")?;
@@ -185,7 +198,26 @@ impl Answer {
     }
 }
 
+/// Standard errors beyond which a mean is taken for another: 99 % of normal noise is nearer.
+const ERRORS_MAX: f64 = 2.58;
+
 impl Compared {
+    /// What to say when few blocks hold a difference that most do not have.
+    fn few_blocks(&self) -> Option<String> {
+        let Means { ratio, error } = self.means.filter(|_| self.metric.better == Better::Higher)?;
+        let most = self.ratio.ratio;
+        let is_other = (ratio / most).ln().abs() > (1.0 + self.metric.margin).ln();
+        (is_other && (ratio - most).abs() > ERRORS_MAX * error).then(|| {
+            format!(
+                "{}: over all its time B differs by {:+.1} % from A, in most blocks by {:+.1} %: in few blocks one of them \
+                 (nearly) stood still; look at its stalls (`blocks` of ab.json)",
+                self.metric.name,
+                (ratio - 1.0) * 100.0,
+                (most - 1.0) * 100.0
+            )
+        })
+    }
+
     /// The smallest difference that so many blocks with this noise would nearly always tell, as a share: then the
     /// interval, as wide as it is, lies beyond the margin even when it is half its width off.
     fn smallest_told(&self) -> Option<f64> {
@@ -195,6 +227,7 @@ impl Compared {
     }
 }
 
+pub(crate) use decide::order;
 pub use decide::{block_seed, next};
 
 #[cfg(test)]

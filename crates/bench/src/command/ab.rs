@@ -6,6 +6,7 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 
+use super::ab_slices::sliced;
 use super::say;
 use super::series::{Series, SeriesArgs};
 use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next};
@@ -16,6 +17,14 @@ use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of CPU time per operation that counts as none.
 const CPU_MARGIN: f64 = 0.03;
+
+/// Most blocks of whole runs.
+const BLOCKS_MAX: usize = 40;
+const SLICE_HELP: &str = "\
+Length of a slice, milliseconds: both sides stay connected and warm and take turns in random order, so that what disturbs the
+machine for longer than a slice disturbs both alike. 0 compares whole runs, each with connections of its own.
+[default: 50 of a closed loop of redis, http and mqtt, 100 of one of sql and of kernels of host, but at least a pause of the loop;
+0 of everything else: open loops, loads with an end of their own, fio, and drivers tcp, reads and ledger]";
 
 /// Which figure is the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -48,9 +57,12 @@ pub struct AbArgs {
     /// The figure that decides [default: p99 of an open loop, throughput of a closed one]
     #[arg(long)]
     primary: Option<Primary>,
-    /// Most blocks of A and B
-    #[arg(long, value_name = "NUMBER", default_value_t = 40)]
-    blocks_max: usize,
+    /// Most blocks of A and B [default: 40; of slices a minute of each side]
+    #[arg(long, value_name = "NUMBER")]
+    blocks_max: Option<usize>,
+    /// Length of a slice, milliseconds: both sides stay connected and take turns; 0 compares whole runs
+    #[arg(long, value_name = "MS", long_help = SLICE_HELP)]
+    slice_ms: Option<u32>,
 }
 
 /// What `ab.json` holds.
@@ -69,23 +81,48 @@ struct Comparison<'a> {
 /// Compares, and says each run on the way.
 pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let series = Series::begin(&args.series, "ab", context)?;
-    let scenario = series.scenario(&args.a)?;
-    series.scenario(&args.b)?;
+    let (scenario, other) = (series.scenario(&args.a)?, series.scenario(&args.b)?);
+    let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&args.a), settings(&args.b)))?;
     series.load_data(&args.a)?;
     if args.a != args.b {
         series.load_data(&args.b)?;
     }
+    let (answer, runs) = match &sliced {
+        None => whole_runs(args, &series, out)?,
+        Some(sliced) => {
+            say(out, &sliced.plan_line())?;
+            let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, false, args.primary);
+            series.alternate([&scenario, &other], |table| {
+                sliced.compare(table, args.blocks_max, metrics_of, out)
+            })?
+        }
+    };
+    let comparison = Comparison {
+        scenario: &scenario.head.name,
+        phase: &series.phase,
+        a: &args.a,
+        b: &args.b,
+        answer: &answer,
+        sentences: answer.to_string(),
+        runs: &runs,
+    };
+    let path = series.write("ab.json", &comparison)?;
+    say(out, &format!("{answer}result: {}", path.display()))
+}
+
+/// Each block is a run of A and one of B.
+fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
     let mut plan: Option<Plan> = None;
     let mut history: Vec<Run> = Vec::new();
-    let answer = loop {
+    loop {
         // Which figures there are, and which decides, is known after the first run.
         let step = match &plan {
             Some(plan) => next(plan, &history),
             None => Step::Run { arm: Arm::A, block: 1, pilot: true, blocks: 0 },
         };
         let (arm, block, pilot, blocks) = match step {
-            Step::Done(answer) => break answer,
+            Step::Done(answer) => return Ok((answer, history)),
             Step::Run { arm, block, pilot, blocks } => (arm, block, pilot, blocks),
         };
         let sets = if arm == Arm::A { &args.a } else { &args.b };
@@ -95,40 +132,29 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1))?;
         let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a run has no result".to_owned()))?;
         if plan.is_none() {
-            let metrics = metrics(phase, args.primary);
-            plan = Some(Plan { blocks_max: args.blocks_max, ..Plan::new(metrics, series.seed) });
+            let open = matches!(phase.arrival, Arrival::Open { .. });
+            let metrics = metrics(&values(phase), open, args.primary);
+            let blocks_max = args.blocks_max.unwrap_or(BLOCKS_MAX);
+            plan = Some(Plan { blocks_max, ..Plan::new(metrics, series.seed) });
         }
         let run = Run { arm, values: values(phase), invalid: invalid(&bundle) };
         say(out, &line(block, blocks, pilot, &run))?;
         history.push(run);
-    };
-    let comparison = Comparison {
-        scenario: &scenario.head.name,
-        phase: &series.phase,
-        a: &args.a,
-        b: &args.b,
-        answer: &answer,
-        sentences: answer.to_string(),
-        runs: &history,
-    };
-    let path = series.write("ab.json", &comparison)?;
-    say(out, &format!("{answer}result: {}", path.display()))
+    }
 }
 
 fn settings(sets: &[String]) -> String {
     if sets.is_empty() { "(as it is)".to_owned() } else { sets.join(" ") }
 }
 
-/// The figures a phase has, the deciding one first.
-fn metrics(phase: &Phase, primary: Option<Primary>) -> Vec<Metric> {
+/// What is compared of the known figures, the deciding one first.
+fn metrics(known: &BTreeMap<String, f64>, open: bool, primary: Option<Primary>) -> Vec<Metric> {
     let metric = |name: &str, better, margin| Metric { name: name.to_owned(), better, margin };
-    let open = matches!(phase.arrival, Arrival::Open { .. });
     let mut metrics = vec![
         metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
         metric("p99", Better::Lower, P99_MARGIN),
         metric("cpu", Better::Lower, CPU_MARGIN),
     ];
-    let known = values(phase);
     metrics.retain(|metric| known.contains_key(&metric.name));
     let first = match primary {
         Some(Primary::Throughput) => "throughput",

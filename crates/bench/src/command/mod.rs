@@ -1,6 +1,7 @@
 //! The command line of the load generator, so that a program only has to delegate to it.
 
 mod ab;
+mod ab_slices;
 mod capacity;
 mod ledger;
 mod options_file;
@@ -36,7 +37,7 @@ pub enum BenchCommand {
     List(ListArgs),
     /// Finds the rate up to which an objective is met, with its interval
     Capacity(Box<capacity::CapacityArgs>),
-    /// Compares two settings by interleaved runs in random order: better, worse, equivalent or cannot tell
+    /// Compares two settings, interleaved in random order: better, worse, equivalent or cannot tell
     Ab(Box<ab::AbArgs>),
     /// `compare`, `report`, `import`
     #[command(flatten)]

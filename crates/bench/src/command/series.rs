@@ -14,6 +14,7 @@ use crate::options::Context;
 use crate::report::default_directory;
 use crate::result::Bundle;
 use crate::runner;
+use crate::runner::turns::{Table, alternate};
 use crate::scenario::{Kind, Phase, Scenario};
 
 /// The scenario and where results go.
@@ -102,10 +103,7 @@ impl<'a> Series<'a> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
         let bundle = self.run_phases(&scenario, vec![self.phase.clone()])?;
-        let directory = self.directory.join(name);
-        bundle
-            .write_or_rescue(&directory, &mut std::io::stderr())
-            .map_err(|error| Error::Verdict(error.to_string()))?;
+        self.keep(&bundle, name)?;
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Verdict(format!(
                 "interrupted (Ctrl-C): there is no answer; what was run so far is in {}",
@@ -113,6 +111,25 @@ impl<'a> Series<'a> {
             )));
         }
         Ok(bundle)
+    }
+
+    /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Keeps what both measured as
+    /// `A` and `B`.
+    pub(super) fn alternate<T>(
+        &self,
+        sides: [&Scenario; 2],
+        lead: impl FnOnce(&Table) -> Result<T>,
+    ) -> Result<T> {
+        let (answer, bundles) = alternate(sides, &self.phase, self.context, &self.stop, lead)?;
+        for (bundle, name) in bundles.iter().zip(["A", "B"]) {
+            self.keep(bundle, name)?;
+        }
+        Ok(answer)
+    }
+
+    fn keep(&self, bundle: &Bundle, name: &str) -> Result<()> {
+        let kept = bundle.write_or_rescue(&self.directory.join(name), &mut std::io::stderr());
+        kept.map(drop).map_err(|error| Error::Verdict(error.to_string()))
     }
 
     fn run_phases(&self, scenario: &Scenario, phases: Vec<String>) -> Result<Bundle> {

@@ -74,6 +74,9 @@ pub trait Blocking: Sync {
         Ok(())
     }
 
+    /// From here on the session draws what any session of its number draws after the same seed. What counts on goes on.
+    fn reseed(&self, _session: &mut Self::Session, _seed: u64) {}
+
     /// Ends the session in order.
     fn close(&self, session: &mut Self::Session);
 }

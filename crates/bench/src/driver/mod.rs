@@ -157,6 +157,10 @@ pub trait Protocol: Sync {
     /// What was in flight or to be begun again has failed: it is not to be begun again.
     fn lost(&self, _session: &mut Self::Session) {}
 
+    /// From here on the session draws what any session of its number draws after the same seed. What counts on, such as
+    /// sequential keys, goes on.
+    fn reseed(&self, _session: &mut Self::Session, _seed: u64) {}
+
     /// After so many nanoseconds without sending, [`Self::keep_alive`] is called; 0 for never.
     fn quiet_ns(&self) -> u64 {
         0

@@ -9,7 +9,9 @@ mod plan;
 mod run;
 mod sustained;
 pub mod threads;
+mod turns;
 
 pub use plan::{Close, Connect, Load, Plan, Segment, Then};
 pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};
 pub use sustained::{Failing, Sustained};
+pub use turns::{Turn, Turns};

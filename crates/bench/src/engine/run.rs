@@ -1,8 +1,10 @@
 //! What an engine tells while it runs, and what a run brought.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Turns;
 use crate::recorder::{Latency, Recorder, Second};
 
 /// What a run tells while it goes on, to a progress display and to whoever samples the server.
@@ -25,15 +27,21 @@ pub enum Event {
     Tick,
 }
 
-/// Counters all threads see, and the wish to end.
+/// Counters all threads see, the wish to end, and who leads the run through turns if somebody does.
 #[derive(Debug, Default)]
 pub struct Shared {
     opened: AtomicU64,
     completed: AtomicU64,
     stop: AtomicBool,
+    turns: Option<Arc<dyn Turns>>,
 }
 
 impl Shared {
+    /// For a run that takes turns with another.
+    pub fn in_turns(turns: Arc<dyn Turns>) -> Self {
+        Self { turns: Some(turns), ..Self::default() }
+    }
+
     /// Operations completed so far.
     pub fn completed(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
@@ -52,6 +60,10 @@ impl Shared {
     /// Whether the run was asked to end.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn turns(&self) -> Option<&dyn Turns> {
+        self.turns.as_deref()
     }
 
     pub(crate) fn add_completed(&self, count: u64) {
@@ -79,7 +91,7 @@ pub enum Ended {
 }
 
 /// What one segment brought.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SegmentOutcome {
     /// Histograms and counters.
     pub recorder: Recorder,
@@ -91,6 +103,17 @@ pub struct SegmentOutcome {
     pub ended: Ended,
     /// When the first connection was lost, seconds after the start of its load.
     pub first_loss_s: Option<f64>,
+}
+
+impl SegmentOutcome {
+    /// Adds what came after it with the same connections.
+    pub(super) fn follow(&mut self, next: &Self) {
+        self.recorder.merge(&next.recorder);
+        self.first_loss_s =
+            self.first_loss_s.or_else(|| Some(self.measured.as_secs_f64() + next.first_loss_s?));
+        self.measured += next.measured;
+        self.ended = self.ended.max(next.ended);
+    }
 }
 
 /// What a run brought.

@@ -128,6 +128,9 @@ pub struct Recorder {
     has_unmeasured: bool,
     errors_before: u64,
     sends: Sends,
+    /// Connections that were never without an operation, and how long each was, from the begin to its last answer; the sum.
+    busy: u64,
+    busy_ns: u64,
 }
 
 /// The measured part of a run, nanoseconds after the start of the load.
@@ -249,6 +252,20 @@ impl Recorder {
         self.total.error(what, count);
     }
 
+    /// A connection had operations all the time from one moment to another, when the last of them was answered.
+    pub fn was_busy(&mut self, from_ns: u64, until_ns: u64) {
+        self.busy += 1;
+        self.busy_ns += until_ns.saturating_sub(from_ns);
+    }
+
+    /// Answers per second of all connections that were busy all the time, warm-up included. Each counts from the begin to its own last
+    /// answer, whole operations in the time they took (Wald's identity), so it does not matter how many of them fit
+    /// into the segment. `None` for other loads.
+    pub fn busy_rate_per_s(&self) -> Option<f64> {
+        let completed: u64 = self.classes.iter().map(|class| class.counts.completed).sum();
+        (self.busy_ns > 0).then(|| completed as f64 * self.busy as f64 / (self.busy_ns as f64 / 1e9))
+    }
+
     /// Ends the current second and hands it out.
     pub fn take_second(&mut self, index: u64) -> Second {
         let of_classes: u64 = self.classes.iter().map(|class| class.counts.errors_total()).sum();
@@ -271,6 +288,8 @@ impl Recorder {
     pub fn merge(&mut self, other: &Self) {
         self.total.merge(&other.total);
         self.sends.merge(&other.sends);
+        self.busy += other.busy;
+        self.busy_ns += other.busy_ns;
         for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
             mine.counts.merge(&theirs.counts);
             mine.clocks.merge(&theirs.clocks);
@@ -354,6 +373,29 @@ mod tests {
         assert_eq!((second.total().sent, second.errors, second.total().completed), (0, 0, 1));
         let total = recorder.total();
         assert_eq!((total.clocks.lag.len(), total.clocks.response.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_busy_connection_has_whole_operations_in_the_time_they_took() {
+        let rate = |took_ms: u64, window_ms: u64| {
+            let window = Window { from_ns: 0, until_ns: window_ms * MS };
+            let mut sum = Recorder::new(window, 1);
+            for _ in 0..2 {
+                let mut one = Recorder::new(window, 1);
+                let starts: Vec<u64> = (0..window_ms * MS).step_by((took_ms * MS) as usize).collect();
+                for at in &starts {
+                    one.completed(&operation(0, *at, *at), at + took_ms * MS, 1);
+                }
+                one.was_busy(0, starts.len() as u64 * took_ms * MS);
+                one.take_second(0);
+                sum.merge(&one);
+            }
+            sum.busy_rate_per_s().unwrap()
+        };
+        for window_ms in [6, 50, 52, 57, 60] {
+            assert!((rate(7, window_ms) - 2_000.0 / 7.0).abs() < 1e-9, "7 ms each, in {window_ms} ms");
+        }
+        assert_eq!(Recorder::new(Window::default(), 1).busy_rate_per_s(), None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::standing::short;
+
 /// A rule fixed beforehand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
@@ -40,6 +42,17 @@ impl Gate {
         };
         let (name, unit, explanation) = (name.to_owned(), unit.to_owned(), explanation.to_owned());
         Self { name, value, limit, unit, rule, passed, explanation }
+    }
+
+    /// What was found, what is allowed, and what it means.
+    pub fn sentence(&self) -> String {
+        let side = match self.rule {
+            Rule::AtLeast => "at least",
+            Rule::AtMost => "at most",
+        };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        let (value, limit) = (short(self.value), short(self.limit));
+        format!("{} is {value}{unit}, it must be {side} {limit}{unit}: {}", self.name, self.explanation)
     }
 }
 

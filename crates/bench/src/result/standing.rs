@@ -1,6 +1,6 @@
 //! Whether a result may be quoted. Every output asks here, so none can leave out that a run is invalid or partial.
 
-use super::{Rule, RunResult};
+use super::RunResult;
 
 /// What every output says first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,18 +41,7 @@ impl RunResult {
     pub fn standing(&self) -> Standing {
         let mut invalid: Vec<String> = Vec::new();
         for gate in self.gates.iter().filter(|gate| !gate.passed) {
-            let side = match gate.rule {
-                Rule::AtLeast => "at least",
-                Rule::AtMost => "at most",
-            };
-            invalid.push(format!(
-                "{} is {}{unit}, it must be {side} {}{unit}: {}",
-                gate.name,
-                short(gate.value),
-                short(gate.limit),
-                gate.explanation,
-                unit = if gate.unit.is_empty() { String::new() } else { format!(" {}", gate.unit) },
-            ));
+            invalid.push(gate.sentence());
         }
         for check in self.verification.iter().filter(|check| !check.passed) {
             invalid.push(format!("{}: {} expected, {} found", check.what, check.expected, check.found));

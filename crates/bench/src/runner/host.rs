@@ -10,6 +10,7 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::plan::plan;
+use super::turns::SLICE_MS_THREADS;
 use super::{Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
@@ -198,6 +199,10 @@ impl Driver for HostDriver {
         let settings =
             model.map(|(_, model)| ("processor".to_owned(), model.to_owned())).into_iter().collect();
         Ok(Target { address: "this machine".to_owned(), product, started_by_run: false, settings })
+    }
+
+    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
+        self.jobs(phase).is_empty().then_some(SLICE_MS_THREADS)
     }
 
     fn run(

@@ -17,6 +17,7 @@ use toml::Table;
 
 use super::Driver;
 use super::plan::{Url, plan};
+use super::turns::SLICE_MS_EVENTS;
 use crate::dataset::Distribution;
 use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
@@ -280,6 +281,10 @@ impl Driver for HttpDriver {
         self.address = Some(address);
         self.server_pid = process_of(address);
         Ok(Target { address: address.to_string(), product, ..Target::default() })
+    }
+
+    fn slice_ms(&self, _: &Phase) -> Option<u32> {
+        Some(SLICE_MS_EVENTS)
     }
 
     fn server_pid(&self) -> Option<u32> {

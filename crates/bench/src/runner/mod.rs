@@ -13,6 +13,7 @@ mod reads;
 mod redis;
 mod sql;
 mod tcp;
+pub(crate) mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ use crate::scenario::{Kind, Phase, Scenario, typed};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
 pub(crate) use hosted::Hosted;
-use meter::Meter;
+use meter::{Meter, Metered};
+use turns::{Player, Seat};
 
 /// What the runner needs of a protocol. A driver is made from a scenario without looking at the world.
 pub(crate) trait Driver {
@@ -58,6 +60,11 @@ pub(crate) trait Driver {
     /// Whether several processes can share the load; an error says why not.
     fn several_processes(&self) -> std::result::Result<(), String> {
         Ok(())
+    }
+
+    /// Length of the slices that suit its loads when two runs take turns, milliseconds; `None` where they cannot.
+    fn slice_ms(&self, _phase: &Phase) -> Option<u32> {
+        None
     }
 
     /// Whether [`Self::open`] starts a server.
@@ -187,12 +194,24 @@ pub fn run(
     context: &Context,
     barrier: Barrier<'_>,
 ) -> Result<Bundle> {
+    run_seated(scenario, options, context, barrier, None)
+}
+
+/// The same; with a seat its only phase takes turns with another run.
+fn run_seated(
+    scenario: &Scenario,
+    options: &Options,
+    context: &Context,
+    barrier: Barrier<'_>,
+    seat: Option<Seat>,
+) -> Result<Bundle> {
     let wrong = |what: String| Error::Scenario { path: PathBuf::from(&scenario.head.name), what };
     let phases = chosen(scenario, &options.phases)?;
     let mut driver = driver(scenario).map_err(wrong)?;
     let part = options.part.unwrap_or((0, 1));
     let most = phases.iter().map(|phase| driver.connections(phase)).max().unwrap_or(0);
-    open_files::provide(most, part.1)?;
+    // The other side is in this process and has as many.
+    open_files::provide(if seat.is_some() { most.saturating_mul(2) } else { most }, part.1)?;
     driver.limits(&phases)?;
     let progress = Progress::new(options.quiet);
     let target = driver.open(context, &progress)?;
@@ -213,6 +232,7 @@ pub fn run(
         scenario,
         part,
         stop: Arc::clone(&options.stop),
+        seat,
     };
     for phase in phases {
         barrier(&phase.name)?;
@@ -318,11 +338,15 @@ struct Run<'a> {
     scenario: &'a Scenario,
     part: (u32, u32),
     stop: Arc<AtomicBool>,
+    seat: Option<Seat>,
 }
 
 impl Run<'_> {
     /// Runs one phase. `Ok(false)` when the run is over with it.
     fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase) -> Result<bool> {
+        if let Some(seat) = self.seat.take() {
+            return self.phase_in_turns(driver, phase, seat);
+        }
         driver.before(phase)?;
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
@@ -356,21 +380,7 @@ impl Run<'_> {
         book.collected(first_start.saturating_duration_since(began), collected);
         let segments = outcome?;
         let meters = meter.finish(&shared);
-        for (index, outcome) in segments.iter().enumerate() {
-            let started = meters.get(index).map_or(began, |metered| metered.began);
-            self.book.segment(&book::Finished {
-                segment: &plan[index],
-                kind: phase.kind,
-                threads: phase.threads,
-                connections: connections / self.part.1 + u32::from(self.part.0 < connections % self.part.1),
-                parts: self.part.1,
-                starts: started.saturating_duration_since(began),
-                outcome,
-                metered: meters.get(index),
-                gates: &self.scenario.gates,
-                loads: &plan[index].loads,
-            });
-        }
+        self.book_segments(phase, connections, &plan, &segments, &meters);
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
         if self.part.0 == 0 {
             let (checks, findings) = match ended {
@@ -379,6 +389,62 @@ impl Run<'_> {
             };
             self.book.verified(checks, findings);
         }
+        Ok(ended < Ended::Stopped)
+    }
+
+    fn book_segments(
+        &mut self,
+        phase: &Phase,
+        connections: u32,
+        plan: &[engine::Segment],
+        segments: &[SegmentOutcome],
+        meters: &[Metered],
+    ) {
+        for (index, outcome) in segments.iter().enumerate() {
+            let started = meters.get(index).map_or(self.began, |metered| metered.began);
+            self.book.segment(&book::Finished {
+                segment: &plan[index],
+                kind: phase.kind,
+                threads: phase.threads,
+                connections: connections / self.part.1 + u32::from(self.part.0 < connections % self.part.1),
+                parts: self.part.1,
+                starts: started.saturating_duration_since(self.began),
+                outcome,
+                metered: meters.get(index),
+                gates: &self.scenario.gates,
+                loads: &plan[index].loads,
+            });
+        }
+    }
+
+    /// The same in turns with another run. Nothing is read each second: whoever reads takes a processor from one of the two.
+    fn phase_in_turns(&mut self, driver: &mut dyn Driver, phase: &Phase, seat: Seat) -> Result<bool> {
+        driver.before(phase)?;
+        let plan = driver.segments(phase, self.scenario);
+        let shares_target = seat.shares_target && !driver.starts_server();
+        let player = Arc::new(Player::new(seat, self.server.clone()));
+        let led: Arc<dyn engine::Turns> = Arc::clone(&player) as _;
+        let shared = Shared::in_turns(led);
+        let stop = &self.stop;
+        let phase_began = Instant::now();
+        let segments = driver.run(phase, self.part, &shared, &mut |_| {
+            if stop.load(Ordering::Relaxed) {
+                shared.stop();
+            }
+        })?;
+        let meters = [player.metered(phase_began)];
+        self.book_segments(phase, driver.connections(phase), &plan, &segments, &meters);
+        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        let (checks, findings) = match ended {
+            Ended::Stopped => driver.stopped(),
+            _ if shares_target => {
+                let what =
+                    "Both sides used one server; what it counted is that of both and was not compared.";
+                (Vec::new(), vec![what.to_owned()])
+            }
+            _ => driver.after(phase, self.part, &segments)?,
+        };
+        self.book.verified(checks, findings);
         Ok(ended < Ended::Stopped)
     }
 }

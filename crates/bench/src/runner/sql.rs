@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::plan::plan;
+use super::turns::SLICE_MS_THREADS;
 use super::{Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::sql::{
@@ -286,6 +287,10 @@ impl Driver for SqlDriver {
         self.counters = Some(counters);
         self.server_pid = process_of(&self.address);
         Ok(Target { address: place, product: Some(product), started_by_run: false, settings })
+    }
+
+    fn slice_ms(&self, _: &Phase) -> Option<u32> {
+        Some(SLICE_MS_THREADS)
     }
 
     fn server_pid(&self) -> Option<u32> {

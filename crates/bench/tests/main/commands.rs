@@ -77,6 +77,33 @@ fn capacity_and_ab_keep_every_run_and_answer() {
         "{text}"
     );
 
+    let slices = home.path().join("slices");
+    let text = say(&format!(
+        "ab gemini-str32 {target} --no-load --set phase.run.arrival=closed --slice-ms 20 --blocks-max 10 --out {}",
+        slices.display()
+    ))
+    .unwrap();
+    assert!(text.contains("take turns of 20 ms") && text.contains("10 blocks"), "{text}");
+    let sides = bundles(&slices);
+    assert_eq!(sides.len(), 2, "{text}");
+    for side in &sides {
+        let standing = side.result.standing();
+        assert!(side.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(slices.join("ab.json")).unwrap()).unwrap();
+    assert_eq!(
+        json["runs"].as_array().unwrap().len(),
+        2 * (50 + 10),
+        "a second of A against A, and ten pairs"
+    );
+    let named = |run: &serde_json::Value| {
+        run["values"].get("cpu").is_some() && run["values"].get("throughput").is_some()
+    };
+    assert!(json["runs"].as_array().unwrap().iter().all(named), "{text}");
+    let open = say(&format!("ab gemini-str32 {target} --no-load --slice-ms 20 --out {}x", slices.display()));
+    assert!(open.unwrap_err().contains("compared by whole runs"), "an open loop");
+
     let page = home.path().join("page.html");
     let text = say(&format!("report {} --html {}", search.display(), page.display())).unwrap();
     assert_eq!(text.matches("VALID gemini-str32").count(), steps.len(), "{text}");

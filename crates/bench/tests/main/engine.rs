@@ -71,7 +71,7 @@ impl Protocol for Letters {
 }
 
 /// A server that sends every letter back after `pause`, at most `answers` of them per connection.
-fn echo(pause: Duration, answers: usize) -> SocketAddr {
+pub(crate) fn echo(pause: Duration, answers: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -17,3 +17,4 @@ mod sql;
 mod sql_scenarios;
 mod tcp;
 mod tcp_nginx;
+mod turns;

@@ -21,6 +21,9 @@ use compute::Compute;
 use kernel_calls::{FileSync, PingPong, Pipe};
 use memory::Memory;
 
+/// Random numbers of threads, apart from those of other drivers.
+const DOMAIN: u64 = 0x405;
+
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -178,7 +181,7 @@ impl Blocking for Host {
     fn open(&self, number: u32) -> Result<Session, String> {
         Ok(Session {
             number,
-            random: Random::keyed(1, 0x405, number.into()),
+            random: Random::keyed(1, DOMAIN, number.into()),
             compute: None,
             memory: None,
             pipe: None,
@@ -206,6 +209,10 @@ impl Blocking for Host {
             Ok(bytes) => Ok(Done { bytes_in: bytes, ..Done::default() }),
             Err(error) => Err(Failure::Refused(format!("{kernel:?}: {error}"))),
         }
+    }
+
+    fn reseed(&self, session: &mut Session, seed: u64) {
+        session.random = Random::keyed(seed, DOMAIN, session.number.into());
     }
 
     fn close(&self, _: &mut Session) {}

@@ -241,6 +241,10 @@ impl Protocol for Http {
         }
     }
 
+    fn reseed(&self, session: &mut Session, seed: u64) {
+        session.random = Random::keyed(seed, DOMAIN, session.number.into());
+    }
+
     fn lifetime(&self, session: &Session) -> Lifetime {
         if self.group(session).config.close { Lifetime::OnDemand } else { Lifetime::Renewed }
     }

@@ -2,6 +2,8 @@
 
 pub(crate) mod codec;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
 
 use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
@@ -12,6 +14,8 @@ pub use codec::Protocol as Version;
 pub use codec::TELEMETRY_TOPIC;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Runs of this process so far.
+static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// What all devices have in common.
 #[derive(Debug, Clone)]
@@ -75,7 +79,9 @@ impl Mqtt {
     /// A driver for all devices of a run.
     pub fn new(config: Config) -> Self {
         let publish = PublishTemplate::new(config.version, config.qos, config.payload.clone());
-        Self { config, publish, client_prefix: format!("bench-{}-", std::process::id()) }
+        // Two runs of one process that take turns are on one broker at the same time.
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        Self { config, publish, client_prefix: format!("bench-{}-{run}-", std::process::id()) }
     }
 
     fn accept(&self, session: &mut Session, packet: &Packet<'_>) -> Result<(), String> {

@@ -95,6 +95,8 @@ impl std::fmt::Debug for Redis {
 #[derive(Debug)]
 pub struct Session {
     group: u16,
+    /// Its number in the group.
+    client: u32,
     /// Replies of the handshake that are to come.
     handshake: u8,
     command: u16,
@@ -230,6 +232,11 @@ impl Group {
 }
 
 impl GroupConfig {
+    /// The seed of a client, counted from that of the first.
+    fn seed_of(&self, client: u32, first: u32) -> u32 {
+        if self.distinct_seeds { first.wrapping_add(client) } else { first }
+    }
+
     /// Bytes of key and data that the first command writes, on average over data sizes.
     pub(crate) fn payload_bytes(&self) -> f64 {
         let size = match &self.size {
@@ -260,11 +267,11 @@ impl Protocol for Redis {
         let group = &self.groups[index];
         let config = &group.config;
         let client = number - group.first;
-        let seed = if config.distinct_seeds { config.seed.wrapping_add(client) } else { config.seed };
-        let mut random = Random::new(seed);
+        let mut random = Random::new(config.seed_of(client, config.seed));
         let values = Values::new(&config.size, config.content, &mut random);
         Session {
             group: index as u16,
+            client,
             handshake: 0,
             command: 0,
             turns: 0,
@@ -293,6 +300,12 @@ impl Protocol for Redis {
         session.sent += 1;
         session.expected.push_back(command);
         Some(Started { class: group.config.commands[usize::from(command)].class, answer: Answer::InOrder })
+    }
+
+    fn reseed(&self, session: &mut Session, seed: u64) {
+        let config = &self.groups[usize::from(session.group)].config;
+        // memtier's generator takes 32 bits.
+        session.random = Random::new(config.seed_of(session.client, (seed ^ (seed >> 32)) as u32));
     }
 
     fn receive(

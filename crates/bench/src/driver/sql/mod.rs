@@ -215,6 +215,10 @@ impl Blocking for Sql {
         }
     }
 
+    fn reseed(&self, session: &mut Session, seed: u64) {
+        session.reseed(seed);
+    }
+
     fn close(&self, session: &mut Session) {
         session.quit();
     }

@@ -99,6 +99,10 @@ impl Session {
         self.number
     }
 
+    pub(super) fn reseed(&mut self, seed: u64) {
+        self.random = Random::keyed(seed, CONNECTION_DOMAIN, self.number.into());
+    }
+
     pub(super) fn random(&mut self) -> &mut Random {
         &mut self.random
     }

@@ -83,6 +83,8 @@ pub(super) struct Connection<S> {
     /// The session has no more operations.
     pub(super) exhausted: bool,
     pub(super) last_sent_ns: u64,
+    /// When an operation of this segment was answered for the last time; 0 for never.
+    pub(super) answered_ns: u64,
     /// Start of the handshake.
     pub(super) began_ns: u64,
     /// It is being opened again for what is due.
@@ -122,6 +124,7 @@ impl<S> Connection<S> {
             by_kernel: false,
             exhausted: false,
             last_sent_ns: 0,
+            answered_ns: 0,
             began_ns: 0,
             renewing: false,
             reopening: None,
@@ -173,6 +176,7 @@ impl<S> Connection<S> {
     pub(super) fn begin_segment(&mut self, by_kernel: bool) {
         self.by_kernel = by_kernel;
         self.last_sent_ns = 0;
+        self.answered_ns = 0;
         self.able_ns = 0;
         self.began_ns = 0;
         self.opened_from_ns = None;

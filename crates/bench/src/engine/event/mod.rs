@@ -27,10 +27,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::turns::each_segment;
 use super::{Ended, Event, Outcome, Plan, SegmentOutcome, Shared};
 use crate::driver::Protocol;
 use crate::error::{Error, Result};
-use crate::recorder::{Latency, Recorder, Second};
+use crate::recorder::{Latency, Recorder, Second, Window};
 use worker::{Start, Worker};
 
 /// From a worker to the main thread.
@@ -138,21 +139,17 @@ impl Conductor<'_> {
         let handshakes = self.wait_for_open(on_event)?;
         let connect_time = self.began.elapsed();
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
-        let mut segments: Vec<SegmentOutcome> = Vec::new();
-        for index in 0..self.plan.segments.len() {
-            if self.shared.is_stopped() || segments.last().is_some_and(|s| s.ended >= Ended::Stopped) {
-                break;
-            }
+        let segments = each_segment(self.plan, self.shared, |segment, turn| {
             let at = Instant::now();
             // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
-            on_event(Event::Started { segment: index, at });
+            on_event(Event::Started { segment, at });
             for start in &self.starts {
                 // A worker that is gone has its reason in its result.
-                let _ = start.send(Start { segment: index, at, wall_ms });
+                let _ = start.send(Start { segment, turn, at, wall_ms });
             }
-            segments.push(self.collect(index, wall_ms, on_event));
-        }
+            self.collect(self.plan.segments[segment].in_turn(turn).window(), wall_ms, on_event)
+        });
         Ok((connect_time, handshakes, segments))
     }
 
@@ -188,12 +185,12 @@ impl Conductor<'_> {
     }
 
     /// Merges what the workers measure, hands on their seconds in order, until the last worker is done.
-    fn collect(&self, index: usize, started_ms: u64, on_event: &mut impl FnMut(Event)) -> SegmentOutcome {
+    fn collect(&self, window: Window, started_ms: u64, on_event: &mut impl FnMut(Event)) -> SegmentOutcome {
         let workers = self.starts.len();
         let classes = self.plan.classes.len();
         let mut seconds = Seconds::new(workers, classes);
         let mut outcome = SegmentOutcome {
-            recorder: Recorder::new(self.plan.segments[index].window(), classes),
+            recorder: Recorder::new(window, classes),
             started_ms,
             measured: Duration::ZERO,
             ended: Ended::Finished,

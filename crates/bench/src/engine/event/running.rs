@@ -41,13 +41,26 @@ impl<P: Protocol> Worker<'_, P> {
         let tick_ns = u64::from(self.plan.tick_us) * 1_000;
         let mut pace = Pace { until_ns: window.until_ns, second: 0, tick_ns, next_tick_ns: 0, scheduled };
         self.refill = true;
+        let begun_ns = self.now_ns();
         let given_up = self.load_until(&mut pace)?;
         self.refill = false;
         let now_ns = self.now_ns();
         let ended = given_up.unwrap_or_else(|| natural_end(now_ns, window));
         pace.until_ns = now_ns.min(window.until_ns);
         self.drain(&mut pace, ended, segment.drain)?;
+        self.book_busy(begun_ns);
         Ok((ended, pace.until_ns))
+    }
+
+    /// Connections of closed loops without a pause were busy until their last answer.
+    fn book_busy(&mut self, begun_ns: u64) {
+        let is_busy = |feed: &Feed| matches!(feed, Feed::Closed { window: 1.., pause_ns: 0 } | Feed::Idle);
+        if !self.feeds.iter().all(is_busy) {
+            return;
+        }
+        for connection in self.connections.iter().filter(|connection| connection.answered_ns > 0) {
+            self.recorder.was_busy(begun_ns, connection.answered_ns);
+        }
     }
 
     fn begin_feeds(&mut self, segment: &Segment) {

@@ -18,7 +18,7 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
-use crate::engine::{Ended, Load};
+use crate::engine::{self, Ended, Load};
 use crate::error::Result;
 use crate::recorder::{Latency, Recorder, Window};
 
@@ -29,6 +29,8 @@ const TIMER_SLACK_NS: u64 = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     pub(super) segment: usize,
+    /// With it the segment lasts as long as this turn.
+    pub(super) turn: Option<engine::Turn>,
     pub(super) at: Instant,
     /// The same moment by the wall clock, milliseconds since the epoch.
     pub(super) wall_ms: u64,
@@ -148,7 +150,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 
     fn run_segment(&mut self, start: Start) -> Result<Done> {
-        let segment = &self.plan.segments[start.segment];
+        let segment = &self.plan.segments[start.segment].in_turn(start.turn);
         self.epoch = start.at;
         self.wall_ms = start.wall_ms;
         self.recorder = Recorder::new(segment.window(), self.plan.classes.len());
@@ -159,6 +161,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let holds = self.ear.wants_stamps() && self.plan.tick_us == 0;
         self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
         self.begin_connections(&segment.loads);
+        if let Some(turn) = start.turn {
+            for connection in &mut self.connections {
+                self.protocol.reseed(&mut connection.session, turn.seed);
+            }
+        }
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
         Ok(Done {
@@ -254,6 +261,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.watch_writability(index)?;
         self.note_stuck(index);
         if pumped.at_once > 0 {
+            let connection = &mut self.connections[index as usize];
+            connection.answered_ns = connection.last_sent_ns;
             self.shared.add_completed(pumped.at_once as u64);
             self.make_room(index, pumped.at_once);
         }
@@ -360,6 +369,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.shared.add_completed(answers.completed);
         self.outstanding -= answers.answered;
         if answers.answered > 0 {
+            self.connections[index as usize].answered_ns = answers.heard_ns;
             self.make_room(index, answers.answered);
             self.turn_over(index);
         }

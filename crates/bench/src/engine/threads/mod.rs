@@ -14,7 +14,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Ended, Event, Load, Outcome, Plan, SegmentOutcome, Shared};
+use super::turns::each_segment;
+use super::{Event, Load, Outcome, Plan, Shared};
 use crate::driver::Blocking;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
@@ -78,23 +79,19 @@ pub fn run<B: Blocking>(
         let began = Instant::now();
         let handshakes = wait_for_open(plan, here, shared, &from_workers, &mut on_event)?;
         let connect_time = began.elapsed();
-        let mut segments: Vec<SegmentOutcome> = Vec::new();
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
-        for index in 0..plan.segments.len() {
-            if shared.is_stopped() || segments.last().is_some_and(|s| s.ended >= Ended::Stopped) {
-                break;
-            }
+        let segments = each_segment(plan, shared, |index, turn| {
             let at = Instant::now();
             // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
-            let conductor = Conductor::new(plan, shared, &numbers, index, at, wall_ms);
+            let conductor = Conductor::new(plan, shared, &numbers, (index, turn), at, wall_ms);
             on_event(Event::Started { segment: index, at });
             for start in &starts {
                 // A worker that is gone has said so.
                 let _ = start.send(Arc::clone(&conductor.state));
             }
-            segments.push(conductor.conduct(&from_workers, &connections, &mut on_event));
-        }
+            conductor.conduct(&from_workers, &connections, &mut on_event)
+        });
         // Workers whose start channel is closed end.
         drop(starts);
         let sessions =

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::worker::Connections;
 use super::{FromWorker, TICK};
-use crate::engine::{Ended, Event, Load, Plan, Segment, SegmentOutcome, Shared};
+use crate::engine::{Ended, Event, Load, Plan, Segment, SegmentOutcome, Shared, Turn};
 use crate::limits::RECORDERS_MAX;
 use crate::recorder::{Recorder, Second, Window};
 use crate::schedule::Schedule;
@@ -34,6 +34,8 @@ pub(super) struct State {
     pub(super) at: Instant,
     pub(super) wall_ms: u64,
     pub(super) window: Window,
+    /// With it sessions draw anew.
+    pub(super) seed: Option<u64>,
     pub(super) feeds: Vec<Feed>,
     /// Threads share a few recorders: an entry takes a moment, a histogram a lot of memory.
     recorders: Vec<Mutex<Recorder>>,
@@ -63,7 +65,7 @@ pub(super) struct Conductor<'a> {
     pub(super) state: Arc<State>,
     plan: &'a Plan,
     shared: &'a Shared,
-    segment: &'a Segment,
+    segment: Segment,
     /// Threads of this process.
     workers: u32,
     second: u64,
@@ -74,11 +76,11 @@ impl<'a> Conductor<'a> {
         plan: &'a Plan,
         shared: &'a Shared,
         numbers: &[Range<u32>],
-        index: usize,
+        (index, turn): (usize, Option<Turn>),
         at: Instant,
         wall_ms: u64,
     ) -> Self {
-        let segment = &plan.segments[index];
+        let segment = plan.segments[index].in_turn(turn);
         let here: Vec<u32> = numbers.iter().map(|numbers| numbers.len() as u32).collect();
         let workers = here.iter().sum();
         let window = segment.window();
@@ -87,7 +89,8 @@ impl<'a> Conductor<'a> {
             at,
             wall_ms,
             window,
-            feeds: feeds(plan, segment, &here),
+            seed: turn.map(|turn| turn.seed),
+            feeds: feeds(plan, &segment, &here),
             recorders: (0..recorders)
                 .map(|_| Mutex::new(Recorder::new(window, plan.classes.len())))
                 .collect(),

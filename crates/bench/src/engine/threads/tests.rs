@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::*;
 use crate::driver::{Breaker, Done, Failure, Moment};
-use crate::engine::{Connect, Segment};
+use crate::engine::{Connect, Ended, Segment, SegmentOutcome};
 use crate::schedule::Arrivals;
 
 /// A client whose operations take a while and go wrong as told.

@@ -111,7 +111,25 @@ impl<B: Blocking> Worker<'_, B> {
 
     /// Until the segment is over for this thread. Returns whether the connection is lost.
     fn segment(&self, state: &State, session: &mut B::Session) -> bool {
-        let mut free_ns = 0_u64;
+        let begun_ns = state.now_ns();
+        let mut free_ns = 0;
+        let lost = self.operations(state, session, &mut free_ns);
+        let is_busy = |feed: &Feed| match feed {
+            Feed::Closed { pause } => pause.is_zero(),
+            Feed::Idle => true,
+            Feed::Open(_) => false,
+        };
+        if free_ns > 0 && state.feeds.iter().all(is_busy) {
+            state.recorder(self.number).lock().was_busy(begun_ns, free_ns);
+        }
+        lost
+    }
+
+    /// The same; `free_ns` is when it was free of an operation for the last time.
+    fn operations(&self, state: &State, session: &mut B::Session, free_ns: &mut u64) -> bool {
+        if let Some(seed) = state.seed {
+            self.driver.reseed(session, seed);
+        }
         loop {
             let after = match &state.feeds[self.group] {
                 Feed::Idle => {
@@ -119,7 +137,7 @@ impl<B: Blocking> Worker<'_, B> {
                     return false;
                 }
                 Feed::Closed { pause } => {
-                    if free_ns > 0 && !pause.is_zero() {
+                    if *free_ns > 0 && !pause.is_zero() {
                         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
                         self.wait_until(state, free_ns.saturating_add(pause_ns).min(state.window.until_ns));
                     }
@@ -144,11 +162,11 @@ impl<B: Blocking> Worker<'_, B> {
                         return false;
                     }
                     state.recorder(self.number).lock().planned(planned.at_ns);
-                    self.operation(state, session, planned.at_ns, free_ns.max(planned.at_ns))
+                    self.operation(state, session, planned.at_ns, (*free_ns).max(planned.at_ns))
                 }
             };
             match after {
-                After::Next => free_ns = state.now_ns(),
+                After::Next => *free_ns = state.now_ns(),
                 After::Done => return false,
                 After::Lost => return true,
             }

@@ -20,6 +20,7 @@ use wire::mqtt::QoS;
 
 use super::Driver;
 use super::plan::{Url, plan};
+use super::turns::SLICE_MS_EVENTS;
 use crate::driver::mqtt::{Config, Mqtt, Tally, Version};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
@@ -214,6 +215,10 @@ impl Driver for MqttDriver {
 
     fn told(&self) -> Table {
         self.platform.as_ref().zip(self.address).map(|(platform, at)| platform.told(at)).unwrap_or_default()
+    }
+
+    fn slice_ms(&self, _: &Phase) -> Option<u32> {
+        Some(SLICE_MS_EVENTS)
     }
 
     fn server_pid(&self) -> Option<u32> {

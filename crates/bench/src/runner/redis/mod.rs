@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 
 use super::Driver;
 use super::plan::{Url, plan};
+use super::turns::SLICE_MS_EVENTS;
 use crate::driver::redis::control::Control;
 use crate::driver::redis::{Login, Redis};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
@@ -196,6 +197,10 @@ impl Driver for RedisDriver {
         self.control = Some(control);
         self.address = Some(address);
         Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+    }
+
+    fn slice_ms(&self, _: &Phase) -> Option<u32> {
+        Some(SLICE_MS_EVENTS)
     }
 
     fn server_pid(&self) -> Option<u32> {

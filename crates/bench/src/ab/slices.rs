@@ -1,0 +1,146 @@
+//! A comparison in slices: how many there are, and which figures they give. A block is a pair of slices, one of each arm.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Arm, Metric, Plan, Run};
+use crate::recorder::{Class, Recorder};
+
+/// Pairs of slices that make a group: between two looks at what is known so far, and behind one value of a percentile, which one
+/// slice has too few samples for.
+pub(crate) const PAIRS: usize = 10;
+/// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
+const RAMP: f64 = 0.1;
+/// Measured time of each arm in A against A, at least and at most in A against B, seconds. 10 s are 200 pairs of 50 ms: with
+/// the noise of a quiet machine, 3 to 5 % of a pair, their interval is a third of the margin.
+const PILOT_S: f64 = 1.0;
+const COMPARED_MIN_S: f64 = 10.0;
+const COMPARED_MAX_S: f64 = 60.0;
+/// The same in groups, where slices are long.
+const PILOT_GROUPS: usize = 1;
+const COMPARED_MIN_GROUPS: usize = 3;
+const COMPARED_MAX_GROUPS: usize = 6;
+/// Operations that a slice without an answer is given: it has a logarithm, and is the slowest there is.
+const NO_ANSWER: f64 = 0.5;
+
+impl Plan {
+    /// The usual comparison in slices of this length.
+    pub(crate) fn of_slices(metrics: Vec<Metric>, seed: u64, slice: Duration) -> Self {
+        let pairs = |seconds: f64, groups: usize| {
+            PAIRS * groups.max((seconds / slice.as_secs_f64() / PAIRS as f64).ceil() as usize)
+        };
+        Self {
+            metrics,
+            pilot_blocks: pairs(PILOT_S, PILOT_GROUPS),
+            blocks_min: pairs(COMPARED_MIN_S, COMPARED_MIN_GROUPS),
+            blocks_max: pairs(COMPARED_MAX_S, COMPARED_MAX_GROUPS),
+            seed,
+        }
+    }
+}
+
+/// The part of a slice that is not measured.
+pub(crate) fn ramp(slice: Duration) -> Duration {
+    slice.mul_f64(RAMP)
+}
+
+/// Slices that belong together, as they come in.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    runs: Vec<Run>,
+    /// Of each run, to which of the two sums it belongs.
+    sides: Vec<usize>,
+    sums: [Class; 2],
+}
+
+impl Group {
+    /// A slice of an arm, which is the first or the second of its pair to be compared: of A against A by its place, else by its
+    /// arm.
+    pub(crate) fn add(
+        &mut self,
+        arm: Arm,
+        side: usize,
+        recorder: &Recorder,
+        measured: Duration,
+        target_cpu: Option<Duration>,
+    ) {
+        let total = recorder.total();
+        let counts = &total.counts;
+        // Connections that pause are without an operation for most of the time.
+        let within = (counts.completed_within_window as f64).max(NO_ANSWER) / measured.as_secs_f64();
+        let rate = recorder.busy_rate_per_s().unwrap_or(within);
+        let mut values = BTreeMap::from([("throughput".to_owned(), rate)]);
+        let cpu = target_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / counts.completed.max(1) as f64);
+        values.extend(cpu.filter(|cpu| *cpu > 0.0).map(|cpu| ("cpu".to_owned(), cpu)));
+        self.sums[side].counts.merge(counts);
+        self.sums[side].clocks.merge(&total.clocks);
+        self.runs.push(Run { arm, values, invalid: None });
+        self.sides.push(side);
+    }
+
+    /// The slices as runs, those of the last pair with the group's percentile. A side with a fault is invalid in all of them.
+    pub(crate) fn finish(mut self, fault: impl Fn(usize, &Class) -> Option<String>) -> Vec<Run> {
+        let first_of_last = self.runs.len().saturating_sub(2);
+        let faults = [fault(0, &self.sums[0]), fault(1, &self.sums[1])];
+        for (index, (run, side)) in self.runs.iter_mut().zip(&self.sides).enumerate() {
+            let response = &self.sums[*side].clocks.response;
+            if index >= first_of_last && !response.is_empty() {
+                run.values.insert("p99".to_owned(), response.quantile_us(0.99) as f64);
+            }
+            run.invalid.clone_from(&faults[*side]);
+        }
+        self.runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::{Operation, Window};
+
+    fn slice(operations: u64, took_us: u64) -> Recorder {
+        let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: 1_000_000_000 }, 1);
+        for n in 0..operations {
+            let operation = Operation { class: 0, intended_ns: n, sent_ns: n };
+            recorder.sent(&operation, 1);
+            recorder.completed(&operation, n + took_us * 1_000, 1);
+        }
+        recorder.take_second(0);
+        recorder
+    }
+
+    #[test]
+    fn pairs_have_rate_and_cpu_and_a_group_has_one_percentile() {
+        let mut group = Group::default();
+        let (tenth, cpu) = (Duration::from_millis(100), Some(Duration::from_millis(1)));
+        for (arm, took_us) in [(Arm::A, 100), (Arm::B, 200), (Arm::B, 400), (Arm::A, 100)] {
+            group.add(arm, arm as usize, &slice(100, took_us), tenth, cpu);
+        }
+        let runs = group.finish(|_, _| None);
+        assert_eq!(runs.iter().map(|run| run.arm).collect::<Vec<_>>(), [Arm::A, Arm::B, Arm::B, Arm::A]);
+        assert!(runs.iter().all(|run| run.values["throughput"] == 1_000.0 && run.values["cpu"] == 10.0));
+        let p99: Vec<Option<f64>> = runs.iter().map(|run| run.values.get("p99").copied()).collect();
+        assert_eq!(p99, [None, None, Some(400.0), Some(100.0)], "B's is that of both its slices");
+    }
+
+    #[test]
+    fn a_slice_without_an_answer_is_slow_and_not_left_out() {
+        let mut group = Group::default();
+        group.add(Arm::A, 0, &slice(0, 0), Duration::from_millis(50), None);
+        group.add(Arm::B, 1, &slice(1, 1), Duration::from_millis(50), None);
+        let runs = group.finish(|side, _| (side == 1).then(|| "slow".to_owned()));
+        assert_eq!((runs[0].values["throughput"], runs[1].values["throughput"]), (10.0, 20.0));
+        assert_eq!((&runs[0].invalid, &runs[1].invalid), (&None, &Some("slow".to_owned())));
+        assert!(!runs[0].values.contains_key("p99") && !runs[1].values.contains_key("cpu"));
+    }
+
+    #[test]
+    fn short_slices_are_many_and_long_ones_few() {
+        let blocks = |ms| {
+            let plan = Plan::of_slices(Vec::new(), 1, Duration::from_millis(ms));
+            (plan.pilot_blocks, plan.blocks_min, plan.blocks_max)
+        };
+        assert_eq!((blocks(50), blocks(500)), ((20, 200, 1_200), (10, 30, 120)));
+        assert_eq!(blocks(10_000), (10, 30, 60));
+    }
+}

@@ -1,0 +1,142 @@
+//! `tacho bench ab` in slices: both sides stay connected and take turns.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use super::say;
+use super::series::Series;
+use crate::ab::slices::{Group, PAIRS, ramp};
+use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next, order};
+use crate::engine::Turn;
+use crate::error::{Error, Result};
+use crate::limits::SLICE_MS;
+use crate::recorder::Class;
+use crate::runner::turns::{Table, fault, slice_ms};
+use crate::scenario::{Phase, Scenario};
+
+/// The two settings, and how their load is cut.
+pub(super) struct Sliced<'a> {
+    sides: [&'a Scenario; 2],
+    phase: &'a str,
+    slice: Duration,
+    seed: u64,
+}
+
+/// How both sides are cut; `None` for whole runs. An error says why what was asked for cannot be.
+pub(super) fn sliced<'a>(
+    sides: [&'a Scenario; 2],
+    series: &'a Series<'_>,
+    asked_ms: Option<u32>,
+) -> Result<Option<Sliced<'a>>> {
+    let mut suits = Some(0);
+    for side in sides {
+        let of_side = slice_ms(side, phase_of(side, &series.phase)?).map_err(Error::Options)?;
+        suits = suits.zip(of_side).map(|(a, b)| a.max(b));
+    }
+    let ms = match (asked_ms, suits) {
+        (Some(0), _) | (None, None) => return Ok(None),
+        (Some(_), None) => {
+            return Err(Error::Options(format!(
+                "--slice-ms: phase `{}` is compared by whole runs. Slices are for closed loops without an end of their own \
+                 (drivers redis, http, mqtt, sql and kernels of host): --set phase.{}.arrival=closed",
+                series.phase, series.phase
+            )));
+        }
+        (Some(ms), Some(_)) if !SLICE_MS.contains(&ms) => {
+            return Err(Error::Options(format!(
+                "--slice-ms {ms}: a slice is {} to {} ms, or 0 for whole runs",
+                SLICE_MS.start(),
+                SLICE_MS.end()
+            )));
+        }
+        (Some(ms), Some(_)) | (None, Some(ms)) => ms,
+    };
+    let slice = Duration::from_millis(ms.into());
+    Ok(Some(Sliced { sides, phase: &series.phase, slice, seed: series.seed }))
+}
+
+fn phase_of<'s>(scenario: &'s Scenario, name: &str) -> Result<&'s Phase> {
+    let known = scenario.phases.iter().find(|phase| phase.name == name);
+    known.ok_or_else(|| Error::Options(format!("there is no phase `{name}` in {}", scenario.head.name)))
+}
+
+impl Sliced<'_> {
+    /// Compares; `metrics_of` says which of the known figures count, the deciding one first.
+    pub(super) fn compare(
+        &self,
+        table: &Table,
+        blocks_max: Option<usize>,
+        metrics_of: impl Fn(&BTreeMap<String, f64>) -> Vec<Metric>,
+        out: &mut dyn Write,
+    ) -> Result<(Answer, Vec<Run>)> {
+        self.warm_up(table)?;
+        // Which figures there are is known after the first group.
+        let mut history = self.group(table, 1, true)?;
+        let known = history.last().map(|run| run.values.clone()).unwrap_or_default();
+        let plan = Plan::of_slices(metrics_of(&known), self.seed, self.slice);
+        let plan = Plan { blocks_max: blocks_max.unwrap_or(plan.blocks_max), ..plan };
+        loop {
+            let (block, pilot, blocks) = match next(&plan, &history) {
+                Step::Done(answer) => return Ok((answer, history)),
+                Step::Run { block, pilot, blocks, .. } => (block, pilot, blocks),
+            };
+            let group = self.group(table, block, pilot)?;
+            say(out, &line(block, blocks, pilot, &group))?;
+            history.extend(group);
+        }
+    }
+
+    fn warm_up(&self, table: &Table) -> Result<()> {
+        for (arm, scenario) in [Arm::A, Arm::B].into_iter().zip(self.sides) {
+            let warmup = phase_of(scenario, self.phase)?.warmup;
+            if !warmup.is_zero() {
+                table.play(arm, Turn { warmup, duration: Duration::ZERO, seed: self.seed })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs of slices from block `first` on.
+    fn group(&self, table: &Table, first: usize, pilot: bool) -> Result<Vec<Run>> {
+        let mut group = Group::default();
+        for block in first..first + PAIRS {
+            let arms = if pilot { [Arm::A; 2] } else { order(self.seed, block) };
+            for (place, arm) in arms.into_iter().enumerate() {
+                let seed = block_seed(self.seed, block);
+                let slice = table.play(arm, Turn { warmup: ramp(self.slice), duration: self.slice, seed })?;
+                let side = if pilot { place } else { arm as usize };
+                let outcome = &slice.outcome;
+                group.add(arm, side, &outcome.recorder, outcome.measured, slice.target_cpu);
+            }
+        }
+        let fault_of = |side: usize, total: &Class| {
+            let scenario = self.sides[if pilot { Arm::A as usize } else { side }];
+            fault(total, scenario, phase_of(scenario, self.phase).ok()?)
+        };
+        Ok(group.finish(fault_of))
+    }
+
+    /// One line of what is to be done.
+    pub(super) fn plan_line(&self) -> String {
+        format!("both sides stay connected and take turns of {} ms", self.slice.as_millis())
+    }
+}
+
+fn line(block: usize, blocks: usize, pilot: bool, group: &[Run]) -> String {
+    let of_arm = |arm: Arm| {
+        let values = group.iter().filter(|run| run.arm == arm).filter_map(|run| run.values.get("throughput"));
+        let values: Vec<f64> = values.copied().collect();
+        crate::statistics::mean(&values)
+    };
+    let throughput = match pilot {
+        true => format!("A {:.1}  A against A", of_arm(Arm::A)),
+        false => format!("A {:.1}  B {:.1}", of_arm(Arm::A), of_arm(Arm::B)),
+    };
+    let fault = group.iter().find_map(|run| run.invalid.as_deref());
+    let fault = fault.map(|fault| format!("  left out: {fault}")).unwrap_or_default();
+    format!(
+        "pairs {block:>3} to {:>3} of about {blocks:<4} throughput {throughput}{fault}",
+        block + PAIRS - 1
+    )
+}

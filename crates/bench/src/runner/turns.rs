@@ -1,0 +1,245 @@
+//! Two runs of one phase that take turns: both sides stay connected and warm, and while one has its turn nothing of the
+//! other is in flight. What disturbs a machine for longer than a slice disturbs both alike.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::gates::{Facts, judge};
+use super::meter::Metered;
+use super::{Options, driver, plan, run_seated};
+use crate::ab::Arm;
+use crate::engine::{Ended, SegmentOutcome, Turn, Turns};
+use crate::error::{Error, Result};
+use crate::limits::SLICE_MS;
+use crate::lives::Lives;
+use crate::options::Context;
+use crate::process::own_cpu;
+use crate::recorder::{Class, Sends};
+use crate::result::{Bundle, Cost};
+use crate::scenario::{Arrival, Phase, Scenario};
+
+/// Default length of a slice in which a driver of the event engine has the processors, milliseconds: some thousand operations of a
+/// fast server, and shorter than most of what a neighbour does.
+pub(super) const SLICE_MS_EVENTS: u32 = 50;
+/// The same of a driver with a thread for each connection, which come and go more slowly.
+pub(super) const SLICE_MS_THREADS: u32 = 100;
+
+/// What became of one turn.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    pub(crate) outcome: SegmentOutcome,
+    /// CPU time of the target from before the first operation to after the last answer.
+    pub(crate) target_cpu: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Told {
+    /// The side waits for its turn.
+    Ready,
+    Over(Box<Slice>),
+}
+
+/// A side's end of the table: where its run waits for its turns.
+#[derive(Debug)]
+pub(super) struct Seat {
+    turns: mpsc::Receiver<Turn>,
+    told: mpsc::Sender<Told>,
+    /// Both sides use one server, whose counters then are those of both.
+    pub(super) shares_target: bool,
+}
+
+/// CPU time and length of turns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    generator: Duration,
+    target: Option<Duration>,
+    completed: u64,
+    took: Duration,
+}
+
+/// Leads the run of one side.
+#[derive(Debug)]
+pub(super) struct Player {
+    turns: Mutex<mpsc::Receiver<Turn>>,
+    told: mpsc::Sender<Told>,
+    server: Option<Lives>,
+    /// Begin of the turn with the CPU times of that moment.
+    began: Mutex<Option<(Instant, Duration, Option<Duration>)>>,
+    sum: Mutex<Spent>,
+}
+
+impl Player {
+    pub(super) fn new(seat: Seat, server: Option<Lives>) -> Self {
+        Self {
+            turns: Mutex::new(seat.turns),
+            told: seat.told,
+            server,
+            began: Mutex::default(),
+            sum: Mutex::default(),
+        }
+    }
+
+    fn server_cpu(&self) -> Option<Duration> {
+        self.server.as_ref().and_then(Lives::cpu)
+    }
+
+    /// What all turns together cost; the run began its phase at `began`.
+    pub(super) fn metered(&self, began: Instant) -> Metered {
+        let Spent { generator, target, completed, took } = *self.sum.lock();
+        let per_operation =
+            |cpu: Duration| (completed > 0).then(|| cpu.as_secs_f64() * 1e6 / completed as f64);
+        let percent =
+            |cpu: Duration| (!took.is_zero()).then(|| cpu.as_secs_f64() * 100.0 / took.as_secs_f64());
+        Metered {
+            began,
+            cost: Cost {
+                generator_cpu_us_per_operation: per_operation(generator),
+                generator_cpu_percent: percent(generator),
+                target_cpu_us_per_operation: target.and_then(per_operation),
+                target_cpu_percent: target.and_then(percent),
+                target_rss_bytes_max: self.server.as_ref().and_then(Lives::rss_bytes),
+                target_rss_bytes_per_connection: None,
+            },
+            generator_cpu_s: generator.as_secs_f64(),
+            // It takes from both sides alike, and what it does to their ratio is in the interval.
+            steal: None,
+        }
+    }
+}
+
+impl Turns for Player {
+    fn next(&self) -> Option<Turn> {
+        // Without somebody who listens the comparison is over, and no turn comes.
+        let _ = self.told.send(Told::Ready);
+        let turn = self.turns.lock().recv().ok()?;
+        *self.began.lock() = Some((Instant::now(), own_cpu(), self.server_cpu()));
+        Some(turn)
+    }
+
+    fn over(&self, outcome: SegmentOutcome) {
+        let (target_now, generator_now) = (self.server_cpu(), own_cpu());
+        let Some((at, generator, target)) = self.began.lock().take() else { return };
+        let target_cpu = target_now.zip(target).map(|(now, before)| now.saturating_sub(before));
+        let mut sum = self.sum.lock();
+        sum.generator += generator_now.saturating_sub(generator);
+        sum.target = target_cpu.map(|cpu| cpu + sum.target.unwrap_or_default());
+        sum.completed += completed(&outcome);
+        sum.took += at.elapsed();
+        let _ = self.told.send(Told::Over(Box::new(Slice { outcome, target_cpu })));
+    }
+}
+
+/// Answers of a turn, those before and after its measured part included.
+pub(crate) fn completed(outcome: &SegmentOutcome) -> u64 {
+    outcome.recorder.classes().iter().map(|class| class.counts.completed).sum()
+}
+
+/// Where both sides sit.
+#[derive(Debug)]
+pub(crate) struct Table {
+    seats: [(mpsc::Sender<Turn>, mpsc::Receiver<Told>); 2],
+}
+
+impl Table {
+    /// One turn of one side. Nothing of either side is in flight before it, nor after it.
+    pub(crate) fn play(&self, arm: Arm, turn: Turn) -> Result<Slice> {
+        let (turns, told) = &self.seats[arm as usize];
+        let gone = || Error::Verdict(format!("side {arm:?} has ended"));
+        turns.send(turn).map_err(|_| gone())?;
+        let Ok(Told::Over(slice)) = told.recv() else { return Err(gone()) };
+        match slice.outcome.ended {
+            Ended::Planned => {}
+            Ended::Finished => {
+                return Err(Error::Options(format!(
+                    "the load of side {arm:?} has an end of its own; compare it by whole runs: --slice-ms 0"
+                )));
+            }
+            Ended::Stopped => {
+                return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
+            }
+            Ended::Silent | Ended::AllLost => return Err(gone()),
+        }
+        self.wait(arm)?;
+        Ok(*slice)
+    }
+
+    /// Until a side is ready for its turn.
+    fn wait(&self, arm: Arm) -> Result<()> {
+        match self.seats[arm as usize].1.recv() {
+            Ok(Told::Ready) => Ok(()),
+            _ => Err(Error::Verdict(format!("side {arm:?} has ended"))),
+        }
+    }
+}
+
+/// Runs one phase of two scenarios at once and lets `lead` say whose turn it is. Returns what it answered, and what both sides
+/// measured in all.
+pub(crate) fn alternate<T>(
+    sides: [&Scenario; 2],
+    phase: &str,
+    context: &Context,
+    stop: &Arc<AtomicBool>,
+    lead: impl FnOnce(&Table) -> Result<T>,
+) -> Result<(T, [Bundle; 2])> {
+    let shares_target = sides[0].target.url == sides[1].target.url;
+    thread::scope(|scope| {
+        let take_seat = |scenario| {
+            let (to_side, turns) = mpsc::channel();
+            let (told, from_side) = mpsc::channel();
+            let seat = Seat { turns, told, shares_target };
+            let phases = vec![String::from(phase)];
+            let options = Options { phases, part: None, quiet: true, stop: Arc::clone(stop) };
+            let run =
+                scope.spawn(move || run_seated(scenario, &options, context, &mut |_| Ok(()), Some(seat)));
+            ((to_side, from_side), run)
+        };
+        let (seat_a, run_a) = take_seat(sides[0]);
+        let (seat_b, run_b) = take_seat(sides[1]);
+        let table = Table { seats: [seat_a, seat_b] };
+        let led =
+            [Arm::A, Arm::B].into_iter().try_for_each(|arm| table.wait(arm)).and_then(|()| lead(&table));
+        // Sides that wait for a turn end.
+        drop(table);
+        let [a, b] = [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked"));
+        // A side knows better than the leader why it ended.
+        let sides = match (a, b) {
+            (Ok(a), Ok(b)) => [a, b],
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
+        }
+        let fault =
+            || sides.iter().find_map(|side| side.result.faults.first().map(|fault| fault.what.clone()));
+        let answer = led.map_err(|error| fault().map_or(error, Error::Verdict))?;
+        Ok((answer, sides))
+    })
+}
+
+/// Length of the slices that suit a phase, milliseconds; `None` where whole runs are compared: a driver that works otherwise, a
+/// load on a schedule, or one that has an end of its own.
+pub(crate) fn slice_ms(scenario: &Scenario, phase: &Phase) -> std::result::Result<Option<u32>, String> {
+    let is_closed = phase.mixes.iter().all(|mix| mix.arrival == Arrival::Closed);
+    let counted = |own: &toml::Table| own.contains_key("requests");
+    let ends = counted(&scenario.dataset) || phase.mixes.iter().any(|mix| counted(&mix.own));
+    if !is_closed || ends || phase.duration.is_none() {
+        return Ok(None);
+    }
+    // A connection that pauses has its operation in each slice.
+    let pause = phase.mixes.iter().map(|mix| mix.pause.as_millis()).max().unwrap_or(0);
+    let pause_ms = u32::try_from(pause).unwrap_or(u32::MAX);
+    Ok(driver(scenario)?.slice_ms(phase).map(|ms| ms.max(pause_ms)).filter(|ms| SLICE_MS.contains(ms)))
+}
+
+/// Why what a side did in some slices does not count, by the scenario's gates.
+pub(crate) fn fault(total: &Class, scenario: &Scenario, phase: &Phase) -> Option<String> {
+    let loads = plan::segments(phase, scenario).swap_remove(0).loads;
+    let sends = Sends::default();
+    let facts = Facts { total, sends: &sends, loads: &loads, metered: None, threads: phase.threads };
+    judge(&facts, &scenario.gates).into_iter().find(|gate| !gate.passed).map(|gate| gate.sentence())
+}

@@ -1,0 +1,66 @@
+"""Servers that the scripts start on a free port of loopback, each with a temporary directory, and stop at the end."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+import parity
+
+
+@contextlib.contextmanager
+def nginx(body_bytes):
+    """Its URL and process id."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory() as home:
+        (pathlib.Path(home) / "index.html").write_bytes(b"x" * body_bytes)
+        temporary = "\n".join(f"{name}_temp_path {home}/{name};" for name in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"])
+        user = "user root;" if os.getuid() == 0 else ""
+        # A connection is kept for as many requests as wrk likes to make.
+        text = f"""{user} daemon off; worker_processes 1; pid {home}/pid; error_log {home}/error.log;
+            events {{ worker_connections 4096; }}
+            http {{ {temporary} access_log off; keepalive_requests 1000000000; open_file_cache max=10;
+            server {{ listen 127.0.0.1:{port} backlog=4096; root {home}; }} }}"""
+        conf = pathlib.Path(home) / "nginx.conf"
+        conf.write_text(text)
+        process = subprocess.Popen(["nginx", "-c", conf, "-e", f"{home}/first.log"])
+        try:
+            parity.await_port(port, process)
+            yield f"http://127.0.0.1:{port}/", process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+@contextlib.contextmanager
+def redis():
+    """Its port and process id."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory() as home:
+        line = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", home, "--save", "", "--enable-debug-command", "local"]
+        process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+        try:
+            parity.await_port(port, process)
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextlib.contextmanager
+def mosquitto():
+    """Its port and process id."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory() as home:
+        conf = pathlib.Path(home) / "mosquitto.conf"
+        user = "user root\n" if os.getuid() == 0 else ""
+        conf.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type none\n")
+        process = subprocess.Popen(["mosquitto", "-c", conf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            parity.await_port(port, process)
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait()
