@@ -219,6 +219,7 @@ impl Drop for RunStream {
 #[cfg(test)]
 mod tests {
     use arrow_array::Int64Array;
+    use arrow_schema::{DataType, Field, Schema};
 
     use super::*;
 
@@ -243,8 +244,8 @@ mod tests {
     #[test]
     fn runs_that_hold_much_are_given_on_and_then_none_are_left_to_give() {
         let schema = Arc::new(Schema::new(vec![
-            arrow_schema::Field::new("group", arrow_schema::DataType::Int64, false),
-            arrow_schema::Field::new("rows", arrow_schema::DataType::Int64, false),
+            Field::new("group", DataType::Int64, false),
+            Field::new("rows", DataType::Int64, false),
         ]));
         let mut runs = Runs::of(vec![Box::new(Greedy(Vec::new()))]);
         assert!(!runs.are_enough(1_000));
