@@ -199,8 +199,11 @@ fn a_machine_that_stands_still_now_and_then_costs_no_more_slices() {
 /// Neighbouring slices that resemble each other: a throw decides which arm is first in each pair, and that is enough.
 #[test]
 fn the_interval_of_slices_misses_in_at_most_one_of_twenty() {
-    for by in [Disturbance { wander: 0.05, neighbour: (0.1, 0.3), ..SLICES }, CROWDED] {
-        let misses = (0..100)
+    // Two figures of so many comparisons, each missed in one of twenty, and no more than three deviations above.
+    for (by, comparisons, misses_max) in
+        [(Disturbance { wander: 0.05, neighbour: (0.1, 0.3), ..SLICES }, 100, 19), (CROWDED, 20, 6)]
+    {
+        let misses = (0..comparisons)
             .filter(|seed| {
                 let mut machine = Machine::new(1.0, by, 1_000 + seed);
                 let answer = compare_slices(*seed, |arm| machine.run(arm));
@@ -210,8 +213,7 @@ fn the_interval_of_slices_misses_in_at_most_one_of_twenty() {
                     .any(|compared| !compared.ratio.interval.is_some_and(|i| i.contains(1.0)))
             })
             .count();
-        // Two figures of 100 comparisons, each missed in one of twenty: 10 and no more than three deviations above.
-        assert!(misses <= 19, "{misses} of 100 at a noise of {}", by.noise);
+        assert!(misses <= misses_max, "{misses} of {comparisons} at a noise of {}", by.noise);
     }
 }
 

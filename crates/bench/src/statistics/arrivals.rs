@@ -126,12 +126,15 @@ mod tests {
         assert_eq!(poisson_statistic(&[], 0), None);
     }
 
-    /// As [`sends`], due on ticks of a timer, up to 0.2 ms late.
+    /// As [`sends`], due on ticks of a timer; those of a tick leave one after the other.
     fn on_ticks(arrivals: Arrivals, rate: f64, seed: u64, timer_us: u32) -> Vec<Sent> {
         let planned = Schedule::new(arrivals, 50, rate, seed).on_timer(timer_us).take(4_000);
-        let sent = planned.enumerate().map(|(index, planned)| Sent {
-            intended_ns: planned.at_ns,
-            sent_ns: planned.at_ns + 10_000 * (index as u64 % 20),
+        let mut last = Sent { intended_ns: 0, sent_ns: 0 };
+        let sent = planned.map(|planned| {
+            let at_ns = planned.at_ns;
+            let sent_ns = if at_ns == last.intended_ns { last.sent_ns + 10_000 } else { at_ns };
+            last = Sent { intended_ns: at_ns, sent_ns };
+            Sent { intended_ns: at_ns, sent_ns }
         });
         sent.collect()
     }

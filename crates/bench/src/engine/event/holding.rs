@@ -180,7 +180,8 @@ mod tests {
             now_ns = now_ns.max(next_ns + 30_000);
             sleeps += 1;
         }
-        assert_eq!((reads, sleeps), (500, 500));
+        // Before the first tick there is nothing to read.
+        assert_eq!((reads, sleeps), (499, 500));
         assert!((9_700..10_300).contains(&sent), "{sent}");
     }
 
