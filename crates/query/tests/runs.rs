@@ -123,7 +123,9 @@ async fn what_looks_at_tags_sees_them_in_each_row() {
 async fn few_groups_are_put_together_by_one_thread() {
     let engine = engine(many(3, 30_000));
     let asked = |step: &str| {
-        format!("SELECT device, date_bin(INTERVAL '{step}', ts) AS t, count(*) FROM many GROUP BY device, t")
+        format!(
+            "SELECT device, time_bucket(INTERVAL '{step}', ts) AS t, count(*) FROM many GROUP BY device, t"
+        )
     };
     let few = plan(&engine, &asked("1 millisecond")).await;
     assert!(few.contains("mode=Final,") && !few.contains("RepartitionExec"), "{few}");
@@ -143,7 +145,7 @@ async fn few_groups_are_put_together_by_one_thread() {
 async fn states_of_runs_count_as_memory_of_the_query() {
     let limits = model::limits::QueryLimits { memory_bytes_max: 64 * 1024, ..Default::default() };
     let engine = Engine::new(many(3, 30_000), limits).unwrap();
-    let sql = "SELECT device, date_bin(INTERVAL '10 microseconds', ts) AS t, sum(value) FROM many \
+    let sql = "SELECT device, time_bucket(INTERVAL '10 microseconds', ts) AS t, sum(value) FROM many \
                WHERE device = 'd1' GROUP BY device, t";
     let error = engine.run(sql, &user()).await.unwrap().collect().await.unwrap_err();
     assert!(matches!(error, query::QueryError::OverLimit { .. }), "{error:?}");

@@ -28,11 +28,12 @@ const GROUPS_GATHERED_MAX: u64 = 64 * 1024;
 /// Puts a [`RunAggregate`] in place of each first stage whose groups are runs of a table's rows.
 pub(super) fn with_runs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let replace = |node: Arc<dyn ExecutionPlan>| {
-        let Some(stage) = node.downcast_ref::<AggregateExec>().filter(|stage| groups_are_runs(stage)) else {
-            return Ok(Transformed::no(node));
-        };
+        let Some(stage) = node.downcast_ref::<AggregateExec>() else { return Ok(Transformed::no(node)) };
+        let straight = with_child(&node, straight(stage.input())?)?;
+        let stage = straight.downcast_ref::<AggregateExec>().filter(|stage| groups_are_runs(stage));
+        let Some(stage) = stage else { return Ok(Transformed::no(node)) };
         Ok(match stage.mode() {
-            AggregateMode::Partial => Transformed::yes(RunAggregate::of(node)),
+            AggregateMode::Partial => Transformed::yes(RunAggregate::of(straight)),
             AggregateMode::Single if *stage.input_order_mode() == InputOrderMode::Linear => {
                 let first = like(stage, AggregateMode::Partial, Arc::clone(stage.input()))?;
                 Transformed::yes(like(stage, AggregateMode::Final, RunAggregate::of(first))?)
@@ -41,6 +42,31 @@ pub(super) fn with_runs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
         })
     };
     plan.transform_up(replace).data()
+}
+
+/// The same rows without being dealt to several threads, which tears runs apart.
+fn straight(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(dealt) = plan.downcast_ref::<RepartitionExec>()
+        && let Partitioning::RoundRobinBatch(_) = dealt.partitioning()
+    {
+        return straight(dealt.input());
+    }
+    match plan.downcast_ref::<FilterExec>() {
+        Some(filter) => with_child(plan, straight(filter.input())?),
+        None => Ok(Arc::clone(plan)),
+    }
+}
+
+/// An operator over another input; itself if it is the same.
+fn with_child(
+    plan: &Arc<dyn ExecutionPlan>,
+    child: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if Arc::ptr_eq(&child, plan.children()[0]) {
+        return Ok(Arc::clone(plan));
+    }
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![child], options)
 }
 
 /// The stage of the same aggregation over rows or, in its last stage, over states.
@@ -71,11 +97,7 @@ pub(super) fn gather_few(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
     if !takes_any_number || children.len() != 1 {
         return Ok(plan);
     }
-    let child = gather_few(Arc::clone(children[0]))?;
-    if Arc::ptr_eq(&child, children[0]) {
-        return Ok(plan);
-    }
-    plan.replace_children(vec![child], ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    with_child(&plan, gather_few(Arc::clone(children[0]))?)
 }
 
 /// The last stage over gathered states, in place of one over divided states.
