@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
@@ -149,13 +150,13 @@ fn phases_that_are_not_in_every_result_are_named() {
         questions(&[("rest-one", &[("one", 9, 10)]), ("rest-two", &[("two", 9, 20), ("write", 9, 1)])]);
     let half = questions(&[("rest-one", &[("one", 9, 10)])]);
     let other = questions(&[("rest-two", &[("two", 9, 20)])]);
-    let comparison = compare(&[whole.clone()], &[half.clone()]).unwrap();
+    let comparison = compare(from_ref(&whole), from_ref(&half)).unwrap();
     assert!(comparison.warnings[0].ends_with("not compared: rest-two"), "{comparison}");
     assert_eq!(of(&comparison, "rest-one", "response p50 ms").ratio, 1.0);
-    let comparison = compare(&[whole], &[other.clone()]).unwrap();
+    let comparison = compare(&[whole], from_ref(&other)).unwrap();
     let warning = &comparison.warnings[0];
     assert!(warning.ends_with("not compared: rest-one, rest-two: write"), "{comparison}");
-    let error = compare(&[half.clone()], &[other]).unwrap_err();
+    let error = compare(from_ref(&half), &[other]).unwrap_err();
     assert_eq!(error, CompareError::Phases("rest-one, rest-two".to_owned()));
     let mut imported = questions(&[("run", &[("one", 9, 10)])]);
     imported.result.tool.name = "wrk".to_owned();
