@@ -174,7 +174,8 @@ fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
             ("log", Act::Sync, "log"),
             ("log", Act::Name, "spare"),
             ("flush", Act::Name, "parquet.tmp"),
-            ("flush", Act::Name, "manifest.tmp"),
+            // Whoever makes it long writes it anew.
+            ("flush or compact or caller", Act::Name, "manifest.tmp"),
             ("flush", Act::Sync, "series"),
             ("flush", Act::Sync, "manifest"),
             ("flush", Act::Name, "log"),
@@ -184,7 +185,8 @@ fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
             ("compact", Act::Sync, "manifest"),
             ("compact", Act::Name, "parquet"),
         ] {
-            assert!(has(by, act, kind), "nobody met {by} {act:?} {kind} of {met:?}");
+            let was_met = by.split(" or ").any(|by| has(by, act, kind));
+            assert!(was_met, "nobody met {by} {act:?} {kind} of {met:?}");
         }
     }
 }
