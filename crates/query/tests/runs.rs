@@ -58,6 +58,11 @@ async fn runs_give_what_a_hash_table_gives() {
             "time_bucket(INTERVAL '2 hours', CASE WHEN n < 0 THEN NULL ELSE ts END)",
             "WHERE ts > '2026-01-01T05:00:00Z' AND n <> 3",
         ),
+        (
+            "date_bin(INTERVAL '90 minutes', ts)",
+            "date_bin(INTERVAL '90 minutes', CASE WHEN n < 0 THEN NULL ELSE ts END)",
+            "",
+        ),
         ("date_trunc('hour', ts)", "date_trunc('hour', CASE WHEN n < 0 THEN NULL ELSE ts END)", ""),
     ] {
         // All are read by several threads, two by one.
@@ -123,9 +128,7 @@ async fn what_looks_at_tags_sees_them_in_each_row() {
 async fn few_groups_are_put_together_by_one_thread() {
     let engine = engine(many(3, 30_000));
     let asked = |step: &str| {
-        format!(
-            "SELECT device, time_bucket(INTERVAL '{step}', ts) AS t, count(*) FROM many GROUP BY device, t"
-        )
+        format!("SELECT device, date_bin(INTERVAL '{step}', ts) AS t, count(*) FROM many GROUP BY device, t")
     };
     let few = plan(&engine, &asked("1 millisecond")).await;
     assert!(few.contains("mode=Final,") && !few.contains("RepartitionExec"), "{few}");

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array, PrimitiveArray};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, FieldRef, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::datetime;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 /// Times up to here either way are as far from the end of numbers as any sum of them needs, even in nanoseconds.
@@ -84,7 +84,8 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The column and the steps, if an expression is `date_bin` of a column in steps of constant length.
+    /// The column and the steps, if an expression is `date_bin` of a column in steps of constant length. It may convert the
+    /// column to nanoseconds first, as plans of calls with two arguments do: the steps are the same.
     pub(crate) fn of_column(expression: &Arc<dyn PhysicalExpr>) -> Option<(Column, Self)> {
         let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
         let constant = |arg: &Arc<dyn PhysicalExpr>| Some(arg.downcast_ref::<Literal>()?.value().clone());
@@ -95,6 +96,12 @@ impl Steps {
             _ => return None,
         };
         call.fun().inner().downcast_ref::<DateBin>()?;
+        let time = match time.downcast_ref::<CastExpr>() {
+            Some(cast) if matches!(cast.cast_type(), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+                cast.expr()
+            }
+            _ => time,
+        };
         let column = time.downcast_ref::<Column>()?.clone();
         Some((column, Self::new(&constant(length)?, origin.as_ref())?))
     }
@@ -176,7 +183,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use arrow_array::{ArrayRef, TimestampMicrosecondArray};
-    use arrow_schema::{Field, TimeUnit};
+    use arrow_schema::Field;
     use datafusion::arrow::datatypes::IntervalMonthDayNano;
     use datafusion::common::config::ConfigOptions;
 

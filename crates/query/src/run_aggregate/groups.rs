@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, RunArray, UInt32Array};
 use arrow_buffer::BooleanBuffer;
-use datafusion::arrow::compute::{partition, take};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::{cast, partition, take};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -38,7 +39,8 @@ impl Group {
 
     pub(super) fn values(&self, batch: &RecordBatch) -> Result<GroupValues> {
         if let Some((column, steps)) = self.steps
-            && let Some(values) = values_of_steps(batch.column(column), steps)
+            && let Some(values) =
+                values_of_steps(batch.column(column), steps, &self.expression.data_type(&batch.schema())?)?
         {
             return Ok(values);
         }
@@ -51,18 +53,21 @@ impl Group {
 }
 
 /// None if a time is missing or so far away that the steps might not reach it.
-fn values_of_steps(times: &ArrayRef, steps: Steps) -> Option<GroupValues> {
-    let times =
-        times.as_primitive_opt::<TimestampMicrosecondType>().filter(|times| times.null_count() == 0)?;
+fn values_of_steps(times: &ArrayRef, steps: Steps, data_type: &DataType) -> Result<Option<GroupValues>> {
+    let times = times.as_primitive_opt::<TimestampMicrosecondType>().filter(|times| times.null_count() == 0);
+    let Some(times) = times else { return Ok(None) };
     let (mut ends, mut starts) = (Vec::new(), Vec::new());
     // A batch has less than 2^32 rows.
     let are_near = steps.runs(times.values(), |end, start| {
         ends.push(end as u32);
         starts.push(start);
     });
+    if !are_near {
+        return Ok(None);
+    }
     let starts = PrimitiveArray::<TimestampMicrosecondType>::new(starts.into(), None);
-    let starts = Arc::new(starts.with_data_type(times.data_type().clone()));
-    are_near.then_some(GroupValues::Steps { ends, starts })
+    let starts = starts.with_data_type(times.data_type().clone());
+    Ok(Some(GroupValues::Steps { ends, starts: cast(&starts, data_type)? }))
 }
 
 impl GroupValues {
