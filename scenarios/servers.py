@@ -3,11 +3,22 @@
 import contextlib
 import os
 import pathlib
-import signal
 import subprocess
 import tempfile
 
 import parity
+
+
+@contextlib.contextmanager
+def running(line, port):
+    """A server of which only the port is used; its process id. It is stopped at the end."""
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+    try:
+        parity.await_port(port, process)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -25,13 +36,8 @@ def nginx(body_bytes):
             server {{ listen 127.0.0.1:{port} backlog=4096; root {home}; }} }}"""
         conf = pathlib.Path(home) / "nginx.conf"
         conf.write_text(text)
-        process = subprocess.Popen(["nginx", "-c", conf, "-e", f"{home}/first.log"])
-        try:
-            parity.await_port(port, process)
-            yield f"http://127.0.0.1:{port}/", process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        with running(["nginx", "-c", conf, "-e", f"{home}/first.log"], port) as pid:
+            yield f"http://127.0.0.1:{port}/", pid
 
 
 @contextlib.contextmanager
@@ -40,13 +46,8 @@ def redis():
     port = parity.free_port()
     with tempfile.TemporaryDirectory() as home:
         line = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", home, "--save", "", "--enable-debug-command", "local"]
-        process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
-        try:
-            parity.await_port(port, process)
-            yield port, process.pid
-        finally:
-            process.terminate()
-            process.wait()
+        with running(line, port) as pid:
+            yield port, pid
 
 
 @contextlib.contextmanager
@@ -57,10 +58,5 @@ def mosquitto():
         conf = pathlib.Path(home) / "mosquitto.conf"
         user = "user root\n" if os.getuid() == 0 else ""
         conf.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type none\n")
-        process = subprocess.Popen(["mosquitto", "-c", conf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            parity.await_port(port, process)
-            yield port, process.pid
-        finally:
-            process.terminate()
-            process.wait()
+        with running(["mosquitto", "-c", conf], port) as pid:
+            yield port, pid

@@ -6,8 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Close, Connect, Ended, Load, Outcome, Plan, Segment, Shared, Then, event};
+use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, Then, event};
 use bench::schedule::Arrivals;
+
+use crate::plans;
 
 /// Sends letters and takes every letter for an answer.
 struct Letters {
@@ -93,28 +95,14 @@ pub(crate) fn echo(pause: Duration, answers: usize) -> SocketAddr {
 }
 
 fn segment(load: Load, duration_ms: u64) -> Segment {
-    Segment {
-        name: "run".to_owned(),
-        loads: vec![load],
-        warmup: Duration::ZERO,
-        duration: Duration::from_millis(duration_ms),
-        drain: Duration::from_secs(10),
-    }
+    plans::segment(load, Duration::from_millis(duration_ms))
 }
 
 fn run(letters: &Letters, target: SocketAddr, connections: u32, segments: Vec<Segment>) -> Outcome<u64> {
     let plan = Plan {
-        target,
-        sources: Vec::new(),
-        groups: vec![connections],
-        classes: vec!["letter".to_owned()],
-        threads: 1,
-        part: (0, 1),
-        open_rate: None,
-        connect: Connect::default(),
-        tick_us: 0,
         silence: Duration::from_millis(500),
         segments,
+        ..plans::plan(target, connections, Load::Idle, Duration::ZERO)
     };
     event::run(letters, &plan, &Shared::default(), |_| ()).unwrap()
 }

@@ -3,34 +3,18 @@
 use std::time::Duration;
 
 use bench::driver::mqtt::{Config, Mqtt, Tally, Version};
-use bench::engine::{Connect, Load, Plan, Segment, Shared, event};
+use bench::engine::{Load, Plan, Shared, event};
 use bench::payload::Template;
 use bench::recorder::Class;
 use bench::schedule::{Arrivals, Schedule};
 use wire::mqtt::QoS;
 
 use crate::acker::{Acker, Behaviour};
+use crate::plans;
 
 fn plan(acker: &Acker, connections: u32, load: Load) -> Plan {
-    Plan {
-        target: acker.address,
-        sources: Vec::new(),
-        groups: vec![connections],
-        classes: vec!["publish".to_owned()],
-        threads: 1,
-        part: (0, 1),
-        open_rate: None,
-        connect: Connect::default(),
-        tick_us: 0,
-        silence: Duration::from_secs(30),
-        segments: vec![Segment {
-            name: "run".to_owned(),
-            loads: vec![load],
-            warmup: Duration::ZERO,
-            duration: Duration::from_millis(1_000),
-            drain: Duration::from_secs(10),
-        }],
-    }
+    let plan = plans::plan(acker.address, connections, load, Duration::from_secs(1));
+    Plan { silence: Duration::from_secs(30), ..plan }
 }
 
 fn open(rate: f64) -> Load {

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{Answer, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Connect, Ended, Load, Outcome, Plan, Segment, Shared, event};
+use bench::engine::{Ended, Load, Outcome, Shared, event};
 use bench::schedule::Arrivals;
+
+use crate::plans;
 
 /// Sends `m`; `m` is the answer, and `e` says that the connection is over.
 struct Letters {
@@ -122,26 +124,7 @@ fn server(answers: usize, last: &'static [u8], connections: usize) -> (SocketAdd
 }
 
 fn run(letters: &Letters, target: SocketAddr, load: Load, duration: Duration) -> Outcome<Client> {
-    let segment = Segment {
-        name: "run".to_owned(),
-        loads: vec![load],
-        warmup: Duration::ZERO,
-        duration,
-        drain: Duration::from_secs(10),
-    };
-    let plan = Plan {
-        target,
-        sources: Vec::new(),
-        groups: vec![1],
-        classes: vec!["letter".to_owned()],
-        threads: 1,
-        part: (0, 1),
-        open_rate: None,
-        connect: Connect::default(),
-        tick_us: 0,
-        silence: Duration::from_secs(10),
-        segments: vec![segment],
-    };
+    let plan = plans::plan(target, 1, load, duration);
     event::run(letters, &plan, &Shared::default(), |_| ()).unwrap()
 }
 

@@ -6,10 +6,11 @@ use bench::driver::Choice;
 use bench::driver::sql::{
     Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
 };
-use bench::engine::{Connect, Ended, Event, Load, Outcome, Plan, Segment, Shared, threads};
+use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use rustix::process::Signal;
 
 use crate::databases::Database;
+use crate::plans;
 
 const KINDS: [Kind; 9] = [
     Kind::ReadWrite,
@@ -42,25 +43,8 @@ fn sql(url: &str, tables: Tables, transaction: Transaction) -> Sql {
 }
 
 fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
-    Plan {
-        target: sql.address().resolve().unwrap()[0],
-        sources: Vec::new(),
-        groups: vec![connections],
-        classes: vec!["one".to_owned()],
-        threads: 1,
-        part: (0, 1),
-        open_rate: None,
-        connect: Connect::default(),
-        tick_us: 0,
-        silence: Duration::from_secs(3),
-        segments: vec![Segment {
-            name: "run".to_owned(),
-            loads: vec![load],
-            warmup: Duration::ZERO,
-            duration: Duration::from_millis(duration_ms),
-            drain: Duration::from_secs(3),
-        }],
-    }
+    let target = sql.address().resolve().unwrap()[0];
+    plans::plan(target, connections, load, Duration::from_millis(duration_ms))
 }
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };

@@ -11,11 +11,10 @@ use bench::driver::{
     Answer, Blocking, Breaker, Completion, Done, Failure, Judged, Moment, Opening, Protocol, Received,
     Started,
 };
-use bench::engine::{
-    Connect, Load, Outcome, Plan, Segment, SegmentOutcome, Shared, Turn, Turns, event, threads,
-};
+use bench::engine::{Load, Outcome, Plan, SegmentOutcome, Shared, Turn, Turns, event, threads};
 
 use crate::engine::echo;
+use crate::plans;
 
 const PAIRS: u64 = 12;
 const CONNECTIONS: u32 = 3;
@@ -156,25 +155,14 @@ impl Turns for Led {
 }
 
 fn plan(target: SocketAddr) -> Plan {
-    Plan {
+    let mut plan = plans::plan(
         target,
-        sources: Vec::new(),
-        groups: vec![CONNECTIONS],
-        classes: vec!["letter".to_owned()],
-        threads: 1,
-        part: (0, 1),
-        open_rate: None,
-        connect: Connect::default(),
-        tick_us: 0,
-        silence: Duration::from_secs(10),
-        segments: vec![Segment {
-            name: "run".to_owned(),
-            loads: vec![Load::Closed { window: 1, pause: Duration::ZERO }],
-            warmup: Duration::from_secs(60),
-            duration: Duration::from_secs(60),
-            drain: Duration::from_secs(10),
-        }],
-    }
+        CONNECTIONS,
+        Load::Closed { window: 1, pause: Duration::ZERO },
+        Duration::from_secs(60),
+    );
+    plan.segments[0].warmup = Duration::from_secs(60);
+    plan
 }
 
 /// Lets two sides take turns, the order changing from pair to pair.

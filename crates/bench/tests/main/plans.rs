@@ -1,0 +1,34 @@
+//! What the tests of the engines ask for, in what they have in common.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bench::engine::{Connect, Load, Plan, Segment};
+
+/// A segment of one load, by one thread of one process; operations have one class.
+pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: Duration) -> Plan {
+    Plan {
+        target,
+        sources: Vec::new(),
+        groups: vec![connections],
+        classes: vec!["operation".to_owned()],
+        threads: 1,
+        part: (0, 1),
+        open_rate: None,
+        connect: Connect::default(),
+        tick_us: 0,
+        silence: Duration::from_secs(10),
+        segments: vec![segment(load, duration)],
+    }
+}
+
+/// One load without warm-up.
+pub(crate) fn segment(load: Load, duration: Duration) -> Segment {
+    Segment {
+        name: "run".to_owned(),
+        loads: vec![load],
+        warmup: Duration::ZERO,
+        duration,
+        drain: Duration::from_secs(10),
+    }
+}
