@@ -112,6 +112,8 @@ pub const SQL_BYTES_MAX: usize = 256 * 1024;
 pub const SQL_CACHED_BYTES_MAX: usize = 8 * 1024;
 /// Plans kept for reuse; the ones unused for longest are dropped.
 pub const SQL_PLANS_CACHED_MAX: usize = 512;
+/// How many times more or less rows or series there may be than when the operators of a kept plan were chosen.
+pub const SQL_OPERATORS_KEPT_GROWTH_MAX: u64 = 2;
 /// Most parameters (`$1`, `$2`...) of a prepared statement: the PostgreSQL protocol counts them with 16 bits.
 pub const SQL_PARAMETERS_MAX: usize = 65_535;
 /// Rows that one job on the query readers' threads reads before others have their turn.

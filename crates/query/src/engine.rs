@@ -11,7 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use model::limits::{self, QueryLimits};
@@ -68,6 +68,15 @@ struct Query {
     memory: Arc<QueryMemory>,
     session: PlanningSession,
     parts: QueryParts,
+}
+
+/// A plan that can run.
+struct Planned {
+    /// Optimised.
+    plan: Arc<LogicalPlan>,
+    reads_names: bool,
+    /// If the same plan was used before.
+    again: Option<KnownPlan>,
 }
 
 impl Engine {
@@ -201,16 +210,19 @@ impl Inner {
     ) -> Result<(), QueryError> {
         let _turn = self.admission.enter().await?;
         let query = self.query(session);
-        let (plan, reads_names) = match question {
+        let planned = match question {
             Question::Text(sql) => self.plan(&sql, &query)?,
             Question::Prepared(resolved, parameters) => {
                 let reads_names = resolved.known.reads_names;
-                (Arc::new(self.fill(&resolved, parameters, &query)?), reads_names)
+                Planned {
+                    plan: Arc::new(self.fill(&resolved, parameters, &query)?),
+                    reads_names,
+                    again: None,
+                }
             }
         };
-        let explain = |error| query.explain(error);
-        let operators = self.planner.choose(&plan, &query.session).await.map_err(explain)?;
-        let context = query.parts.task_context(&self.planner, reads_names);
+        let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
+        let context = query.parts.task_context(&self.planner, planned.reads_names);
         let mut rows = execute_stream(operators, context)?;
         if opened.send(rows.schema()).is_err() {
             return Ok(());
@@ -224,22 +236,39 @@ impl Inner {
         Ok(())
     }
 
-    /// The optimised plan, and whether it reads names.
-    fn plan(&self, sql: &str, query: &Query) -> Result<(Arc<LogicalPlan>, bool), QueryError> {
-        let known = match self.plans.find(sql) {
-            Some(known) if known.fits(&query.parts.tables)? => known,
+    fn plan(&self, sql: &str, query: &Query) -> Result<Planned, QueryError> {
+        let (known, is_again) = match self.plans.find(sql) {
+            Some(known) if known.fits(&query.parts.tables)? => (known, true),
             _ => {
                 let known = self.resolve(sql, query)?;
                 self.plans.keep(sql, known.clone());
-                known
+                (known, false)
             }
         };
-        let plan = if known.optimized {
-            known.plan
-        } else {
-            Arc::new(self.planner.optimize(Arc::unwrap_or_clone(known.plan), query.parts.started_at)?)
-        };
-        Ok((plan, known.reads_names))
+        let reads_names = known.reads_names;
+        if !known.optimized {
+            let plan = self.planner.optimize(Arc::unwrap_or_clone(known.plan), query.parts.started_at)?;
+            return Ok(Planned { plan: Arc::new(plan), reads_names, again: None });
+        }
+        Ok(Planned { plan: Arc::clone(&known.plan), reads_names, again: is_again.then_some(known) })
+    }
+
+    /// Operators over the tables as they are now.
+    async fn operators(
+        &self,
+        planned: &Planned,
+        query: &Query,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        if let Some(again) = &planned.again
+            && let Some(operators) = again.operators(&query.parts.tables)?
+        {
+            return Ok(operators);
+        }
+        let operators = self.planner.choose(&planned.plan, &query.session).await?;
+        if let Some(again) = &planned.again {
+            again.keep_operators(&operators)?;
+        }
+        Ok(operators)
     }
 
     fn resolve(&self, sql: &str, query: &Query) -> Result<KnownPlan, QueryError> {
@@ -306,6 +335,50 @@ impl Query {
                 QueryError::OverLimit { what, limit: limit.to_owned(), remedy }
             }
             (error, _) => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a statement that has run so many times.
+    async fn kept_after(engine: &Engine, sql: &str, runs: usize) -> Option<String> {
+        for _ in 0..runs {
+            engine.run(sql, &Session::new("tester")).await.unwrap().collect().await.unwrap();
+        }
+        engine.0.plans.find(sql).and_then(|known| known.shown_operators())
+    }
+
+    #[tokio::test]
+    async fn operators_are_kept_from_the_second_time_on_and_hold_no_snapshot() {
+        let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();
+        for sql in [
+            "SELECT device, time_bucket(INTERVAL '5 minutes', ts) AS t, avg(speed) FROM telemetry GROUP BY device, t",
+            "SELECT device, last(speed, ts) FROM telemetry WHERE device LIKE 'bus%' GROUP BY device ORDER BY device",
+            "SELECT ts, speed FROM telemetry WHERE device = 'bus-1' ORDER BY ts DESC LIMIT 3",
+            "SELECT count(*), max(speed) FROM telemetry WHERE speed > 5",
+            "SELECT speed FROM telemetry ORDER BY speed",
+        ] {
+            assert_eq!(kept_after(&engine, sql, 1).await, None, "{sql}");
+            let kept = kept_after(&engine, sql, 1).await.expect(sql);
+            assert!(kept.contains("KeptScan") && !kept.contains("StoreScan"), "{sql}: {kept}");
+        }
+    }
+
+    #[tokio::test]
+    async fn operators_with_a_state_of_their_own_or_other_rows_are_not_kept() {
+        let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();
+        for sql in [
+            "SELECT speed FROM telemetry ORDER BY speed LIMIT 2",
+            "SELECT a.speed FROM telemetry AS a JOIN telemetry AS b ON a.device = b.device",
+            "SELECT count(*) FROM telemetry WHERE ts > now() - INTERVAL '1 hour'",
+            "SELECT count(*) FROM information_schema.tables",
+            "SELECT count(*) FROM telemetry WHERE device = 'nobody'",
+            "SELECT 1",
+        ] {
+            assert_eq!(kept_after(&engine, sql, 3).await, None, "{sql}");
         }
     }
 }

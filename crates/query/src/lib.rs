@@ -14,6 +14,7 @@ mod error;
 mod functions;
 mod gapfill;
 mod held_rows;
+mod kept_operators;
 mod memory;
 mod plan_cache;
 mod planner;

@@ -1,7 +1,8 @@
 //! Plans of statements that come again and again, as those of dashboards do.
 //!
 //! A kept plan names tables and columns, no snapshot and no user, so whoever may read the tables may use it. It is used
-//! as long as its tables have the columns that they had.
+//! as long as its tables have the columns that they had. From the second time on the operators that were chosen for it are
+//! kept as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
 use model::limits;
 use parking_lot::Mutex;
 
+use crate::kept_operators::KeptOperators;
 use crate::provider::StoreTable;
 use crate::tables::OpenTables;
 use crate::{QueryError, postgres};
@@ -27,6 +30,7 @@ pub(crate) struct KnownPlan {
     /// Whether tables other than the store's are read, or who asks: such a plan is good for one query.
     pub(crate) reads_names: bool,
     tables: Arc<[(Arc<str>, SchemaRef)]>,
+    operators: Arc<Mutex<Option<Arc<KeptOperators>>>>,
 }
 
 /// What a plan asks of its surroundings.
@@ -68,7 +72,8 @@ impl Needs {
     }
 
     pub(crate) fn known(self, plan: Arc<LogicalPlan>, optimized: bool) -> KnownPlan {
-        KnownPlan { plan, optimized, reads_names: self.reads_names, tables: self.tables.into() }
+        let operators = Arc::default();
+        KnownPlan { plan, optimized, reads_names: self.reads_names, tables: self.tables.into(), operators }
     }
 }
 
@@ -82,6 +87,25 @@ impl KnownPlan {
             }
         }
         Ok(!self.reads_names)
+    }
+
+    /// The operators that were chosen before, if they suit the tables as they are now.
+    pub(crate) fn operators(&self, tables: &OpenTables) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let kept = self.operators.lock().clone();
+        kept.map_or(Ok(None), |kept| kept.over(tables))
+    }
+
+    /// Keeps the operators that were chosen for this very plan.
+    pub(crate) fn keep_operators(&self, chosen: &Arc<dyn ExecutionPlan>) -> Result<()> {
+        let kept = KeptOperators::of(chosen, self.tables.len())?;
+        *self.operators.lock() = kept.map(Arc::new);
+        Ok(())
+    }
+
+    /// What is kept, as it shows itself.
+    #[cfg(test)]
+    pub(crate) fn shown_operators(&self) -> Option<String> {
+        self.operators.lock().as_ref().map(|kept| format!("{kept:?}"))
     }
 }
 

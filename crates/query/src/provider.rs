@@ -9,10 +9,9 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use model::TimeRange;
-use store::{ReadOrder, TableRead};
 
 use crate::pushdown::{self, Pushed};
-use crate::scan::StoreScan;
+use crate::scan::{StoreScan, TableQuestion};
 use crate::tables::OpenTables;
 
 /// A table of the store. It holds no snapshot, so a plan that names it can be kept; the snapshot is that of the query.
@@ -61,8 +60,7 @@ impl TableProvider for StoreTable {
         let Some(tables) = session.config().get_extension::<OpenTables>() else {
             return Err(DataFusionError::Internal("a query without tables".into()));
         };
-        let table = tables.open(&self.name)?;
-        let mut matchers = table.matchers;
+        let mut matchers = Vec::new();
         let mut range = TimeRange::ALL;
         for pushed in filters.iter().filter_map(|filter| pushdown::push(filter, &self.schema)) {
             match pushed {
@@ -70,21 +68,16 @@ impl TableProvider for StoreTable {
                 Pushed::Time { range: allowed, .. } => range = pushdown::intersect(range, allowed),
             }
         }
-        let series = match &*matchers {
-            [] => None,
-            matchers => Some(table.snapshot.select(matchers).map_err(crate::error::external)?),
-        };
-        let read = TableRead {
+        let question = TableQuestion {
+            table: Arc::clone(&self.name),
+            schema: Arc::clone(&self.schema),
             columns: projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect()),
-            series,
+            matchers,
             range,
-            order: ReadOrder::Any,
             limit,
             batch_rows: session.config().batch_size(),
             readers_max: session.config().target_partitions(),
-            tag_runs: false,
         };
-        let scan = StoreScan::new(table.snapshot, &self.schema, read, &matchers)?;
-        Ok(Arc::new(scan))
+        Ok(Arc::new(StoreScan::new(Arc::new(question), &tables)?))
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef, SortOptions};
+use arrow_schema::{SchemaRef, SortOptions};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
@@ -23,13 +23,29 @@ use store::table::TS_COLUMN;
 use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
 
 use crate::reading::{Reading, RowStream, Rows};
+use crate::tables::{OpenTable, OpenTables};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
 
+/// What a query asks of a table, whatever the table holds and whoever asks.
+#[derive(Debug)]
+pub(crate) struct TableQuestion {
+    pub(crate) table: Arc<str>,
+    /// That of the table when the query was planned.
+    pub(crate) schema: SchemaRef,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) matchers: Vec<TagMatcher>,
+    pub(crate) range: TimeRange,
+    pub(crate) limit: Option<usize>,
+    pub(crate) batch_rows: usize,
+    pub(crate) readers_max: usize,
+}
+
 /// Reads rows of one table.
 #[derive(Debug)]
 pub(crate) struct StoreScan {
+    question: Arc<TableQuestion>,
     snapshot: Arc<dyn TableSnapshot>,
     read: TableRead,
     /// Tag columns that have the same value in every row.
@@ -41,6 +57,49 @@ pub(crate) struct StoreScan {
     reading: Mutex<(Arc<Reading>, Vec<bool>)>,
 }
 
+/// A scan without the snapshot, and what the operators over it may have been chosen for.
+#[derive(Debug)]
+pub(crate) struct KeptScan {
+    question: Arc<TableQuestion>,
+    order: ReadOrder,
+    limit: Option<usize>,
+    constants: Vec<usize>,
+    partitions: usize,
+    rows: u64,
+    /// If somebody looked at it.
+    series: Option<u64>,
+}
+
+impl KeptScan {
+    /// The scan of the table as another query sees it; `None` if other operators may suit it.
+    pub(crate) fn scan(&self, tables: &OpenTables) -> Result<Option<StoreScan>> {
+        let scan = StoreScan::new(Arc::clone(&self.question), tables)?;
+        let scan = if (scan.read.order, scan.read.limit) == (self.order, self.limit) {
+            scan
+        } else {
+            scan.reading_as(TableRead { order: self.order, limit: self.limit, ..scan.read.clone() })
+        };
+        Ok(scan.kept()?.is_some_and(|now| self.stands_for(&now)).then_some(scan))
+    }
+
+    fn stands_for(&self, now: &Self) -> bool {
+        let is_like = |before: u64, now: u64| {
+            before.max(now) <= before.min(now).saturating_mul(limits::SQL_OPERATORS_KEPT_GROWTH_MAX)
+        };
+        let series_are_like = match (self.series, now.series) {
+            (Some(before), Some(now)) => is_like(before, now) && (before == 1) == (now == 1),
+            (before, now) => before == now,
+        };
+        let can_be_ordered = self.order == ReadOrder::Any
+            || now.series.is_some_and(|series| series <= limits::QUERY_TIME_ORDER_SERIES_MAX);
+        self.constants == now.constants
+            && self.partitions == now.partitions
+            && is_like(self.rows, now.rows)
+            && series_are_like
+            && can_be_ordered
+    }
+}
+
 /// How many rows a scan gives.
 #[derive(Debug, Clone, Copy)]
 enum RowCount {
@@ -49,13 +108,25 @@ enum RowCount {
 }
 
 impl StoreScan {
-    pub(crate) fn new(
-        snapshot: Arc<dyn TableSnapshot>,
-        schema: &Schema,
-        read: TableRead,
-        matchers: &[TagMatcher],
-    ) -> Result<Self> {
-        let schema: SchemaRef = Arc::new(schema.project(&read.columns)?);
+    /// Over the table as the query sees it.
+    pub(crate) fn new(question: Arc<TableQuestion>, tables: &OpenTables) -> Result<Self> {
+        let OpenTable { snapshot, mut matchers, .. } = tables.open(&question.table)?;
+        matchers.extend_from_slice(&question.matchers);
+        let series = match &*matchers {
+            [] => None,
+            matchers => Some(snapshot.select(matchers).map_err(crate::error::external)?),
+        };
+        let read = TableRead {
+            columns: question.columns.clone(),
+            series,
+            range: question.range,
+            order: ReadOrder::Any,
+            limit: question.limit,
+            batch_rows: question.batch_rows,
+            readers_max: question.readers_max,
+            tag_runs: false,
+        };
+        let schema: SchemaRef = Arc::new(question.schema.project(&read.columns)?);
         let columns = snapshot.columns();
         let is_constant = |tag: &str| {
             matchers.iter().any(|matcher| {
@@ -67,10 +138,11 @@ impl StoreScan {
             .filter(|&index| columns.tags.get(read.columns[index]).is_some_and(|tag| is_constant(&tag.tag)))
             .collect();
         let rows = row_count(&*snapshot, &read)?;
-        Ok(Self::with(snapshot, schema, read, constants, rows))
+        Ok(Self::with(question, snapshot, schema, read, constants, rows))
     }
 
     fn with(
+        question: Arc<TableQuestion>,
         snapshot: Arc<dyn TableSnapshot>,
         schema: SchemaRef,
         read: TableRead,
@@ -81,6 +153,7 @@ impl StoreScan {
         let properties = Arc::new(properties(&schema, &read, &constants, partitions));
         let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone());
         Self {
+            question,
             snapshot,
             read,
             constants,
@@ -93,8 +166,23 @@ impl StoreScan {
 
     /// The same rows, read otherwise.
     fn reading_as(&self, read: TableRead) -> Self {
-        let snapshot = Arc::clone(&self.snapshot);
-        Self::with(snapshot, self.schema(), read, self.constants.clone(), self.rows)
+        let (question, snapshot) = (Arc::clone(&self.question), Arc::clone(&self.snapshot));
+        Self::with(question, snapshot, self.schema(), read, self.constants.clone(), self.rows)
+    }
+
+    /// What a plan that is kept holds instead of this; `None` if there were no rows, which a plan may rely on.
+    pub(crate) fn kept(&self) -> Result<Option<KeptScan>> {
+        let RowCount::About(rows) = self.rows else { return Ok(None) };
+        let counts_series = self.read.series.is_some() || self.read.order != ReadOrder::Any;
+        Ok(Some(KeptScan {
+            question: Arc::clone(&self.question),
+            order: self.read.order,
+            limit: self.read.limit,
+            constants: self.constants.clone(),
+            partitions: self.properties.partitioning.partition_count(),
+            rows,
+            series: if counts_series { Some(self.series_count()?) } else { None },
+        }))
     }
 
     /// The direction, if the store can give the rows in this order.

@@ -5,6 +5,7 @@
 mod answers;
 mod catalog;
 mod gapfill;
+mod kept;
 mod limits;
 mod page;
 mod plans;

@@ -65,6 +65,11 @@ impl PhysicalOptimizerRule for AggregateRuns {
     }
 }
 
+/// Whether an operator is such a stage.
+pub(crate) fn aggregates_runs(operator: &dyn ExecutionPlan) -> bool {
+    operator.is::<RunAggregate>()
+}
+
 /// Whether the groups of a stage that reads rows, and not states, are runs of a table's rows.
 fn groups_are_runs(first: &AggregateExec) -> bool {
     let by = first.group_expr();
