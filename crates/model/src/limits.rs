@@ -120,6 +120,9 @@ pub const SQL_PARAMETERS_MAX: usize = 65_535;
 pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
 /// The same for jobs that also group what they read.
 pub const QUERY_GROUPED_ROWS_PER_JOB: usize = 256 * 1024;
+/// Estimated rows up to which a query that groups by series reads one series after the other: what it may hold for that of
+/// parts that begin at other times, some of each.
+pub const QUERY_WHOLE_SERIES_ROWS_MAX: u64 = 4 * 1024 * 1024;
 /// Batches of an answer that wait for their reader; a query whose reader is slow stands still beyond it.
 pub const QUERY_BATCHES_WAITING_MAX: usize = 2;
 /// Selected series up to which rows in the order of time are merged by the store rather than sorted by the query.

@@ -19,17 +19,27 @@ use futures_util::{FutureExt, Stream};
 use model::limits;
 use parking_lot::Mutex;
 use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
-use store::{BatchReader, StoreError, TableRead, TableSnapshot};
+use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
 
 /// Bytes after which a job ends, however few rows it has read.
 const JOB_BYTES: usize = 8 * 1024 * 1024;
+
+/// How an operator takes the rows of a scan, where it says more than the scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Manner {
+    /// Columns of tags come in runs.
+    pub(crate) tag_runs: bool,
+    /// Rows of a series come one after the other by time, all in one partition, unless the scan has an order of its own.
+    pub(crate) whole_series: bool,
+}
 
 /// The readers of one execution. Partitions take them one by one, so that all end at about the same time.
 pub(crate) struct Reading {
     snapshot: Arc<dyn TableSnapshot>,
     schema: SchemaRef,
     read: TableRead,
+    manner: Manner,
     readers: Mutex<Option<Readers>>,
 }
 
@@ -37,13 +47,22 @@ type Readers = VecDeque<Box<dyn BatchReader>>;
 
 impl Reading {
     /// `schema` is that of the rows, if their tags do not come in runs.
-    pub(crate) fn new(snapshot: Arc<dyn TableSnapshot>, schema: SchemaRef, read: TableRead) -> Self {
-        let schema = if read.tag_runs { with_tag_runs(&schema) } else { schema };
-        Self { snapshot, schema, read, readers: Mutex::new(None) }
+    pub(crate) fn new(
+        snapshot: Arc<dyn TableSnapshot>,
+        schema: SchemaRef,
+        mut read: TableRead,
+        manner: Manner,
+    ) -> Self {
+        let schema = if manner.tag_runs { with_tag_runs(&schema) } else { schema };
+        read.tag_runs = manner.tag_runs;
+        if manner.whole_series && read.order == ReadOrder::Any {
+            read.order = ReadOrder::SeriesThenTime;
+        }
+        Self { snapshot, schema, read, manner, readers: Mutex::new(None) }
     }
 
-    pub(crate) fn has_tag_runs(&self) -> bool {
-        self.read.tag_runs
+    pub(crate) fn manner(&self) -> Manner {
+        self.manner
     }
 
     /// A reader that nobody has; the first call opens them.

@@ -22,11 +22,13 @@ use parking_lot::Mutex;
 use store::table::TS_COLUMN;
 use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
 
-use crate::reading::{Reading, RowStream, Rows};
+use crate::reading::{Manner, Reading, RowStream, Rows};
 use crate::tables::{OpenTable, OpenTables};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
+/// Series for each thread from which on threads that read whole series end at about the same time.
+const SERIES_PER_PARTITION_MIN: u64 = 8;
 
 /// What a query asks of a table, whatever the table holds and whoever asks.
 #[derive(Debug)]
@@ -151,7 +153,7 @@ impl StoreScan {
     ) -> Self {
         let partitions = partitions(&read, rows);
         let properties = Arc::new(properties(&schema, &read, &constants, partitions));
-        let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone());
+        let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone(), Manner::default());
         Self {
             question,
             snapshot,
@@ -207,12 +209,11 @@ impl StoreScan {
     }
 
     /// The readers, for a partition that begins to use them.
-    fn begin(&self, partition: usize, tag_runs: bool) -> Arc<Reading> {
+    fn begin(&self, partition: usize, manner: Manner) -> Arc<Reading> {
         let mut reading = self.reading.lock();
         // A partition that is begun again belongs to another execution of the plan.
-        if reading.1[partition] || reading.0.has_tag_runs() != tag_runs {
-            let read = TableRead { tag_runs, ..self.read.clone() };
-            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), read);
+        if reading.1[partition] || reading.0.manner() != manner {
+            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), self.read.clone(), manner);
             let partitions = reading.1.len();
             *reading = (Arc::new(again), vec![false; partitions]);
         }
@@ -220,9 +221,9 @@ impl StoreScan {
         Arc::clone(&reading.0)
     }
 
-    /// The rows of one partition, for an operator that reads by itself. With `tag_runs` columns of tags come in runs.
-    pub(crate) fn rows(&self, partition: usize, tag_runs: bool) -> Rows {
-        Rows::new(self.begin(partition, tag_runs))
+    /// The rows of one partition, for an operator that reads by itself.
+    pub(crate) fn rows(&self, partition: usize, manner: Manner) -> Rows {
+        Rows::new(self.begin(partition, manner))
     }
 
     /// What such an operator tells of the scan.
@@ -234,6 +235,26 @@ impl StoreScan {
     pub(crate) fn time_range(&self) -> Option<TimeRange> {
         let whole = self.snapshot.time_range()?;
         Some(crate::pushdown::intersect(whole, self.read.range)).filter(|range| !range.is_empty())
+    }
+
+    /// Whether rows of a series can come one after the other by time, and all in one partition, for about the same work.
+    pub(crate) fn can_give_whole_series(&self) -> Result<bool> {
+        let RowCount::About(rows) = self.rows else { return Ok(true) };
+        let partitions = self.properties.partitioning.partition_count() as u64;
+        Ok(match self.read.order {
+            ReadOrder::Any if rows > limits::QUERY_WHOLE_SERIES_ROWS_MAX => false,
+            // Each thread reads other series then, so there have to be some for each.
+            ReadOrder::Any => {
+                partitions == 1 || self.series_count()? >= SERIES_PER_PARTITION_MIN * partitions
+            }
+            ReadOrder::SeriesThenTime => true,
+            ReadOrder::Time(_) => self.series_count()? == 1,
+        })
+    }
+
+    /// The columns of all tags of the table.
+    pub(crate) fn tag_columns(&self) -> impl Iterator<Item = &str> {
+        self.snapshot.columns().tags.iter().map(|tag| &*tag.column)
     }
 
     /// Series that may have rows.
@@ -365,7 +386,7 @@ impl ExecutionPlan for StoreScan {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        Ok(Box::pin(RowStream::new(self.begin(partition, false), self.baseline(partition))))
+        Ok(Box::pin(RowStream::new(self.begin(partition, Manner::default()), self.baseline(partition))))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

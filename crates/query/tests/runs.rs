@@ -74,7 +74,9 @@ async fn runs_give_what_a_hash_table_gives() {
             };
             let (by_runs, by_hash) = (asked(groups), asked(hidden));
             let plan_by_runs = plan(&engine, &by_runs).await;
-            assert!(plan_by_runs.contains("RunAggregateExec: mode=Partial"), "{plan_by_runs}");
+            // Device and line name a series.
+            let mode = if groups == "line" && lines != "lines" { "Single" } else { "Partial" };
+            assert!(plan_by_runs.contains(&format!("RunAggregateExec: mode={mode}")), "{plan_by_runs}");
             let plan_by_hash = plan(&engine, &by_hash).await;
             assert!(!plan_by_hash.contains("RunAggregate"), "{plan_by_hash}");
             let answer = rows(&engine, &by_runs).await;
@@ -142,6 +144,89 @@ async fn few_groups_are_put_together_by_one_thread() {
         asked("1 millisecond")
     );
     assert_eq!(rows(&engine, &joined).await, ["90"]);
+}
+
+#[tokio::test]
+async fn groups_that_name_their_series_need_no_last_stage() {
+    let engine = engine(many(18, 4_000));
+    for (step, is_ordered) in [
+        ("1 millisecond", true),
+        ("7 microseconds", false),
+        ("7 microseconds", true),
+        ("1 microsecond", true),
+    ] {
+        let order = if is_ordered { "ORDER BY device, t" } else { "" };
+        let asked = |device: &str| {
+            format!(
+                "SELECT {device} AS device, date_bin(INTERVAL '{step}', ts) AS t, avg(value), last(value, ts), \
+                 bool_or(value > 5) FROM many GROUP BY 1, t {order}"
+            )
+        };
+        let by_series = plan(&engine, &asked("device")).await;
+        assert!(by_series.contains("RunAggregateExec: mode=SinglePartitioned"), "{by_series}");
+        assert!(!by_series.contains("Final") && !by_series.contains("RepartitionExec"), "{by_series}");
+        let by_hash = asked("CASE WHEN value < 0 THEN '' ELSE device END");
+        assert!(!plan(&engine, &by_hash).await.contains("RunAggregate"));
+        let (mut found, mut expected) =
+            (rows(&engine, &asked("device")).await, rows(&engine, &by_hash).await);
+        if !is_ordered {
+            found.sort();
+            expected.sort();
+        }
+        assert!(found == expected, "{step}: {} and {} rows", found.len(), expected.len());
+    }
+    // Each side of such a join needs its groups divided in the same way.
+    let counted = "SELECT device, count(*) AS rows FROM many GROUP BY device";
+    let joined =
+        format!("SELECT count(*), sum(a.rows + b.rows) FROM ({counted}) a JOIN ({counted}) b USING (device)");
+    assert_eq!(rows(&engine, &joined).await, ["18 144000"]);
+    let limited = format!("{counted} LIMIT 4");
+    assert_eq!(rows(&engine, &limited).await.len(), 4);
+}
+
+/// Rows of each of 18 vehicles, some of them on no line.
+fn drive(store: &dyn Store, rows: std::ops::Range<i64>) {
+    for number in 0..18 {
+        let device = format!("d{number}");
+        let tags = [("device", device.as_str()), ("line", "M1")];
+        let key = SeriesKey::new("parted", &tags[..1 + number % 2]).unwrap();
+        let series = store.series(&key).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for row in rows.clone() {
+            builder.field("value", ValueRef::F64((row * row % 1_000 + number as i64) as f64));
+            builder.row(series, Timestamp::from_micros(NEW_YEAR_US + row * 1_000_000));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn series_are_whole_wherever_their_rows_lie() {
+    let store = testkit::parts::store_without_merges();
+    // Parts that follow each other, one that overlaps two of them, and rows in memory.
+    for rows in [0..1_500, 1_500..3_000, 1_000..2_000, 3_000..4_500] {
+        drive(&*store, rows);
+        store.flush().unwrap();
+    }
+    drive(&*store, 4_000..5_000);
+    let engine = engine(store);
+    let asked = |device: &str, condition: &str| {
+        format!(
+            "SELECT {device} AS device, line, date_bin(INTERVAL '7 minutes', ts) AS t, count(*), avg(value), last(value, ts) \
+             FROM parted {condition} GROUP BY 1, line, t ORDER BY 1, line, t"
+        )
+    };
+    for condition in ["", "WHERE value > 300", "WHERE device LIKE 'd1%' AND ts >= '2026-01-01T00:20:00Z'"] {
+        let by_series = asked("device", condition);
+        let shown = plan(&engine, &by_series).await;
+        assert!(shown.contains("RunAggregateExec: mode=Single"), "{shown}");
+        let by_hash = asked("CASE WHEN value < 0 THEN '' ELSE device END", condition);
+        let (found, expected) = (rows(&engine, &by_series).await, rows(&engine, &by_hash).await);
+        assert!(found.len() > 80, "{condition}: {}", found.len());
+        assert_eq!(found, expected, "{condition}");
+    }
 }
 
 #[tokio::test]

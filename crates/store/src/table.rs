@@ -237,7 +237,7 @@ pub enum ReadOrder {
     /// As it costs least.
     #[default]
     Any,
-    /// By series number, then by time, ascending.
+    /// By series number, then by time, ascending. All rows of a series come from the same reader.
     SeriesThenTime,
     /// By time over all series asked for; rows of one time in the order of their series numbers. Costs memory for each
     /// series, so it is meant for a few.

@@ -1,7 +1,8 @@
-//! Test-only tools: disks that fail and disks that are slow on command, a store with known content.
+//! Test-only tools: disks that fail and disks that are slow on command, stores with known content.
 
 pub mod faulty_disk;
 pub mod fleet;
+pub mod parts;
 pub mod slow_disk;
 
 pub use faulty_disk::{FaultyDisk, Survivors};

@@ -10,7 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 
-use crate::reading::{Rows, is_tag};
+use crate::reading::{Manner, Rows, is_tag};
 use crate::scan::StoreScan;
 
 /// The operators below an aggregation.
@@ -38,13 +38,13 @@ impl<'a> Input<'a> {
     }
 
     /// The rows of one partition.
-    pub(super) fn rows(&self, partition: usize, tag_runs: bool) -> FilteredRows {
+    pub(super) fn rows(&self, partition: usize, manner: Manner) -> FilteredRows {
         let step = |filter: &&FilterExec| Step {
             condition: Arc::clone(filter.predicate()),
             columns: filter.projection().as_ref().map(|columns| columns.to_vec()),
         };
         FilteredRows {
-            rows: self.scan.rows(partition, tag_runs),
+            rows: self.scan.rows(partition, manner),
             steps: self.filters.iter().map(step).collect(),
         }
     }

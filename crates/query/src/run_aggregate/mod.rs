@@ -5,9 +5,13 @@
 //! the row before. Looking each row's group up in a hash table costs several times as much, most of it for tags, which
 //! are text. What comes out is the state of the aggregates for each run; the last stage puts together the runs of one
 //! group, wherever they come from. Its answer is the same for rows in any order, only its work is more then.
+//!
+//! Where groups name the series of their rows, rows are read series by series, all runs of a group are neighbours, and
+//! there is no last stage.
 
 mod boundaries;
 mod edges;
+mod ending;
 mod groups;
 mod input;
 mod stages;
@@ -35,13 +39,14 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use store::table::TS_COLUMN;
 
+use ending::Ending;
 use groups::Group;
 use input::{Input, looks_at_tags};
 use states::states_of;
 use stream::{Expressions, RunStream, Runs, Work};
 
 use crate::functions::date_bin::Steps;
-use crate::reading::is_tag;
+use crate::reading::{Manner, is_tag};
 
 /// Puts a [`RunAggregate`] in place of the first stage of an aggregation whose groups are runs of a table's rows.
 #[derive(Debug)]
@@ -53,7 +58,7 @@ impl PhysicalOptimizerRule for AggregateRuns {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        stages::gather_few(stages::with_runs(plan)?)
+        stages::with_short_ends(stages::with_runs(plan)?)
     }
 
     fn name(&self) -> &str {
@@ -74,7 +79,8 @@ pub(crate) fn aggregates_runs(operator: &dyn ExecutionPlan) -> bool {
 fn groups_are_runs(first: &AggregateExec) -> bool {
     let by = first.group_expr();
     let supported = first.aggr_expr().iter().all(|aggregate| aggregate.groups_accumulator_supported());
-    matches!(first.mode(), AggregateMode::Partial | AggregateMode::Single)
+    let is_first_of_two = *first.mode() == AggregateMode::Partial;
+    (is_first_of_two || stages::is_only_one(first))
         && by.is_single()
         && !by.is_empty()
         && supported
@@ -129,6 +135,28 @@ impl RunAggregate {
             }
         }
         Ok(Some(count))
+    }
+
+    /// Whether the runs of each group are neighbours once whole series are read: the groups have all tags, and steps of time at
+    /// most.
+    fn groups_are_whole(&self) -> Result<bool> {
+        let Some(input) = Input::of(self.first().input()) else { return Ok(false) };
+        let groups = || self.first().group_expr().expr().iter().map(|(group, _)| group);
+        let is_there = |tag: &str| {
+            groups().any(|group| group.downcast_ref::<Column>().is_some_and(|column| column.name() == tag))
+        };
+        let is_steady = |group: &Arc<dyn PhysicalExpr>| {
+            Steps::of_column(group).is_some()
+                || collect_columns(group).iter().all(|column| column.name() != TS_COLUMN)
+        };
+        Ok(input.scan.tag_columns().all(is_there)
+            && groups().all(is_steady)
+            && input.scan.can_give_whole_series()?)
+    }
+
+    /// Whether there is no later stage.
+    fn gives_answers(&self) -> bool {
+        *self.first().mode() != AggregateMode::Partial
     }
 
     fn first(&self) -> &AggregateExec {
@@ -214,13 +242,19 @@ impl ExecutionPlan for RunAggregate {
             }
         }
         let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let gives_answers = self.gives_answers();
+        let manner =
+            Manner { tag_runs: self.takes_tag_runs(&input, &arguments), whole_series: gives_answers };
+        let groups = first.group_expr().expr();
+        let ending = gives_answers.then(|| Ending::of(groups.len(), first.aggr_expr())).transpose()?;
         let work = Work {
-            rows: input.rows(partition, self.takes_tag_runs(&input, &arguments)),
+            rows: input.rows(partition, manner),
             ended: false,
-            groups: first.group_expr().expr().iter().map(|(group, _)| Group::new(group)).collect(),
+            groups: groups.iter().map(|(group, _)| Group::new(group)).collect(),
             arguments,
             filters,
             runs: Runs::of(states),
+            ending,
             runs_max: context.session_config().batch_size(),
             ready: None,
             schema: self.schema(),

@@ -2,14 +2,14 @@
 //!
 //! The library divides the states of the first stage by a hash of their groups, so that each thread of the last stage
 //! has groups of its own. That pays for many groups. A table's runs are few, and how few at most is known before
-//! anything is read, so one thread puts them together sooner than they are divided. And where the library would read
-//! with one thread it has one stage, which looks up every row: here it has two as well.
+//! anything is read, so one thread puts them together sooner than they are divided. Runs whose groups name a series need
+//! no last stage at all. And where the library would read with one thread it has one stage, which looks up every row: here
+//! it has two as well, if a last one is needed.
 
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
@@ -18,6 +18,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_plan::{InputOrderMode, Partitioning};
 
 use super::{RunAggregate, groups_are_runs};
@@ -32,16 +33,22 @@ pub(super) fn with_runs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
         let straight = with_child(&node, straight(stage.input())?)?;
         let stage = straight.downcast_ref::<AggregateExec>().filter(|stage| groups_are_runs(stage));
         let Some(stage) = stage else { return Ok(Transformed::no(node)) };
-        Ok(match stage.mode() {
-            AggregateMode::Partial => Transformed::yes(RunAggregate::of(straight)),
-            AggregateMode::Single if *stage.input_order_mode() == InputOrderMode::Linear => {
-                let first = like(stage, AggregateMode::Partial, Arc::clone(stage.input()))?;
-                Transformed::yes(like(stage, AggregateMode::Final, RunAggregate::of(first))?)
-            }
-            _ => Transformed::no(node),
+        Ok(if !is_only_one(stage) || RunAggregate::new(Arc::clone(&straight)).groups_are_whole()? {
+            Transformed::yes(RunAggregate::of(straight))
+        } else if *stage.input_order_mode() == InputOrderMode::Linear {
+            let first = like(stage, AggregateMode::Partial, Arc::clone(stage.input()))?;
+            Transformed::yes(like(stage, AggregateMode::Final, RunAggregate::of(first))?)
+        } else {
+            Transformed::no(node)
         })
     };
     plan.transform_up(replace).data()
+}
+
+/// Whether a stage reads the rows of one partition and gives answers.
+pub(super) fn is_only_one(stage: &AggregateExec) -> bool {
+    matches!(stage.mode(), AggregateMode::Single | AggregateMode::SinglePartitioned)
+        && stage.input().output_partitioning().partition_count() == 1
 }
 
 /// The same rows without being dealt to several threads, which tears runs apart.
@@ -69,24 +76,27 @@ fn with_child(
     Arc::clone(plan).replace_children(vec![child], options)
 }
 
-/// The stage of the same aggregation over rows or, in its last stage, over states.
+/// Another stage of the same aggregation: over rows or, if it is the last of several, over states.
 fn like(
     stage: &AggregateExec,
     mode: AggregateMode,
     input: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let groups = match mode {
-        AggregateMode::Partial => stage.group_expr().clone(),
-        _ => stage.group_expr().as_final(),
+    let reads_states =
+        |mode: AggregateMode| matches!(mode, AggregateMode::Final | AggregateMode::FinalPartitioned);
+    let groups = if reads_states(mode) && !reads_states(*stage.mode()) {
+        stage.group_expr().as_final()
+    } else {
+        stage.group_expr().clone()
     };
     let (aggregates, filters) = (stage.aggr_expr().to_vec(), stage.filter_expr().to_vec());
     Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregates, filters, input, stage.input_schema())?))
 }
 
-/// Gathers the states of few runs instead of dividing them, where nothing above needs several partitions.
-pub(super) fn gather_few(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    if let Some(gathered) = gathered(&plan)? {
-        return Ok(gathered);
+/// Leaves out the last stage over runs, or the division of their states, where nothing above needs several partitions.
+pub(super) fn with_short_ends(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(short) = short_end(&plan)? {
+        return Ok(short);
     }
     let takes_any_number = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -97,11 +107,11 @@ pub(super) fn gather_few(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
     if !takes_any_number || children.len() != 1 {
         return Ok(plan);
     }
-    with_child(&plan, gather_few(Arc::clone(children[0]))?)
+    with_child(&plan, with_short_ends(Arc::clone(children[0]))?)
 }
 
-/// The last stage over gathered states, in place of one over divided states.
-fn gathered(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// In place of a last stage over divided states.
+fn short_end(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let last = plan.downcast_ref::<AggregateExec>();
     let Some(last) = last.filter(|last| *last.mode() == AggregateMode::FinalPartitioned) else {
         return Ok(None);
@@ -111,18 +121,19 @@ fn gathered(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPla
     else {
         return Ok(None);
     };
-    let Some(first) = divided.input().downcast_ref::<RunAggregate>() else { return Ok(None) };
+    let Some(runs) = divided.input().downcast_ref::<RunAggregate>() else { return Ok(None) };
     let is_unordered = *last.input_order_mode() == InputOrderMode::Linear;
-    if !is_unordered
-        || last.limit_options().is_some()
-        || first.groups_max()?.is_none_or(|groups| groups > GROUPS_GATHERED_MAX)
-    {
+    if !is_unordered || last.limit_options().is_some() {
+        return Ok(None);
+    }
+    if runs.groups_are_whole()? {
+        let first = runs.first();
+        let only = like(first, AggregateMode::SinglePartitioned, Arc::clone(first.input()))?;
+        return Ok(Some(RunAggregate::of(only)));
+    }
+    if runs.groups_max()?.is_none_or(|groups| groups > GROUPS_GATHERED_MAX) {
         return Ok(None);
     }
     let gathered = Arc::new(CoalescePartitionsExec::new(Arc::clone(divided.input())));
-    let (aggregates, filters) = (last.aggr_expr().to_vec(), last.filter_expr().to_vec());
-    let groups = last.group_expr().clone();
-    let schema = last.input_schema();
-    let last = AggregateExec::try_new(AggregateMode::Final, groups, aggregates, filters, gathered, schema)?;
-    Ok(Some(Arc::new(last)))
+    Ok(Some(like(last, AggregateMode::Final, gathered)?))
 }

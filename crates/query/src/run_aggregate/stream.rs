@@ -20,6 +20,7 @@ use futures_util::Stream;
 use model::limits;
 
 use super::boundaries::BatchRuns;
+use super::ending::Ending;
 use super::groups::{Group, GroupValues};
 use super::input::FilteredRows;
 use super::states::RunStates;
@@ -48,9 +49,11 @@ pub(super) struct Work {
     pub(super) arguments: Vec<Expressions>,
     pub(super) filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
     pub(super) runs: Runs,
+    /// Makes answers of the states, if no later stage does.
+    pub(super) ending: Option<Ending>,
     /// Runs after which they are given on.
     pub(super) runs_max: usize,
-    /// The states of runs that are to be given on.
+    /// The states of runs, or answers, that are to be given on.
     pub(super) ready: Option<RecordBatch>,
     pub(super) schema: SchemaRef,
     pub(super) memory: MemoryReservation,
@@ -104,14 +107,14 @@ impl Runs {
         self.count > 0 && (self.count >= runs_max || self.bytes() > STATE_BYTES_MAX)
     }
 
-    /// What is known of all runs so far, which are then forgotten; `None` if there are none.
-    fn take(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+    /// Groups and states of all runs so far, which are then forgotten; `None` if there are none.
+    fn take(&mut self) -> Result<Option<Vec<ArrayRef>>> {
         if self.count == 0 {
             return Ok(None);
         }
         let batches = std::mem::take(&mut self.groups);
         self.groups_bytes = 0;
-        let mut columns = Vec::with_capacity(schema.fields().len());
+        let mut columns = Vec::new();
         for group in 0..batches[0].len() {
             let pieces: Vec<_> = batches.iter().map(|batch| batch[group].as_ref()).collect();
             columns.push(concat(&pieces)?);
@@ -120,7 +123,7 @@ impl Runs {
             columns.extend(states.take()?);
         }
         self.count = 0;
-        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
+        Ok(Some(columns))
     }
 }
 
@@ -139,16 +142,32 @@ impl Work {
             self.rows_read.add(read);
             if batch.num_rows() > 0 {
                 self.add(&batch)?;
-                self.memory.try_resize(self.runs.bytes())?;
+                self.memory.try_resize(self.bytes())?;
             }
             if self.runs.are_enough(self.runs_max) {
                 break;
             }
         }
         if self.ended || self.runs.are_enough(self.runs_max) {
-            self.ready = self.runs.take(&self.schema)?;
+            self.ready = self.give()?;
+            self.memory.try_resize(self.bytes())?;
         }
         Ok(self)
+    }
+
+    /// The runs so far; `None` if there is nothing to say of them.
+    fn give(&mut self) -> Result<Option<RecordBatch>> {
+        let runs = self.runs.take()?;
+        let columns = match (&mut self.ending, runs) {
+            (None, runs) => runs,
+            (Some(ending), Some(runs)) => ending.add(&runs, self.ended)?,
+            (Some(ending), None) => ending.finish()?,
+        };
+        columns.map(|columns| Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)).transpose()
+    }
+
+    fn bytes(&self) -> usize {
+        self.runs.bytes() + self.ending.as_ref().map_or(0, Ending::size)
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -219,7 +238,6 @@ impl Drop for RunStream {
 #[cfg(test)]
 mod tests {
     use arrow_array::Int64Array;
-    use arrow_schema::{DataType, Field, Schema};
 
     use super::*;
 
@@ -243,22 +261,17 @@ mod tests {
 
     #[test]
     fn runs_that_hold_much_are_given_on_and_then_none_are_left_to_give() {
-        let schema = Arc::new(Schema::new(vec![
-            Field::new("group", DataType::Int64, false),
-            Field::new("rows", DataType::Int64, false),
-        ]));
         let mut runs = Runs::of(vec![Box::new(Greedy(Vec::new()))]);
         assert!(!runs.are_enough(1_000));
         let groups = |groups: &[i64]| vec![GroupValues::Rows(Arc::new(Int64Array::from(groups.to_vec())))];
         runs.add(&groups(&[7, 7, 8]), 3, &[Vec::new()], &[None]).unwrap();
         runs.add(&groups(&[8, 7, 7, 7]), 4, &[Vec::new()], &[None]).unwrap();
         assert!(runs.are_enough(1_000));
-        let batch = runs.take(&schema).unwrap().unwrap();
-        let column = |index: usize| {
-            batch.column(index).as_primitive::<arrow_array::types::Int64Type>().values().to_vec()
-        };
+        let taken = runs.take().unwrap().unwrap();
+        let column =
+            |index: usize| taken[index].as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
         assert_eq!((column(0), column(1)), (vec![7, 8, 8, 7], vec![2, 1, 1, 3]));
         assert!(!runs.are_enough(1_000));
-        assert!(runs.take(&schema).unwrap().is_none());
+        assert!(runs.take().unwrap().is_none());
     }
 }

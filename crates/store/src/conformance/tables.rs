@@ -302,8 +302,16 @@ fn rows_come_in_the_order_asked_for(store: &dyn Store) {
     any.sort_by_key(number);
     expected.sort_by_key(number);
     assert_eq!(any, expected);
+    let mut series_before = Vec::new();
     for rows in read(ReadOrder::SeriesThenTime, 4, TimeRange::ALL) {
         let places: Vec<(i64, i64)> = rows.iter().map(number).map(|n| (n % 10 % 3, n)).collect();
+        let mut series: Vec<i64> = places.iter().map(|(series, _)| *series).collect();
+        series.dedup();
+        assert!(
+            series.iter().all(|series| !series_before.contains(series)),
+            "{series:?} after {series_before:?}"
+        );
+        series_before.extend(series);
         assert!(places.is_sorted_by_key(|(series, n)| (*series, n / 10, n % 10 / 2)), "{places:?}");
     }
     assert!(read(ReadOrder::Time(Order::Ascending), 4, TimeRange::ALL).len() <= 1);
