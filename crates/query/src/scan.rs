@@ -75,12 +75,7 @@ pub(crate) struct KeptScan {
 impl KeptScan {
     /// The scan of the table as another query sees it; `None` if other operators may suit it.
     pub(crate) fn scan(&self, tables: &OpenTables) -> Result<Option<StoreScan>> {
-        let scan = StoreScan::new(Arc::clone(&self.question), tables)?;
-        let scan = if (scan.read.order, scan.read.limit) == (self.order, self.limit) {
-            scan
-        } else {
-            scan.reading_as(TableRead { order: self.order, limit: self.limit, ..scan.read.clone() })
-        };
+        let scan = StoreScan::read_in(self.order, self.limit, Arc::clone(&self.question), tables)?;
         Ok(scan.kept()?.is_some_and(|now| self.stands_for(&now)).then_some(scan))
     }
 
@@ -112,6 +107,17 @@ enum RowCount {
 impl StoreScan {
     /// Over the table as the query sees it.
     pub(crate) fn new(question: Arc<TableQuestion>, tables: &OpenTables) -> Result<Self> {
+        let limit = question.limit;
+        Self::read_in(ReadOrder::Any, limit, question, tables)
+    }
+
+    /// The same in an order, and with the limit that operators above it have found.
+    fn read_in(
+        order: ReadOrder,
+        limit: Option<usize>,
+        question: Arc<TableQuestion>,
+        tables: &OpenTables,
+    ) -> Result<Self> {
         let OpenTable { snapshot, mut matchers, .. } = tables.open(&question.table)?;
         matchers.extend_from_slice(&question.matchers);
         let series = match &*matchers {
@@ -122,8 +128,8 @@ impl StoreScan {
             columns: question.columns.clone(),
             series,
             range: question.range,
-            order: ReadOrder::Any,
-            limit: question.limit,
+            order,
+            limit,
             batch_rows: question.batch_rows,
             readers_max: question.readers_max,
             tag_runs: false,
@@ -139,7 +145,7 @@ impl StoreScan {
         let constants = (0..read.columns.len())
             .filter(|&index| columns.tags.get(read.columns[index]).is_some_and(|tag| is_constant(&tag.tag)))
             .collect();
-        let rows = row_count(&*snapshot, &read)?;
+        let rows = row_count(&*snapshot, &read, question.limit)?;
         Ok(Self::with(question, snapshot, schema, read, constants, rows))
     }
 
@@ -267,7 +273,7 @@ impl StoreScan {
 }
 
 /// What is known of the number of rows without reading.
-fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead) -> Result<RowCount> {
+fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead, limit: Option<usize>) -> Result<RowCount> {
     let (rows, Some(whole)) = (snapshot.rows_max(), snapshot.time_range()) else { return Ok(RowCount::None) };
     let range = crate::pushdown::intersect(whole, read.range);
     if rows == 0 || range.is_empty() || read.series.as_ref().is_some_and(|series| series.is_empty()) {
@@ -280,7 +286,7 @@ fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead) -> Result<RowCount>
         share *= series.len() as f64 / all as f64;
     }
     let rows = (rows as f64 * share).ceil() as u64;
-    Ok(RowCount::About(read.limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
+    Ok(RowCount::About(limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
 }
 
 fn partitions(read: &TableRead, rows: RowCount) -> usize {
@@ -432,5 +438,44 @@ impl ExecutionPlan for StoreScan {
             }
             None => SortOrderPushdownResult::Unsupported,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(order: ReadOrder, rows: u64, series: Option<u64>) -> KeptScan {
+        let question = TableQuestion {
+            table: "t".into(),
+            schema: Arc::new(arrow_schema::Schema::empty()),
+            columns: Vec::new(),
+            matchers: Vec::new(),
+            range: TimeRange::ALL,
+            limit: None,
+            batch_rows: 1,
+            readers_max: 1,
+        };
+        let question = Arc::new(question);
+        KeptScan { question, order, limit: None, constants: vec![0], partitions: 2, rows, series }
+    }
+
+    #[test]
+    fn operators_stand_for_scans_like_their_own_only() {
+        let any = |rows, series| kept(ReadOrder::Any, rows, series);
+        let by_time = |series| kept(ReadOrder::Time(Order::Ascending), 100, Some(series));
+        let before = any(100, Some(10));
+        assert!(before.stands_for(&any(200, Some(20))) && before.stands_for(&any(50, Some(5))));
+        assert!(!before.stands_for(&any(201, Some(10))) && !before.stands_for(&any(49, Some(10))));
+        assert!(!before.stands_for(&any(100, Some(21))) && !before.stands_for(&any(100, Some(4))));
+        assert!(!before.stands_for(&any(100, None)) && !any(100, None).stands_for(&before));
+        assert!(any(100, None).stands_for(&any(100, None)));
+        // One series has an order that two do not have.
+        assert!(!any(100, Some(1)).stands_for(&any(100, Some(2))));
+        assert!(!any(100, Some(2)).stands_for(&any(100, Some(1))));
+        let most = limits::QUERY_TIME_ORDER_SERIES_MAX;
+        assert!(by_time(most).stands_for(&by_time(most)) && !by_time(most).stands_for(&by_time(most + 1)));
+        assert!(!before.stands_for(&KeptScan { partitions: 1, ..any(100, Some(10)) }));
+        assert!(!before.stands_for(&KeptScan { constants: Vec::new(), ..any(100, Some(10)) }));
     }
 }

@@ -33,8 +33,9 @@ pub(super) fn with_runs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
         let straight = with_child(&node, straight(stage.input())?)?;
         let stage = straight.downcast_ref::<AggregateExec>().filter(|stage| groups_are_runs(stage));
         let Some(stage) = stage else { return Ok(Transformed::no(node)) };
-        Ok(if !is_only_one(stage) || RunAggregate::new(Arc::clone(&straight)).groups_are_whole()? {
-            Transformed::yes(RunAggregate::of(straight))
+        let runs = RunAggregate::new(Arc::clone(&straight));
+        Ok(if !is_only_one(stage) || runs.groups_are_whole()? {
+            Transformed::yes(Arc::new(runs))
         } else if *stage.input_order_mode() == InputOrderMode::Linear {
             let first = like(stage, AggregateMode::Partial, Arc::clone(stage.input()))?;
             Transformed::yes(like(stage, AggregateMode::Final, RunAggregate::of(first))?)
