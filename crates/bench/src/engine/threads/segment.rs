@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::worker::Connections;
 use super::{FromWorker, TICK};
+use crate::engine::event::NOT_SENT;
 use crate::engine::{Ended, Event, Load, Plan, Segment, SegmentOutcome, Shared, Turn};
 use crate::limits::RECORDERS_MAX;
 use crate::recorder::{Recorder, Second, Window};
 use crate::schedule::Schedule;
 
 const SECOND_NS: u64 = 1_000_000_000;
-const NOT_SENT: &str = "due, but not sent before the drain time was over";
 /// Stands for "never".
 const NEVER: u64 = u64::MAX;
 
