@@ -26,6 +26,7 @@ mod pushdown;
 mod reading;
 mod run_aggregate;
 mod scan;
+mod series_ends;
 mod session;
 mod statement;
 mod tables;

@@ -27,6 +27,8 @@ use crate::tables::{OpenTable, OpenTables};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
+/// Rows that a read of one end of a series is estimated to give.
+const ROWS_OF_END: u64 = 4;
 /// Series for each thread from which on threads that read whole series end at about the same time.
 const SERIES_PER_PARTITION_MIN: u64 = 8;
 
@@ -87,7 +89,7 @@ impl KeptScan {
             (Some(before), Some(now)) => is_like(before, now) && (before == 1) == (now == 1),
             (before, now) => before == now,
         };
-        let can_be_ordered = self.order == ReadOrder::Any
+        let can_be_ordered = matches!(self.order, ReadOrder::Any | ReadOrder::End(_))
             || now.series.is_some_and(|series| series <= limits::QUERY_TIME_ORDER_SERIES_MAX);
         self.constants == now.constants
             && self.partitions == now.partitions
@@ -174,8 +176,23 @@ impl StoreScan {
 
     /// The same rows, read otherwise.
     fn reading_as(&self, read: TableRead) -> Self {
+        self.reading_about(self.rows, read)
+    }
+
+    /// So many rows, read otherwise.
+    fn reading_about(&self, rows: RowCount, read: TableRead) -> Self {
         let (question, snapshot) = (Arc::clone(&self.question), Arc::clone(&self.snapshot));
-        Self::with(question, snapshot, self.schema(), read, self.constants.clone(), self.rows)
+        Self::with(question, snapshot, self.schema(), read, self.constants.clone(), rows)
+    }
+
+    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order or a limit.
+    pub(crate) fn at_end(&self, end: Order) -> Result<Option<Self>> {
+        if self.read.order != ReadOrder::Any || self.read.limit.is_some() {
+            return Ok(None);
+        }
+        let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };
+        let rows = row_count(&*self.snapshot, &read, None)?;
+        Ok(Some(self.reading_about(rows, read)))
     }
 
     /// What a plan that is kept holds instead of this; `None` if there were no rows, which a plan may rely on.
@@ -254,6 +271,7 @@ impl StoreScan {
                 partitions == 1 || self.series_count()? >= SERIES_PER_PARTITION_MIN * partitions
             }
             ReadOrder::SeriesThenTime => true,
+            ReadOrder::End(_) => false,
             ReadOrder::Time(_) => self.series_count()? == 1,
         })
     }
@@ -281,17 +299,23 @@ fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead, limit: Option<usize
     }
     let length = |range: TimeRange| (range.end.micros() as f64 - range.start.micros() as f64).max(1.0);
     let mut share = length(range) / length(whole);
+    let all = || -> Result<u64> { Ok(snapshot.select(&[]).map_err(crate::error::external)?.len().max(1)) };
     if let Some(series) = &read.series {
-        let all = snapshot.select(&[]).map_err(crate::error::external)?.len().max(1);
-        share *= series.len() as f64 / all as f64;
+        share *= series.len() as f64 / all()? as f64;
     }
-    let rows = (rows as f64 * share).ceil() as u64;
+    let mut rows = (rows as f64 * share).ceil() as u64;
+    if let ReadOrder::End(_) = read.order {
+        let series = read.series.as_ref().map_or_else(all, |series| Ok(series.len()))?;
+        rows = rows.min(series.saturating_mul(ROWS_OF_END));
+    }
     Ok(RowCount::About(limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
 }
 
 fn partitions(read: &TableRead, rows: RowCount) -> usize {
     match (read.order, rows) {
-        (ReadOrder::Any, RowCount::About(rows)) if rows >= PARALLEL_ROWS_MIN => read.readers_max.max(1),
+        (ReadOrder::Any | ReadOrder::End(_), RowCount::About(rows)) if rows >= PARALLEL_ROWS_MIN => {
+            read.readers_max.max(1)
+        }
         _ => 1,
     }
 }
@@ -342,8 +366,14 @@ impl DisplayAs for StoreScan {
         if end != TimeRange::ALL.end {
             write!(f, ", before={end}")?;
         }
-        if let ReadOrder::Time(order) = self.read.order {
-            write!(f, ", order=ts {}", if order == Order::Descending { "DESC" } else { "ASC" })?;
+        match self.read.order {
+            ReadOrder::Time(order) => {
+                write!(f, ", order=ts {}", if order == Order::Descending { "DESC" } else { "ASC" })?;
+            }
+            ReadOrder::End(end) => {
+                write!(f, ", only={}", if end == Order::Descending { "newest" } else { "oldest" })?;
+            }
+            ReadOrder::Any | ReadOrder::SeriesThenTime => {}
         }
         if let Some(limit) = self.read.limit {
             write!(f, ", limit={limit}")?;

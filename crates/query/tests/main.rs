@@ -4,6 +4,7 @@
 
 mod answers;
 mod catalog;
+mod ends;
 mod gapfill;
 mod kept;
 mod limits;

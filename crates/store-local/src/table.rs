@@ -6,6 +6,7 @@
 //! are those that the decoder made.
 
 pub(crate) mod block;
+mod ends;
 mod gather;
 mod merge;
 pub(crate) mod plan;
@@ -14,12 +15,13 @@ pub(crate) mod reader;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use model::limits::{READ_COPY_BYTES_MAX, READ_COPY_ROWS_MAX};
 use model::{FieldType, TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    BatchReader, Column, FieldColumn, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot,
-    TableStatus, TagColumn, TagMatcher,
+    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead,
+    TableSnapshot, TableStatus, TagColumn, TagMatcher,
 };
 
 use crate::catalog::{Condition, Key, Table, select};
@@ -29,6 +31,7 @@ use crate::manifest::PartInfo;
 use crate::part::Part;
 use crate::part::schema::Layout;
 use crate::row::KeyId;
+use ends::{Ends, length_us};
 use plan::{Output, Plan, Slot, sources};
 use reader::{LocalReader, Reader};
 
@@ -164,7 +167,13 @@ impl TableSnapshot for LocalTable {
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let (schema, columns) = self.view.columns.project(read)?;
-        let plan = Arc::new(self.plan(&columns, read));
+        let plan = self.plan(&columns, read);
+        if let ReadOrder::End(order) = read.order {
+            return Ok(self
+                .ends(plan, order, schema, read)
+                .map_or_else(Vec::new, |ends| ends.readers(read.readers_max)));
+        }
+        let plan = Arc::new(plan);
         let series = || match &plan.series {
             Some(series) => series.iter().collect(),
             None => self.series().iter().collect(),
@@ -235,6 +244,19 @@ impl LocalTable {
             order: read.order,
             tag_runs: read.tag_runs,
         }
+    }
+
+    /// A read of one end of each series; `None` if there are no rows.
+    fn ends(&self, plan: Plan, order: Order, schema: SchemaRef, read: &TableRead) -> Option<Ends> {
+        let whole = self.time_range()?;
+        let all = self.series();
+        let rows_of_series = (self.rows_max() / all.len().max(1)).max(1);
+        let distance_us = length_us(whole) / rows_of_series;
+        let range = TimeRange::new(plan.range.start.max(whole.start), plan.range.end.min(whole.end));
+        let series = plan.series.clone().unwrap_or_else(|| Arc::new(all));
+        let sources = sources(self.table, &self.parts, &self.chunks);
+        let plan = Plan { range, ..plan };
+        Some(Ends::new(plan, sources, order, &series, distance_us, schema, read.batch_rows.max(1)))
     }
 
     /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.

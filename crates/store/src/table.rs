@@ -242,6 +242,10 @@ pub enum ReadOrder {
     /// By time over all series asked for; rows of one time in the order of their series numbers. Costs memory for each
     /// series, so it is meant for a few.
     Time(Order),
+    /// As it costs least, for those who look at one end of each series only: at its newest rows if descending, at its
+    /// oldest if ascending. Rows farther from that end than the nearest one that has a value in every asked field may be
+    /// left out.
+    End(Order),
 }
 
 /// A condition on one tag.

@@ -66,7 +66,7 @@ fn straight(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 }
 
 /// An operator over another input; itself if it is the same.
-fn with_child(
+pub(crate) fn with_child(
     plan: &Arc<dyn ExecutionPlan>,
     child: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

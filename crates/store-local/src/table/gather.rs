@@ -1,6 +1,7 @@
 //! Makes arrays of the rows that a merge has picked.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
@@ -161,6 +162,18 @@ fn gather_any(arrays: &[Option<ArrayRef>], pieces: &[Piece], rows: usize) -> Arr
         added.expect("BUG: booleans and views have no offsets that overflow");
     }
     make_array(out.freeze())
+}
+
+/// The series of a batch's rows: the number, and which rows. A series may come more than once.
+pub(super) fn series(picked: &Picked) -> impl Iterator<Item = (u32, Range<usize>)> {
+    let mut tags = Tags::default();
+    tags.find_runs(picked, &picked.pieces);
+    let mut start = 0;
+    tags.series.into_iter().zip(tags.ends).map(move |(series, end)| {
+        let rows = start..end as usize;
+        start = rows.end;
+        (series, rows)
+    })
 }
 
 /// Tag columns of a batch: one string for each run of rows of a series.

@@ -84,6 +84,7 @@ pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) ->
 }
 
 /// What is read.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) core: Arc<Core>,
     pub(crate) table: u32,
@@ -113,7 +114,8 @@ impl Plan {
     }
 
     fn needs_runs(&self) -> bool {
-        self.outputs.iter().any(|output| matches!(output, Output::Tag(_)))
+        matches!(self.order, ReadOrder::End(_))
+            || self.outputs.iter().any(|output| matches!(output, Output::Tag(_)))
     }
 
     fn scope(&self, bounds: (u32, u32), order: Order, runs: bool) -> Scope {
@@ -143,7 +145,7 @@ impl Plan {
             return VecDeque::new();
         }
         match self.order {
-            ReadOrder::Any => {
+            ReadOrder::Any | ReadOrder::End(_) => {
                 let groups = groups(sources);
                 groups.into_iter().flat_map(|group| self.group_tasks(group, readers_max)).collect()
             }
@@ -159,6 +161,7 @@ impl Plan {
         let is_whole = start <= only.extent.ts.0 && only.extent.ts.1 < end && self.series.is_none();
         if let Kind::Part(_) = only.kind
             && self.outputs.is_empty()
+            && !self.needs_runs()
             && is_whole
         {
             return vec![Task::Count(only.rows)];
@@ -214,7 +217,7 @@ impl Plan {
 }
 
 /// Cuts a range of series into up to `count` ranges with about as many wanted series each.
-fn cut(wanted: Option<&SeriesSet>, (first, last): (u32, u32), count: u64) -> Vec<(u32, u32)> {
+pub(super) fn cut(wanted: Option<&SeriesSet>, (first, last): (u32, u32), count: u64) -> Vec<(u32, u32)> {
     let before = match wanted {
         Some(set) => first.checked_sub(1).map_or(0, |before| set.rank(before)),
         None => first.into(),

@@ -1,6 +1,7 @@
 //! Readers: take tasks from a list that they share, pick rows, and make arrays of them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -78,6 +79,11 @@ impl Reader {
         let backward = self.plan.order == ReadOrder::Time(Order::Descending);
         Ok(Some((gather::arrays(&self.plan, &self.picked, backward)?, rows)))
     }
+
+    /// The series of the rows that were given last, if the plan needs to know them.
+    pub(super) fn series(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
+        gather::series(&self.picked)
+    }
 }
 
 /// A reader as the contract has it.
@@ -98,8 +104,13 @@ impl BatchReader for LocalReader {
             return Ok(None);
         };
         self.left -= rows;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
-        Ok(Some(batch.expect("BUG: the columns fit the schema")))
+        Ok(Some(batch(&self.schema, arrays, rows)))
     }
+}
+
+/// A batch of the columns that a plan for this schema gives.
+pub(super) fn batch(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> RecordBatch {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
+    batch.expect("BUG: the columns fit the schema")
 }

@@ -17,12 +17,13 @@ use crate::{
 pub type TableRow = Vec<Option<Value>>;
 
 /// The checks.
-pub(super) const CHECKS: [fn(&dyn Store); 9] = [
+pub(super) const CHECKS: [fn(&dyn Store); 10] = [
     tables_have_names_columns_and_counts,
     columns_show_merged_rows,
     a_projection_gives_the_asked_columns,
     series_and_time_are_selected,
     rows_come_in_the_order_asked_for,
+    an_end_of_each_series_has_its_nearest_values,
     a_limit_and_a_batch_size_are_kept,
     matchers_select_series,
     a_snapshot_does_not_change,
@@ -315,6 +316,94 @@ fn rows_come_in_the_order_asked_for(store: &dyn Store) {
         assert!(places.is_sorted_by_key(|(series, n)| (*series, n / 10, n % 10 / 2)), "{places:?}");
     }
     assert!(read(ReadOrder::Time(Order::Ascending), 4, TimeRange::ALL).len() <= 1);
+}
+
+fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
+    let number = |n: i64| [("n", Value::I64(n))];
+    let word = |n: i64| [("word", Value::String(n.to_string()))];
+    // One that reports as the others, one that fell silent long ago, one whose end has no number, one without any.
+    let ids: Vec<SeriesId> = ["a", "b", "c", "d"].map(|name| series(store, &[("device", name)])).into();
+    for ts in 0..1_000 {
+        append(store, ids[0], &[(ts, &number(ts))]);
+        match ts {
+            0..10 => append(store, ids[1], &[(ts, &number(ts))]),
+            100..900 => append(store, ids[2], &[(ts, &number(ts))]),
+            _ => append(store, ids[2], &[(ts, &word(ts))]),
+        };
+    }
+    append(store, ids[3], &[(5, &word(5))]);
+    let snapshot = snapshot(store);
+    let read = |order, series: Option<&[usize]>, range, readers_max, batch_rows| {
+        let series = series.map(|series| series.iter().map(|index| ids[*index].0 as u32).collect());
+        let order = ReadOrder::End(order);
+        let all = read_all(snapshot.as_ref());
+        TableRead { columns: vec![0, 1, 2], series, range, order, readers_max, batch_rows, ..all }
+    };
+    // Of each series the time and the number nearest to the end.
+    let nearest = |order, read: &TableRead| {
+        let mut found: Vec<(TableRow, TableRow)> = Vec::new();
+        let mut rows = rows(snapshot.as_ref(), read);
+        let micros = |row: &TableRow| match row[1] {
+            Some(Value::I64(ts)) => ts,
+            _ => panic!("each row has a time"),
+        };
+        rows.sort_by_key(micros);
+        assert!(rows.windows(2).all(|two| two[0] != two[1]), "each row comes once");
+        if order == Order::Descending {
+            rows.reverse();
+        }
+        rows.sort_by_key(|row| format!("{:?}", row[0]));
+        for of_series in rows.chunk_by(|a, b| a[0] == b[0]) {
+            let with_number = of_series.iter().find(|row| row[2].is_some());
+            found.push((of_series[0].clone(), with_number.cloned().unwrap_or_default()));
+        }
+        found
+    };
+    let row = |name: &str, ts: i64| vec![text(name), int(ts), int(ts)];
+    let silent = |name: &str, ts: i64| vec![text(name), int(ts), None];
+    let same = |row: TableRow| (row.clone(), row);
+    for (readers_max, batch_rows) in [(1, 1000), (3, 7)] {
+        for (order, series, range, expected) in [
+            (
+                Order::Descending,
+                None,
+                TimeRange::ALL,
+                vec![
+                    same(row("a", 999)),
+                    same(row("b", 9)),
+                    (silent("c", 999), row("c", 899)),
+                    (silent("d", 5), Vec::new()),
+                ],
+            ),
+            (
+                Order::Ascending,
+                None,
+                TimeRange::ALL,
+                vec![
+                    same(row("a", 0)),
+                    same(row("b", 0)),
+                    (silent("c", 10), row("c", 100)),
+                    (silent("d", 5), Vec::new()),
+                ],
+            ),
+            (
+                Order::Descending,
+                Some(&[0, 2][..]),
+                range(5, 500),
+                vec![same(row("a", 499)), same(row("c", 499))],
+            ),
+            (
+                Order::Ascending,
+                Some(&[1, 2][..]),
+                range(8, 50),
+                vec![same(row("b", 8)), (silent("c", 10), Vec::new())],
+            ),
+            (Order::Descending, Some(&[1][..]), range(10, 2_000), Vec::new()),
+        ] {
+            let read = read(order, series, range, readers_max, batch_rows);
+            assert_eq!(nearest(order, &read), expected, "{read:?}");
+        }
+    }
 }
 
 fn a_limit_and_a_batch_size_are_kept(store: &dyn Store) {

@@ -102,6 +102,7 @@ impl TableSnapshot for Snapshot {
             ReadOrder::Time(Order::Descending) => {
                 rows.sort_by_key(|row| (std::cmp::Reverse(row.ts), row.series));
             }
+            ReadOrder::End(order) => rows = ends(&rows, order, &columns),
         }
         rows.truncate(read.limit.unwrap_or(usize::MAX));
         let batch = |rows: &[&Row]| {
@@ -140,6 +141,26 @@ impl Snapshot {
         };
         array_of(field.field_type, rows.iter().map(|row| row.fields.get(&*field.key)))
     }
+}
+
+/// The rows at one end of each series: up to and with the nearest one that has all fields. Nothing beyond it is given, so that
+/// whoever needs it is found out.
+fn ends<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a Row> {
+    let has_value = |row: &Row, column: &Column<'_>| match column {
+        Column::Field(field) => {
+            row.fields.get(&*field.key).is_some_and(|value| value.field_type() == field.field_type)
+        }
+        Column::Tag(_) | Column::Ts => true,
+    };
+    let is_full = |row: &&Row| columns.iter().all(|column| has_value(row, column));
+    let end = |of_series: &[&'a Row]| {
+        let (first, last) = match order {
+            Order::Ascending => (None, of_series.iter().position(is_full)),
+            Order::Descending => (of_series.iter().rposition(is_full), None),
+        };
+        of_series[first.unwrap_or(0)..last.map_or(of_series.len(), |last| last + 1)].to_vec()
+    };
+    rows.chunk_by(|a, b| a.series == b.series).flat_map(end).collect()
 }
 
 /// The values that have the type, nothing in place of the others.

@@ -1,0 +1,129 @@
+//! Reading one end of each series, where an aggregation looks at nothing else.
+//!
+//! `last(x, ts)` of every device needs one row of each. The store comes to it sooner than through all rows, so it is told
+//! which end is looked at. What it leaves out are rows behind one in which every column that is read has a value; whatever is
+//! newest among rows with values is then among those that are left, and so it is with what is oldest.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{Column, IsNotNullExpr};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use store::Order;
+use store::table::TS_COLUMN;
+
+use crate::reading::is_tag;
+use crate::run_aggregate::with_child;
+use crate::scan::StoreScan;
+
+/// Tells scans below aggregations that look at one end of each series only.
+#[derive(Debug)]
+pub(crate) struct SeriesEnds;
+
+impl PhysicalOptimizerRule for SeriesEnds {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let tell = |node: Arc<dyn ExecutionPlan>| {
+            let Some(stage) = node.downcast_ref::<AggregateExec>() else { return Ok(Transformed::no(node)) };
+            let Some(end) = end_of(stage) else { return Ok(Transformed::no(node)) };
+            Ok(match at_end(stage.input(), end)? {
+                Some(input) => Transformed::yes(with_child(&node, input)?),
+                None => Transformed::no(node),
+            })
+        };
+        plan.transform_up(tell).data()
+    }
+
+    fn name(&self) -> &str {
+        "series_ends"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The rows of a table, perhaps under conditions, without those behind an end; `None` if others may be needed.
+fn at_end(plan: &Arc<dyn ExecutionPlan>, end: Order) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<StoreScan>() {
+        return Ok(scan.at_end(end)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
+    }
+    let passes_ends_on = match (plan.downcast_ref::<FilterExec>(), plan.downcast_ref::<RepartitionExec>()) {
+        (Some(filter), _) => filter.fetch().is_none() && holds_for_full_rows(filter),
+        (_, Some(dealt)) => matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)),
+        _ => false,
+    };
+    if !passes_ends_on {
+        return Ok(None);
+    }
+    let input = at_end(plan.children()[0], end)?;
+    input.map(|input| with_child(plan, input)).transpose()
+}
+
+/// Whether a condition that any row of a series satisfies is satisfied by all of its rows that have a value in every column.
+fn holds_for_full_rows(filter: &FilterExec) -> bool {
+    let schema = filter.input().schema();
+    let holds = |condition: &&Arc<dyn PhysicalExpr>| {
+        condition.downcast_ref::<IsNotNullExpr>().is_some_and(|value| value.arg().is::<Column>())
+            || depends_on_series(condition, &schema)
+    };
+    split_conjunction(filter.predicate()).iter().all(holds)
+}
+
+/// Whether an expression is the same for all rows of a series.
+fn depends_on_series(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    !is_volatile(expression)
+        && collect_columns(expression).iter().all(|column| is_tag(schema.field(column.index())))
+}
+
+/// The end of each series where all rows stand that the first stage of an aggregation looks at.
+fn end_of(stage: &AggregateExec) -> Option<Order> {
+    let reads_rows = matches!(
+        stage.mode(),
+        AggregateMode::Partial | AggregateMode::Single | AggregateMode::SinglePartitioned
+    );
+    let (by, schema) = (stage.group_expr(), stage.input().schema());
+    let is_plain = reads_rows && by.is_single() && stage.filter_expr().iter().all(Option::is_none);
+    if !is_plain || !by.expr().iter().all(|(group, _)| depends_on_series(group, &schema)) {
+        return None;
+    }
+    let mut ends = stage.aggr_expr().iter().map(|aggregate| end_of_aggregate(aggregate, &schema));
+    // Groups alone are the same at both ends.
+    let Some(first) = ends.next() else { return Some(Order::Descending) };
+    if ends.all(|end| end == first) { first } else { None }
+}
+
+fn end_of_aggregate(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Order> {
+    let is_ts = |expression: &Arc<dyn PhysicalExpr>| {
+        expression.downcast_ref::<Column>().is_some_and(|column| {
+            let field = schema.field(column.index());
+            field.name() == TS_COLUMN && !field.is_nullable()
+        })
+    };
+    let arguments = aggregate.expressions();
+    let ([value], false) = (arguments.as_slice(), aggregate.is_distinct()) else { return None };
+    let (is_last, is_descending) = match (aggregate.fun().name(), aggregate.order_bys()) {
+        (name @ ("min" | "max"), []) if is_ts(value) => (name == "max", false),
+        (name @ ("first_value" | "last_value"), [order]) if is_ts(&order.expr) => {
+            // What is made of a value may be nothing, so that an older row counts.
+            let counts_always = value.is::<Column>() || !aggregate.ignore_nulls();
+            counts_always.then_some((name == "last_value", order.options.descending))?
+        }
+        _ => return None,
+    };
+    Some(if is_last == is_descending { Order::Ascending } else { Order::Descending })
+}
