@@ -1,5 +1,6 @@
 """What the scripts have in common that run another tool and `tacho bench` in turns on one server."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +13,14 @@ import sys
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
+# Until the script that started it is gone, however it ended.
+LOOP = """
+import os
+script = os.getppid()
+while os.getppid() == script:
+    for _ in range(100_000):
+        pass
+"""
 
 
 def add_arguments(parser, seconds):
@@ -21,6 +30,30 @@ def add_arguments(parser, seconds):
     parser.add_argument("--seconds", type=int, default=seconds)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory of our bundles")
     parser.add_argument("--apart", action="store_true", help="the server on the first processor, generators on the others")
+    add_awake(parser)
+
+
+def add_awake(parser):
+    parser.add_argument("--awake", action="store_true",
+                        help="keep processors from halting with loops of the idle class; see docs/bench/method.md")
+
+
+@contextlib.contextmanager
+def awake(wanted):
+    """Keeps all processors from halting, if that is wanted. A virtual processor that halted may wait for another guest's turn to end when
+    it is to go on; the loops get only time that nobody else on this machine wants."""
+    loops = []
+    try:
+        for processor in sorted(os.sched_getaffinity(0)) if wanted else []:
+            loop = subprocess.Popen([sys.executable, "-c", LOOP])
+            loops.append(loop)
+            os.sched_setaffinity(loop.pid, {processor})
+            os.sched_setscheduler(loop.pid, os.SCHED_IDLE, os.sched_param(0))
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def children_of(pid):
