@@ -59,6 +59,8 @@ pub const PART_ZSTD_LEVEL: i32 = 1;
 pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;
+/// Decoded pages and chunks that a batch of rows in the order of series keeps in memory until it is given, however few rows it has.
+pub const READ_BLOCKS_PER_BATCH_MAX: usize = 128;
 /// Bytes of fields up to which a read of a whole table copies the open chunk instead of freezing it.
 pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of fields after which a chunk is frozen, however few rows it has.

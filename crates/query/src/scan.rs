@@ -29,6 +29,8 @@ use crate::tables::{OpenTable, OpenTables};
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
 /// Rows that a read of one end of a series is estimated to give.
 const ROWS_OF_END: u64 = 4;
+/// How many times as many rows a table must have. Whoever reads all of them can give answers series by series.
+const END_PAYS_FACTOR: u64 = 8;
 /// Series for each thread from which on threads that read whole series end at about the same time.
 const SERIES_PER_PARTITION_MIN: u64 = 8;
 
@@ -185,14 +187,17 @@ impl StoreScan {
         Self::with(question, snapshot, self.schema(), read, self.constants.clone(), rows)
     }
 
-    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order or a limit.
+    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order or a limit, or
+    /// if the others are too few to be worth it.
     pub(crate) fn at_end(&self, end: Order) -> Result<Option<Self>> {
-        if self.read.order != ReadOrder::Any || self.read.limit.is_some() {
+        let RowCount::About(all) = self.rows else { return Ok(None) };
+        let of_ends = self.series_count()?.saturating_mul(ROWS_OF_END);
+        let pays = all >= of_ends.saturating_mul(END_PAYS_FACTOR);
+        if !pays || self.read.order != ReadOrder::Any || self.read.limit.is_some() {
             return Ok(None);
         }
         let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };
-        let rows = row_count(&*self.snapshot, &read, None)?;
-        Ok(Some(self.reading_about(rows, read)))
+        Ok(Some(self.reading_about(row_count(&*self.snapshot, &read, None)?, read)))
     }
 
     /// What a plan that is kept holds instead of this; `None` if there were no rows, which a plan may rely on.

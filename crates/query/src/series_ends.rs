@@ -1,8 +1,9 @@
 //! Reading one end of each series, where an aggregation looks at nothing else.
 //!
 //! `last(x, ts)` of every device needs one row of each. The store comes to it sooner than through all rows, so it is told
-//! which end is looked at. What it leaves out are rows behind one in which every column that is read has a value; whatever is
-//! newest among rows with values is then among those that are left, and so it is with what is oldest.
+//! which end is looked at. What it leaves out are rows behind the nearest value of each field that is read, so the newest
+//! value of each is among those that are left, and so is the newest row. A condition may hide rows, but none that has a value
+//! of the field, if that is the only one.
 
 use std::sync::Arc;
 
@@ -62,26 +63,39 @@ fn at_end(plan: &Arc<dyn ExecutionPlan>, end: Order) -> Result<Option<Arc<dyn Ex
     if let Some(scan) = plan.downcast_ref::<StoreScan>() {
         return Ok(scan.at_end(end)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
     }
-    let passes_ends_on = match (plan.downcast_ref::<FilterExec>(), plan.downcast_ref::<RepartitionExec>()) {
-        (Some(filter), _) => filter.fetch().is_none() && holds_for_full_rows(filter),
-        (_, Some(dealt)) => matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)),
-        _ => false,
+    let keeps_ends = if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        filter.fetch().is_none() && keeps_ends(filter)
+    } else if let Some(dealt) = plan.downcast_ref::<RepartitionExec>() {
+        matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_))
+    } else {
+        false
     };
-    if !passes_ends_on {
+    if !keeps_ends {
         return Ok(None);
     }
     let input = at_end(plan.children()[0], end)?;
     input.map(|input| with_child(plan, input)).transpose()
 }
 
-/// Whether a condition that any row of a series satisfies is satisfied by all of its rows that have a value in every column.
-fn holds_for_full_rows(filter: &FilterExec) -> bool {
+/// Whether of each series a condition leaves out all rows, none, or those without a value of the only field that is read.
+fn keeps_ends(filter: &FilterExec) -> bool {
     let schema = filter.input().schema();
-    let holds = |condition: &&Arc<dyn PhysicalExpr>| {
-        condition.downcast_ref::<IsNotNullExpr>().is_some_and(|value| value.arg().is::<Column>())
-            || depends_on_series(condition, &schema)
+    let asks_for_value = |condition: &Arc<dyn PhysicalExpr>| {
+        let value = condition.downcast_ref::<IsNotNullExpr>();
+        value.is_some_and(|value| value.arg().is::<Column>()) && fields_read(filter.input()) <= 1
     };
-    split_conjunction(filter.predicate()).iter().all(holds)
+    let conditions = split_conjunction(filter.predicate());
+    conditions.into_iter().all(|condition| depends_on_series(condition, &schema) || asks_for_value(condition))
+}
+
+/// How many fields the scan below reads.
+fn fields_read(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    match plan.children().as_slice() {
+        [input] => fields_read(input),
+        _ => {
+            plan.schema().fields().iter().filter(|field| !is_tag(field) && field.name() != TS_COLUMN).count()
+        }
+    }
 }
 
 /// Whether an expression is the same for all rows of a series.

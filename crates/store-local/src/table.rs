@@ -31,7 +31,7 @@ use crate::manifest::PartInfo;
 use crate::part::Part;
 use crate::part::schema::Layout;
 use crate::row::KeyId;
-use ends::{Ends, length_us};
+use ends::Ends;
 use plan::{Output, Plan, Slot, sources};
 use reader::{LocalReader, Reader};
 
@@ -169,9 +169,7 @@ impl TableSnapshot for LocalTable {
         let (schema, columns) = self.view.columns.project(read)?;
         let plan = self.plan(&columns, read);
         if let ReadOrder::End(order) = read.order {
-            return Ok(self
-                .ends(plan, order, schema, read)
-                .map_or_else(Vec::new, |ends| ends.readers(read.readers_max)));
+            return Ok(self.ends(plan, order, schema, read));
         }
         let plan = Arc::new(plan);
         let series = || match &plan.series {
@@ -246,17 +244,22 @@ impl LocalTable {
         }
     }
 
-    /// A read of one end of each series; `None` if there are no rows.
-    fn ends(&self, plan: Plan, order: Order, schema: SchemaRef, read: &TableRead) -> Option<Ends> {
-        let whole = self.time_range()?;
-        let all = self.series();
-        let rows_of_series = (self.rows_max() / all.len().max(1)).max(1);
-        let distance_us = length_us(whole) / rows_of_series;
+    /// The readers of one end of each series.
+    fn ends(
+        &self,
+        plan: Plan,
+        order: Order,
+        schema: SchemaRef,
+        read: &TableRead,
+    ) -> Vec<Box<dyn BatchReader>> {
+        let Some(whole) = self.time_range() else { return Vec::new() };
         let range = TimeRange::new(plan.range.start.max(whole.start), plan.range.end.min(whole.end));
-        let series = plan.series.clone().unwrap_or_else(|| Arc::new(all));
+        let all = self.series();
+        let series = plan.series.clone().unwrap_or_else(|| Arc::new(all.clone()));
         let sources = sources(self.table, &self.parts, &self.chunks);
-        let plan = Plan { range, ..plan };
-        Some(Ends::new(plan, sources, order, &series, distance_us, schema, read.batch_rows.max(1)))
+        let batch_rows = read.batch_rows.max(1);
+        let ends = Ends { plan: Plan { range, ..plan }, sources, order, schema, batch_rows };
+        ends.readers(&series, all.len(), read.readers_max)
     }
 
     /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.

@@ -191,8 +191,8 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// The table's series that satisfy all matchers.
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
 
-    /// Readers that together give each row asked for exactly once, if none of them is given up early. There may be
-    /// none.
+    /// Readers that together give each row asked for exactly once, if none of them is given up early; with
+    /// [`ReadOrder::End`] at most once. There may be none.
     ///
     /// Nothing is read before a reader's first `next`; readers may be used on different threads at once. Which reader
     /// gives which rows may depend on how fast each of them is emptied.
@@ -231,7 +231,7 @@ pub struct TableRead {
     pub tag_runs: bool,
 }
 
-/// The order of one reader's rows.
+/// The order of one reader's rows, and whether all of them are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadOrder {
     /// As it costs least.
@@ -243,8 +243,7 @@ pub enum ReadOrder {
     /// series, so it is meant for a few.
     Time(Order),
     /// As it costs least, for those who look at one end of each series only: at its newest rows if descending, at its
-    /// oldest if ascending. Rows farther from that end than the nearest one that has a value in every asked field may be
-    /// left out.
+    /// oldest if ascending. Rows farther from that end than the nearest value of every asked field may be left out.
     End(Order),
 }
 

@@ -1,8 +1,8 @@
 //! One end of each series: its newest or its oldest rows.
 //!
-//! A short slice of time at that end of the table has rows of every series that reports as the others do. A series that has none
-//! there, or none with all fields, is looked for in a longer slice, and then in whatever is left. If most have none, all is read
-//! at once, so a table of silent devices is not read much more often than once.
+//! A short slice of time at that end of the table has rows of every series that reports as the others do. A series without a value of some
+//! field there is looked for in the slice behind it, which has several times as many rows, and so on. How many rows a slice
+//! has is guessed from where sources lie, so that a single row in a far future does not make it long.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,67 +16,90 @@ use store::{BatchReader, Order, SeriesSet, StoreError};
 use super::plan::{Output, Plan, Source, cut};
 use super::reader::{Reader, batch};
 
-/// Rows that the first slice would have of each series, if all had as many and at equal distances.
-const FIRST_SLICE_ROWS: u64 = 3;
-/// How much longer each slice is than the one before.
-const SLICE_GROWTH: u64 = 16;
+/// Rows of each series that a first slice should have, if all report alike.
+const FIRST_SLICE_ROWS: u64 = 2;
+/// Rows of a first slice that are enough if most series do not report any more.
+const FIRST_SLICE_ROWS_MAX: u64 = 64 * 1024;
+/// How many times as many rows each slice has as the one before.
+const SLICE_GROWTH: f64 = 4.0;
 /// Series that are worth a task of their own.
-const TASK_SERIES: u64 = 32 * 1024;
+const TASK_SERIES: u64 = 16 * 1024;
 
 /// What the readers of a read share.
 pub(super) struct Ends {
-    plan: Plan,
-    sources: Vec<Source>,
-    order: Order,
-    first_slice_us: u64,
-    schema: SchemaRef,
-    batch_rows: usize,
-    /// Series that no reader has begun with.
-    tasks: Mutex<VecDeque<SeriesSet>>,
+    pub(super) plan: Plan,
+    pub(super) sources: Vec<Source>,
+    pub(super) order: Order,
+    pub(super) schema: SchemaRef,
+    pub(super) batch_rows: usize,
 }
 
 impl Ends {
-    /// Of a plan for these series. `distance_us` is how far rows of a series are from each other in the mean.
-    pub(super) fn new(
-        plan: Plan,
-        sources: Vec<Source>,
-        order: Order,
+    /// Readers for these series of so many, one or as many as there is work for.
+    pub(super) fn readers(
+        self,
         series: &SeriesSet,
-        distance_us: u64,
-        schema: SchemaRef,
-        batch_rows: usize,
-    ) -> Self {
-        let first_slice_us = distance_us.saturating_mul(FIRST_SLICE_ROWS).max(1);
-        Self { plan, sources, order, first_slice_us, schema, batch_rows, tasks: Mutex::new(tasks(series)) }
+        all: u64,
+        readers_max: usize,
+    ) -> Vec<Box<dyn BatchReader>> {
+        let tasks = tasks(series, readers_max);
+        let count = tasks.len().min(readers_max.max(1));
+        let (ends, tasks) = (Arc::new(self), Arc::new(Mutex::new(tasks)));
+        let reader = |_| {
+            let (ends, tasks) = (ends.clone(), tasks.clone());
+            Box::new(EndReader { ends, all: all.max(1), tasks, search: None }) as Box<dyn BatchReader>
+        };
+        (0..count).map(reader).collect()
     }
 
-    /// One reader, or as many as there is work for.
-    pub(super) fn readers(self, readers_max: usize) -> Vec<Box<dyn BatchReader>> {
-        let count = self.tasks.lock().len().min(readers_max.max(1));
-        let ends = Arc::new(self);
-        let reader = |_| Box::new(EndReader { ends: ends.clone(), search: None }) as Box<dyn BatchReader>;
-        (0..count).map(reader).collect()
+    /// The length of a slice at the end of a range in which sources have about so many rows.
+    fn slice_us(&self, range: TimeRange, rows: f64) -> u64 {
+        let mut slice_us = 1;
+        while slice_us < length_us(range) && self.rows_within(divided(range, slice_us, self.order).0) < rows {
+            slice_us = slice_us.saturating_mul(2);
+        }
+        slice_us
+    }
+
+    /// About how many rows sources have, if those of each are at equal distances.
+    fn rows_within(&self, range: TimeRange) -> f64 {
+        let rows = |source: &Source| {
+            let (first, last) = source.extent.ts;
+            let inside = (first.max(range.start.micros()), last.min(range.end.micros().saturating_sub(1)));
+            if inside.1 < inside.0 {
+                return 0.0;
+            }
+            let length = |(first, last): (i64, i64)| last.abs_diff(first) as f64 + 1.0;
+            source.rows as f64 * length(inside) / length((first, last))
+        };
+        self.sources.iter().map(rows).sum()
     }
 }
 
-fn tasks(series: &SeriesSet) -> VecDeque<SeriesSet> {
+fn tasks(series: &SeriesSet, readers_max: usize) -> VecDeque<SeriesSet> {
     let (Some(first), Some(last)) = (series.min(), series.max()) else { return VecDeque::new() };
     let within = |(first, last): (u32, u32)| {
         let mut task = SeriesSet::new();
         task.insert_range(first..=last);
         task & series
     };
-    cut(Some(series), (first, last), series.len().div_ceil(TASK_SERIES)).into_iter().map(within).collect()
+    // Each goes through all sources, so there are no more than readers.
+    let count = series.len().div_ceil(TASK_SERIES).min(readers_max as u64);
+    cut(Some(series), (first, last), count).into_iter().map(within).collect()
 }
 
 /// Microseconds.
-pub(super) fn length_us(range: TimeRange) -> u64 {
+fn length_us(range: TimeRange) -> u64 {
     if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) }
 }
 
 /// Looks for the ends of one task's series after the other's.
 struct EndReader {
     ends: Arc<Ends>,
+    /// Series of the table.
+    all: u64,
+    /// Series that no reader has begun with.
+    tasks: Arc<Mutex<VecDeque<SeriesSet>>>,
     search: Option<Search>,
 }
 
@@ -84,12 +107,12 @@ impl BatchReader for EndReader {
     fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         loop {
             let Some(search) = &mut self.search else {
-                let Some(series) = self.ends.tasks.lock().pop_front() else { return Ok(None) };
-                self.search = Some(Search::new(&self.ends, series));
+                let Some(series) = self.tasks.lock().pop_front() else { return Ok(None) };
+                self.search = Some(Search::new(&self.ends, &series, self.all));
                 continue;
             };
             if let Some((arrays, rows)) = search.reader.next(self.ends.batch_rows)? {
-                search.strike_out(&self.ends.plan, &arrays);
+                search.strike_out(&arrays);
                 return Ok(Some(batch(&self.ends.schema, arrays, rows)));
             }
             if !search.go_on(&self.ends) {
@@ -101,70 +124,83 @@ impl BatchReader for EndReader {
 
 /// A walk from one end of time towards the other.
 struct Search {
-    /// Series without a row that has all fields so far.
-    missing: SeriesSet,
-    /// How many they were when the slice at hand was begun.
-    missing_before: u64,
+    /// By output that is a field, or only one that any row has a value of: its place, and the series without a value so far.
+    missing: Vec<(Option<usize>, SeriesSet)>,
     /// What has not been read, without the slice at hand.
     rest: TimeRange,
-    slice_us: u64,
+    /// Rows of the table in the slice at hand, about.
+    rows: f64,
     reader: Reader,
 }
 
 impl Search {
-    fn new(ends: &Ends, series: SeriesSet) -> Self {
-        let (slice, rest) = divided(ends.plan.range, ends.first_slice_us, ends.order);
-        let reader = reader(ends, slice, &series);
-        let missing_before = series.len();
-        Self { missing: series, missing_before, rest, slice_us: ends.first_slice_us, reader }
+    /// For some series of so many.
+    fn new(ends: &Ends, series: &SeriesSet, all: u64) -> Self {
+        let is_field = |output: &Output| matches!(output, Output::Field(_));
+        let mut missing: Vec<_> = (0..ends.plan.outputs.len())
+            .filter(|place| is_field(&ends.plan.outputs[*place]))
+            .map(|place| (Some(place), series.clone()))
+            .collect();
+        if missing.is_empty() {
+            missing.push((None, series.clone()));
+        }
+        let wanted = (FIRST_SLICE_ROWS * series.len()).min(FIRST_SLICE_ROWS_MAX);
+        // Others have rows in the slice as well.
+        let rows = wanted as f64 * all as f64 / series.len().max(1) as f64;
+        let slice_us = ends.slice_us(ends.plan.range, rows);
+        let (slice, rest) = divided(ends.plan.range, slice_us, ends.order);
+        Self { missing, rest, rows, reader: reader(ends, slice, series.clone()) }
     }
 
-    /// Leaves out series of which the rows just read have one with all fields.
-    fn strike_out(&mut self, plan: &Plan, arrays: &[ArrayRef]) {
-        let is_field = |output: &Output| matches!(output, Output::Field(_));
-        let fields = plan.outputs.iter().zip(arrays).filter(|(output, _)| is_field(output));
-        let nulls: Vec<_> = fields.filter_map(|(_, array)| array.nulls()).collect();
-        for (series, mut rows) in self.reader.series() {
-            if rows.any(|row| nulls.iter().all(|nulls| nulls.is_valid(row))) {
-                self.missing.remove(series);
+    /// Leaves out series that have values in the rows just read.
+    fn strike_out(&mut self, arrays: &[ArrayRef]) {
+        for (series, rows) in self.reader.series() {
+            for (place, missing) in &mut self.missing {
+                let nulls = place.and_then(|place| arrays[place].nulls());
+                if nulls.is_none_or(|nulls| rows.clone().any(|row| nulls.is_valid(row))) {
+                    missing.remove(series);
+                }
             }
         }
     }
 
     /// Begins the next slice; `false` if there is nothing left to look for, or nowhere.
     fn go_on(&mut self, ends: &Ends) -> bool {
-        if self.missing.is_empty() || self.rest.is_empty() {
+        let missing = self.missing.iter().fold(SeriesSet::new(), |all, (_, of_field)| all | of_field);
+        if missing.is_empty() || self.rest.is_empty() {
             return false;
         }
-        let found_most = self.missing.len() < self.missing_before / 2;
-        self.slice_us = if found_most { self.slice_us.saturating_mul(SLICE_GROWTH) } else { u64::MAX };
-        self.missing_before = self.missing.len();
-        let (slice, rest) = divided(self.rest, self.slice_us, ends.order);
+        self.rows *= SLICE_GROWTH;
+        let (slice, rest) = divided(self.rest, ends.slice_us(self.rest, self.rows), ends.order);
         self.rest = rest;
-        self.reader = reader(ends, slice, &self.missing);
+        self.reader = reader(ends, slice, missing);
         true
     }
 }
 
 /// The slice at the end where a walk begins, and what is behind it. What would be hardly longer than the slice belongs to it.
 fn divided(range: TimeRange, slice_us: u64, order: Order) -> (TimeRange, TimeRange) {
-    let (start, end) = (range.start.micros(), range.end.micros());
+    let (start, end) = (range.start, range.end);
     let cut = match order {
         _ if length_us(range) / 2 <= slice_us => None,
-        Order::Ascending => start.checked_add_unsigned(slice_us),
-        Order::Descending => end.checked_sub_unsigned(slice_us),
+        Order::Ascending => start.micros().checked_add_unsigned(slice_us),
+        Order::Descending => end.micros().checked_sub_unsigned(slice_us),
     };
-    let cut =
-        cut.map_or(if order == Order::Ascending { range.end } else { range.start }, Timestamp::from_micros);
-    let (before, after) = (TimeRange::new(range.start, cut), TimeRange::new(cut, range.end));
+    let cut = cut.map(Timestamp::from_micros);
     match order {
-        Order::Ascending => (before, after),
-        Order::Descending => (after, before),
+        Order::Ascending => {
+            let cut = cut.unwrap_or(end);
+            (TimeRange::new(start, cut), TimeRange::new(cut, end))
+        }
+        Order::Descending => {
+            let cut = cut.unwrap_or(start);
+            (TimeRange::new(cut, end), TimeRange::new(start, cut))
+        }
     }
 }
 
-fn reader(ends: &Ends, range: TimeRange, series: &SeriesSet) -> Reader {
-    let plan = Plan { range, series: Some(Arc::new(series.clone())), ..ends.plan.clone() };
+fn reader(ends: &Ends, range: TimeRange, series: SeriesSet) -> Reader {
+    let plan = Plan { range, series: Some(Arc::new(series)), ..ends.plan.clone() };
     let tasks = plan.tasks(ends.sources.clone(), 1, Vec::new);
     Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)))
 }
@@ -197,12 +233,13 @@ mod tests {
     #[test]
     fn tasks_share_the_series_without_a_rest() {
         let mut series: SeriesSet = (0..3 * TASK_SERIES as u32 / 2).map(|n| 3 * n).collect();
-        let found = tasks(&series);
+        assert_eq!(tasks(&series, 1), [series.clone()]);
+        let found = tasks(&series, 8);
         assert_eq!(found.len(), 2);
         for task in found {
             assert!(task.is_subset(&series) && task.len() <= TASK_SERIES);
             series -= task;
         }
-        assert!(series.is_empty() && tasks(&series).is_empty());
+        assert!(series.is_empty() && tasks(&series, 8).is_empty());
     }
 }

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use model::limits::READ_BLOCKS_PER_BATCH_MAX;
 use store::{Order, StoreError};
 
 use super::block::{Block, Blocks, Scope};
@@ -68,6 +69,12 @@ impl Picked {
         self.writes.clear();
         self.rows = 0;
         self.serial += 1;
+    }
+
+    /// Whether it keeps so many decoded blocks in memory for few rows that it should be given. Blocks of a walk by time are kept by
+    /// their cursors anyway.
+    pub(super) fn is_wide(&self, by: By) -> bool {
+        by == By::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
     }
 
     fn push(&mut self, block: u32, start: u32, end: u32, backward: bool) {
@@ -258,7 +265,7 @@ impl Merge {
         batch: &mut Picked,
     ) -> Result<bool, StoreError> {
         if let [only] = self.cursors.as_mut_slice() {
-            while batch.rows < rows_max {
+            while batch.rows < rows_max && !batch.is_wide(self.by) {
                 if !only.is_loaded() {
                     // A batch that is full enough ends with its block: then nothing has to be copied.
                     if batch.rows > rows_max / 2 {
@@ -272,7 +279,7 @@ impl Merge {
             }
             return Ok(true);
         }
-        while batch.rows < rows_max {
+        while batch.rows < rows_max && !batch.is_wide(self.by) {
             let Some(Reverse((key, _, first))) = self.heap.pop() else { return Ok(false) };
             if !self.cursors[first].is_loaded() {
                 self.load(plan, first)?;

@@ -41,7 +41,8 @@ pub(crate) struct Source {
     /// Newer sources have higher ranks.
     pub(crate) rank: u32,
     pub(crate) extent: Extent,
-    rows: u64,
+    /// Of the table that is read.
+    pub(super) rows: u64,
     kind: Kind,
     /// Which share of the table's cells in a part, from the first to the second fraction of the third.
     share: (usize, usize, usize),
@@ -161,7 +162,6 @@ impl Plan {
         let is_whole = start <= only.extent.ts.0 && only.extent.ts.1 < end && self.series.is_none();
         if let Kind::Part(_) = only.kind
             && self.outputs.is_empty()
-            && !self.needs_runs()
             && is_whole
         {
             return vec![Task::Count(only.rows)];

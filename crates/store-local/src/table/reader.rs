@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use store::{BatchReader, Order, ReadOrder, StoreError};
 
 use super::gather;
-use super::merge::{Merge, Picked};
+use super::merge::{By, Merge, Picked};
 use super::plan::{Plan, Task};
 
 /// The tasks of a read, in the order in which they are to be taken.
@@ -44,7 +44,8 @@ impl Reader {
         loop {
             let rows = self.picked.rows + counted;
             // A batch that is full enough ends with its task: then nothing has to be copied.
-            if rows >= rows_max || (self.current.is_none() && rows > rows_max / 2) {
+            let is_enough = rows > rows_max / 2 || self.picked.is_wide(By::Series);
+            if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
             }
             match &mut self.current {

@@ -91,7 +91,8 @@ impl TableAction {
                 None => break,
                 Some(Column::Tag(_) | Column::Ts) => {}
                 Some(Column::Field(field)) => {
-                    let key = super::KEYS.iter().position(|key| *key == &*field.key).unwrap();
+                    // A power cut that tears a hole into the log takes names away; what stands in for one has no rows.
+                    let Some(key) = super::KEYS.iter().position(|key| *key == &*field.key) else { continue };
                     if self.fields & 1 << (key * FieldType::ALL.len() + field.field_type.code() as usize - 1)
                         != 0
                     {

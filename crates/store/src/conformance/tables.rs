@@ -321,8 +321,9 @@ fn rows_come_in_the_order_asked_for(store: &dyn Store) {
 fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
     let number = |n: i64| [("n", Value::I64(n))];
     let word = |n: i64| [("word", Value::String(n.to_string()))];
-    // One that reports as the others, one that fell silent long ago, one whose end has no number, one without any.
-    let ids: Vec<SeriesId> = ["a", "b", "c", "d"].map(|name| series(store, &[("device", name)])).into();
+    // One that reports as the others, one that fell silent long ago, one whose end has no number, one without any, and one with
+    // a wrong clock.
+    let ids: Vec<SeriesId> = ["a", "b", "c", "d", "e"].map(|name| series(store, &[("device", name)])).into();
     for ts in 0..1_000 {
         append(store, ids[0], &[(ts, &number(ts))]);
         match ts {
@@ -332,6 +333,9 @@ fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
         };
     }
     append(store, ids[3], &[(5, &word(5))]);
+    for ts in [-90_000_000, 500, 90_000_000] {
+        append(store, ids[4], &[(ts, &number(ts))]);
+    }
     let snapshot = snapshot(store);
     let read = |order, series: Option<&[usize]>, range, readers_max, batch_rows| {
         let series = series.map(|series| series.iter().map(|index| ids[*index].0 as u32).collect());
@@ -348,11 +352,11 @@ fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
             _ => panic!("each row has a time"),
         };
         rows.sort_by_key(micros);
-        assert!(rows.windows(2).all(|two| two[0] != two[1]), "each row comes once");
         if order == Order::Descending {
             rows.reverse();
         }
         rows.sort_by_key(|row| format!("{:?}", row[0]));
+        assert!(rows.windows(2).all(|two| two[0] != two[1]), "each row comes once");
         for of_series in rows.chunk_by(|a, b| a[0] == b[0]) {
             let with_number = of_series.iter().find(|row| row[2].is_some());
             found.push((of_series[0].clone(), with_number.cloned().unwrap_or_default()));
@@ -373,6 +377,7 @@ fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
                     same(row("b", 9)),
                     (silent("c", 999), row("c", 899)),
                     (silent("d", 5), Vec::new()),
+                    same(row("e", 90_000_000)),
                 ],
             ),
             (
@@ -384,6 +389,7 @@ fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
                     same(row("b", 0)),
                     (silent("c", 10), row("c", 100)),
                     (silent("d", 5), Vec::new()),
+                    same(row("e", -90_000_000)),
                 ],
             ),
             (

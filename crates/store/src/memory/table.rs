@@ -143,22 +143,28 @@ impl Snapshot {
     }
 }
 
-/// The rows at one end of each series: up to and with the nearest one that has all fields. Nothing beyond it is given, so that
-/// whoever needs it is found out.
+/// The rows at one end of each series, up to the nearest value of every field. Nothing beyond is given, so that whoever needs it is
+/// found out.
 fn ends<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a Row> {
-    let has_value = |row: &Row, column: &Column<'_>| match column {
-        Column::Field(field) => {
-            row.fields.get(&*field.key).is_some_and(|value| value.field_type() == field.field_type)
-        }
-        Column::Tag(_) | Column::Ts => true,
+    let has_value = |row: &Row, field: &FieldColumn| {
+        row.fields.get(&*field.key).is_some_and(|value| value.field_type() == field.field_type)
     };
-    let is_full = |row: &&Row| columns.iter().all(|column| has_value(row, column));
+    let fields = || {
+        columns.iter().filter_map(|column| match column {
+            Column::Field(field) => Some(*field),
+            Column::Tag(_) | Column::Ts => None,
+        })
+    };
     let end = |of_series: &[&'a Row]| {
-        let (first, last) = match order {
-            Order::Ascending => (None, of_series.iter().position(is_full)),
-            Order::Descending => (of_series.iter().rposition(is_full), None),
-        };
-        of_series[first.unwrap_or(0)..last.map_or(of_series.len(), |last| last + 1)].to_vec()
+        let mut from_end: Vec<&Row> = of_series.to_vec();
+        if order == Order::Descending {
+            from_end.reverse();
+        }
+        let nearest = |field| from_end.iter().position(|row| has_value(row, field));
+        let count = fields().map(|field| nearest(field).map_or(from_end.len(), |row| row + 1)).max();
+        from_end.truncate(count.unwrap_or(1));
+        from_end.sort_by_key(|row| row.ts);
+        from_end
     };
     rows.chunk_by(|a, b| a.series == b.series).flat_map(end).collect()
 }
