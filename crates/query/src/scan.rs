@@ -197,7 +197,7 @@ impl StoreScan {
             return Ok(None);
         }
         let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };
-        Ok(Some(self.reading_about(row_count(&*self.snapshot, &read, None)?, read)))
+        Ok(Some(self.reading_about(RowCount::About(of_ends), read)))
     }
 
     /// What a plan that is kept holds instead of this; `None` if there were no rows, which a plan may rely on.

@@ -6,7 +6,7 @@ use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::Engine;
 use store::{Durability, MemoryStore, Store};
 
-use crate::support::{NEW_YEAR_US, engine, rows, user};
+use crate::support::{NEW_YEAR_US, engine, plan, rows};
 
 const STEP_US: i64 = 10_000_000;
 const ROWS: i64 = 3_000;
@@ -51,12 +51,6 @@ fn fill(store: &dyn Store, pause: &dyn Fn()) {
     }
     report(store, 0, 0..40);
     report(store, 3, ROWS - 30..ROWS - 9);
-}
-
-async fn plan(engine: &Engine, sql: &str) -> String {
-    let answer = engine.run(&format!("EXPLAIN {sql}"), &user()).await.unwrap();
-    let rows = crate::support::text(&answer.collect().await.unwrap());
-    rows.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)
 }
 
 /// Answers as they are where all rows are looked at, because they are counted.

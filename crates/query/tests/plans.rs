@@ -1,14 +1,6 @@
 //! What the store is asked, as the plans show it.
 
-use query::Engine;
-
-use crate::support::{engine, fleet, rows, user};
-
-async fn plan(engine: &Engine, sql: &str) -> String {
-    let answer = engine.run(&format!("EXPLAIN {sql}"), &user()).await.unwrap();
-    let rows = crate::support::text(&answer.collect().await.unwrap());
-    rows.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)
-}
+use crate::support::{engine, fleet, plan, rows};
 
 #[tokio::test]
 async fn conditions_on_tags_and_time_leave_no_filter() {

@@ -6,13 +6,7 @@ use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::Engine;
 use store::{Durability, MemoryStore, Store};
 
-use crate::support::{NEW_YEAR_US, engine, many, rows, user};
-
-async fn plan(engine: &Engine, sql: &str) -> String {
-    let answer = engine.run(&format!("EXPLAIN {sql}"), &user()).await.unwrap();
-    let rows = crate::support::text(&answer.collect().await.unwrap());
-    rows.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)
-}
+use crate::support::{NEW_YEAR_US, engine, many, plan, rows, user};
 
 /// Enough rows to be read by several threads, of vehicles on two lines; every seventh has no value, each third a text.
 fn lines() -> Arc<MemoryStore> {

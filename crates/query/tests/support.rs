@@ -55,6 +55,12 @@ pub(crate) async fn rows(engine: &Engine, sql: &str) -> Vec<String> {
     text(&batches).into_iter().map(|row| row.join(" ")).collect()
 }
 
+/// How a query would run.
+pub(crate) async fn plan(engine: &Engine, sql: &str) -> String {
+    let explained = text(&run(engine, &format!("EXPLAIN {sql}")).await.unwrap());
+    explained.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)
+}
+
 pub(crate) async fn run(engine: &Engine, sql: &str) -> Result<Vec<RecordBatch>, QueryError> {
     engine.run(sql, &user()).await?.collect().await
 }
