@@ -117,9 +117,34 @@ def order(number, other):
     return ["tacho", other] if number % 2 == 0 else [other, "tacho"]
 
 
+def median_interval(values):
+    """The median between the ends of its interval by bootstrap (10,000 resamples, 95 %)."""
+    chance = random.Random(1)
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(10_000))
+    return medians[250], statistics.median(values), medians[9_749]
+
+
 def print_ratios(what, names, ratios):
-    """The median of the rounds and its interval by bootstrap (10,000 resamples, 95 %)."""
+    """The median of the rounds and its interval."""
     for name, values in zip(names, zip(*ratios)):
-        chance = random.Random(1)
-        medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(10_000))
-        print(f"{what}, {name}: {statistics.median(values):.3f} ({medians[250]:.3f} to {medians[9_749]:.3f})")
+        low, middle, high = median_interval(values)
+        print(f"{what}, {name}: {middle:.3f} ({low:.3f} to {high:.3f})")
+
+
+def processor():
+    """What the processor calls itself."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def stolen_share():
+    """Begins to count; the result is the share of the processors' time since that the hypervisor gave to other guests."""
+    def ticks():
+        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return fields[7], sum(fields)
+    stolen, all_ticks = ticks()
+
+    def share():
+        stolen_now, all_now = ticks()
+        return (stolen_now - stolen) / max(1, all_now - all_ticks)
+    return share
