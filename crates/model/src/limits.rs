@@ -55,6 +55,8 @@ pub const PART_ROW_GROUP_ROWS: usize = 128 * 1024;
 pub const PART_PAGE_ROWS: usize = 8 * 1024;
 /// Level of zstd for parts. Higher ones cost a multiple of time for one or two parts in a hundred.
 pub const PART_ZSTD_LEVEL: i32 = 1;
+/// The highest that zstd has.
+pub const PART_ZSTD_LEVEL_MAX: i32 = 22;
 /// Most rows of a part that a merge decodes, and holds in memory, at once.
 pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
@@ -129,6 +131,8 @@ pub const QUERY_WHOLE_SERIES_ROWS_MAX: u64 = 4 * 1024 * 1024;
 pub const QUERY_BATCHES_WAITING_MAX: usize = 2;
 /// Selected series up to which rows in the order of time are merged by the store rather than sorted by the query.
 pub const QUERY_TIME_ORDER_SERIES_MAX: u64 = 256;
+/// Fields up to which a query reads one end of each series only; the store notes for each of them which series have no value so far.
+pub const QUERY_END_FIELDS_MAX: usize = 64;
 /// Most buckets that gap filling may give for one group.
 pub const QUERY_GAPFILL_BUCKETS_MAX: usize = 1_000_000;
 /// Most bytes of text or elements of a list that one call of a function such as `repeat` may make for one batch.

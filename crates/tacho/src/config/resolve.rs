@@ -83,6 +83,7 @@ pub(crate) struct StoreConfig {
     pub memtable_flush_bytes: usize,
     pub log_segment_bytes: u64,
     pub latest_series_max: usize,
+    pub zstd_level: i32,
     /// How long rows of tables are kept of which nobody has said it; for good when `None`.
     pub ttl_default: Option<Duration>,
 }
@@ -184,12 +185,14 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
             format!("one commit must fit into one segment: set it between {least} and {}", 1_u64 << 32);
         return Err(ConfigError::value("store.log_segment_bytes", raw.log_segment_bytes, reason));
     }
+    within("store.zstd_level", raw.zstd_level, 1, limits::PART_ZSTD_LEVEL_MAX as usize)?;
     Ok(StoreConfig {
         commit_interval_us: raw.commit_interval_us,
         memtable_bytes_max: raw.memtable_bytes_max,
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,
         latest_series_max: raw.latest_series_max,
+        zstd_level: raw.zstd_level as i32,
         ttl_default: parse_ttl(&raw.ttl_default).map_err(|reason| {
             ConfigError::value("store.ttl_default", format!("\"{}\"", raw.ttl_default), reason)
         })?,

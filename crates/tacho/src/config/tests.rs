@@ -120,6 +120,7 @@ fn values_are_checked_and_the_error_says_what_would_do() {
         ("TACHO_MQTT_LISTEN", "1883", "an address and a port"),
         ("TACHO_STORE_MEMTABLE_FLUSH_BYTES", "200000000", "half of store.memtable_bytes_max"),
         ("TACHO_STORE_LOG_SEGMENT_BYTES", "1000", "one commit must fit into one segment"),
+        ("TACHO_STORE_ZSTD_LEVEL", "23", "a number from 1 to 22"),
         ("TACHO_STORE_TTL_DEFAULT", "3 weeks", "days or hours such as 90d or 36h"),
         ("TACHO_STORE_TTL_DEFAULT", "0d", "or 0 to keep rows for good"),
         ("TACHO_INGEST_OLDEST", "yesterday", "a time such as 1971-01-01T00:00:00Z"),

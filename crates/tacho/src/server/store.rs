@@ -34,6 +34,7 @@ fn options(config: &StoreConfig, observer: Arc<dyn Observer>) -> Options {
         memtable_flush_bytes: config.memtable_flush_bytes,
         segment_bytes: config.log_segment_bytes,
         latest_series_max: config.latest_series_max,
+        zstd_level: config.zstd_level,
         ttl_default: config.ttl_default,
         observer: Some(observer),
         ..Options::default()
@@ -159,6 +160,7 @@ mod tests {
         assert_eq!(raw.memtable_flush_bytes, options.memtable_flush_bytes);
         assert_eq!(raw.log_segment_bytes, options.segment_bytes);
         assert_eq!(raw.latest_series_max, options.latest_series_max);
+        assert_eq!(raw.zstd_level, options.zstd_level as usize);
         assert_eq!((raw.ttl_default.as_str(), options.ttl_default), ("0", None));
     }
 
