@@ -18,7 +18,7 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures_util::{FutureExt, Stream};
 use model::limits;
 use parking_lot::Mutex;
-use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
+use store::table::{COLUMN_KIND, TAG_RUNS_TYPE, TS_COLUMN};
 use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
 
@@ -103,7 +103,16 @@ fn with_tag_runs(schema: &SchemaRef) -> SchemaRef {
 
 /// Whether a column shows a tag.
 pub(crate) fn is_tag(field: &Field) -> bool {
-    field.metadata().get(COLUMN_KIND).is_some_and(|kind| kind == "tag")
+    is_of_kind(field, "tag")
+}
+
+/// How many columns show fields; their kind is the type.
+pub(crate) fn field_count(schema: &Schema) -> usize {
+    schema.fields().iter().filter(|column| !is_tag(column) && !is_of_kind(column, TS_COLUMN)).count()
+}
+
+fn is_of_kind(column: &Field, kind: &str) -> bool {
+    column.metadata().get(COLUMN_KIND).is_some_and(|of_column| of_column == kind)
 }
 
 /// The rows of one partition, for a thread that may wait for the disk.

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use store::table::TS_COLUMN;
 use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
 
-use crate::reading::{Manner, Reading, RowStream, Rows};
+use crate::reading::{Manner, Reading, RowStream, Rows, field_count};
 use crate::tables::{OpenTable, OpenTables};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
@@ -187,13 +187,14 @@ impl StoreScan {
         Self::with(question, snapshot, self.schema(), read, self.constants.clone(), rows)
     }
 
-    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order or a limit, or
-    /// if the others are too few to be worth it.
+    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order, a limit or very many
+    /// fields, or if the others are too few to be worth it.
     pub(crate) fn at_end(&self, end: Order) -> Result<Option<Self>> {
         let RowCount::About(all) = self.rows else { return Ok(None) };
         let of_ends = self.series_count()?.saturating_mul(ROWS_OF_END);
         let pays = all >= of_ends.saturating_mul(END_PAYS_FACTOR);
-        if !pays || self.read.order != ReadOrder::Any || self.read.limit.is_some() {
+        let is_plain = self.read.order == ReadOrder::Any && self.read.limit.is_none();
+        if !pays || !is_plain || field_count(&self.schema()) > limits::QUERY_END_FIELDS_MAX {
             return Ok(None);
         }
         let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };

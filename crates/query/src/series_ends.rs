@@ -24,7 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use store::Order;
 use store::table::TS_COLUMN;
 
-use crate::reading::is_tag;
+use crate::reading::{field_count, is_tag};
 use crate::run_aggregate::with_child;
 use crate::scan::StoreScan;
 
@@ -92,9 +92,7 @@ fn keeps_ends(filter: &FilterExec) -> bool {
 fn fields_read(plan: &Arc<dyn ExecutionPlan>) -> usize {
     match plan.children().as_slice() {
         [input] => fields_read(input),
-        _ => {
-            plan.schema().fields().iter().filter(|field| !is_tag(field) && field.name() != TS_COLUMN).count()
-        }
+        _ => field_count(&plan.schema()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::limits::QUERY_END_FIELDS_MAX;
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::Engine;
 use store::{Durability, MemoryStore, Store};
@@ -144,4 +145,27 @@ async fn a_limit_below_leaves_the_rows_as_they_are() {
     fill(&*store, &|| ());
     let sql = "SELECT last(x, ts) FROM (SELECT * FROM lines LIMIT 5)";
     assert!(!plan(&engine(store), sql).await.contains("only="));
+}
+
+#[tokio::test]
+async fn very_many_fields_are_read_as_they_are() {
+    let store = Arc::new(MemoryStore::new());
+    let id = store.series(&SeriesKey::device("wide", "d").unwrap()).unwrap();
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    for row in 0..1_000 {
+        for field in 0..=QUERY_END_FIELDS_MAX {
+            builder.field(&format!("f{field}"), ValueRef::I64(row));
+        }
+        builder.row(id, Timestamp::from_micros(NEW_YEAR_US + row));
+    }
+    builder.finish();
+    store.append(&batch, Durability::Memory).unwrap();
+    let engine = engine(store);
+    for (fields, is_end) in [(QUERY_END_FIELDS_MAX, true), (QUERY_END_FIELDS_MAX + 1, false)] {
+        let last: Vec<String> = (0..fields).map(|field| format!("last(f{field}, ts)")).collect();
+        let sql = format!("SELECT {} FROM wide", last.join(", "));
+        assert_eq!(plan(&engine, &sql).await.contains("only=newest"), is_end, "{fields}");
+        assert_eq!(rows(&engine, &sql).await, [vec!["999"; fields].join(" ")]);
+    }
 }
