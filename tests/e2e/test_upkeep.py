@@ -280,6 +280,10 @@ def test_a_table_keeps_its_rows_as_long_as_it_is_told(own_server, tmp_path, runn
     assert "telemetry" in done.stdout and "30 d" in done.stdout, done.stdout
     listed = [line.split() for line in server.command("table", "list").stdout.splitlines()]
     assert [line[-2:] for line in listed if line[0] == "telemetry"] == [["30", "d"]], listed
+    lines = tmp_path / "old.lp"
+    lines.write_text(f"telemetry,device=truck-7 n=1 {(now_ms - 31 * DAY_MS) * 1_000_000}\n")
+    done = server.command("import", "--format", "lines", lines)
+    assert "skipped: 1 rows are older than their table keeps rows" in done.stdout, done.stdout
     if not running:
         server.start()
     refused = requests.post(

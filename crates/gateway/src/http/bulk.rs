@@ -160,6 +160,7 @@ fn counts_json(counts: &ImportCounts) -> JsonValue {
         "withoutTime": counts.without_time,
         "withoutValue": counts.without_value,
         "timeOutOfRange": counts.time_out_of_range,
+        "tooOld": counts.too_old,
         "badTags": counts.bad_tags,
         "badTagsReason": counts.bad_tags_reason,
         "tooLarge": counts.too_large,

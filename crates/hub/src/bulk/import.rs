@@ -12,10 +12,11 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
-use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN};
+use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN, oldest_kept};
 use store::{Blame, Durability, Sequence, Store, StoreError};
 
 use super::BulkError;
+use crate::clock::system_now;
 
 /// Pause before a busy store is asked again, and between looks at what is durable.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -103,6 +104,8 @@ pub struct ImportCounts {
     pub without_value: u64,
     /// Rows whose time is beyond what can be represented.
     pub time_out_of_range: u64,
+    /// Rows older than their table keeps them.
+    pub too_old: u64,
     /// Rows whose tags the store refuses, with the first reason.
     pub bad_tags: u64,
     /// The first of those reasons.
@@ -123,6 +126,7 @@ impl ImportCounts {
         self.without_time += other.without_time;
         self.without_value += other.without_value;
         self.time_out_of_range += other.time_out_of_range;
+        self.too_old += other.too_old;
         self.bad_tags += other.bad_tags;
         self.bad_lines += other.bad_lines;
         self.too_large += other.too_large;
@@ -136,7 +140,8 @@ impl ImportCounts {
 
     /// Rows that were not imported.
     pub fn skipped(&self) -> u64 {
-        self.without_time + self.without_value + self.time_out_of_range + self.bad_tags + self.bad_lines
+        let of_time = self.without_time + self.time_out_of_range + self.too_old;
+        of_time + self.without_value + self.bad_tags + self.bad_lines
     }
 }
 
@@ -145,6 +150,8 @@ pub struct Importer<'a> {
     store: &'a dyn Store,
     table: String,
     columns: Columns,
+    /// Older rows would go with the next look at what is too old.
+    oldest: Option<Timestamp>,
     patience: Duration,
     /// Series by their tag values; forgotten when there are many.
     series: HashMap<Vec<Option<String>>, Result<SeriesId, String>>,
@@ -157,7 +164,8 @@ pub struct Importer<'a> {
 const SERIES_REMEMBERED: usize = 100_000;
 
 impl<'a> Importer<'a> {
-    /// Begins an import. A store that is busy for longer than `patience` ends it.
+    /// Begins an import. A store that is busy for longer than `patience` ends it. Which rows are too old for the table is decided by
+    /// the time at which it begins.
     ///
     /// # Errors
     /// When the table's name breaks the rules.
@@ -168,9 +176,10 @@ impl<'a> Importer<'a> {
         patience: Duration,
     ) -> Result<Self, BulkError> {
         model::name::check_table(table).map_err(StoreError::from)?;
+        let oldest = store.ttl(table).map(|ttl| oldest_kept(system_now(), ttl));
         let (table, series) = (table.to_owned(), HashMap::new());
         let (batch, counts) = (Batch::new(), ImportCounts::default());
-        Ok(Self { store, table, columns, patience, series, batch, last: 0, counts })
+        Ok(Self { store, table, columns, oldest, patience, series, batch, last: 0, counts })
     }
 
     /// Appends the rows of a batch. They are counted by [`sync`](Self::sync).
@@ -228,6 +237,10 @@ impl<'a> Importer<'a> {
                 return Ok(());
             }
         };
+        if self.oldest.is_some_and(|oldest| ts < oldest) {
+            self.counts.too_old += 1;
+            return Ok(());
+        }
         let series = match self.series_of(rows, row)? {
             Ok(series) => series,
             Err(reason) => {
@@ -495,6 +508,37 @@ mod tests {
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
         assert_eq!(String::from_utf8(before).unwrap(), String::from_utf8(after).unwrap());
+    }
+
+    #[test]
+    fn rows_that_the_table_would_not_keep_are_left_out_and_counted() {
+        const DAY_MS: i64 = 86_400_000;
+        let store = MemoryStore::new();
+        let now_ms = system_now().millis();
+        let times: Vec<i64> = [11, 9, 12, 0].iter().map(|days| now_ms - days * DAY_MS).collect();
+        let columns: [(&str, Arc<dyn Array>); 2] = [
+            ("ts", Arc::new(TimestampMillisecondArray::from(times.clone()))),
+            ("n", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let import = |table: &str| {
+            let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
+            let mut importer = Importer::new(&store, table, columns, Duration::ZERO).unwrap();
+            importer.append(&rows).unwrap();
+            importer.sync().unwrap()
+        };
+        store.set_ttl("t", Some(Duration::from_secs(10 * 86_400))).unwrap();
+        let counts = import("t");
+        assert_eq!((counts.rows, counts.too_old, counts.skipped()), (2, 2, 2));
+        let series = store.find_series(&SeriesKey::new("t", &[]).unwrap()).unwrap();
+        let mut found = Vec::new();
+        let mut visit = |row: store::ScannedRow<'_>| {
+            found.push(row.ts.millis());
+            ControlFlow::Continue(())
+        };
+        store.scan(&scan_all(series, &["n"]), &mut visit).unwrap();
+        assert_eq!(found, [times[1], times[3]]);
+        assert_eq!(import("kept_for_good").rows, 4);
     }
 
     #[test]

@@ -297,6 +297,7 @@ fn counts_of(json: &Value) -> Option<ImportCounts> {
         without_time: number("withoutTime")?,
         without_value: number("withoutValue")?,
         time_out_of_range: number("timeOutOfRange")?,
+        too_old: number("tooOld")?,
         bad_tags: number("badTags")?,
         bad_tags_reason: json["badTagsReason"].as_str().map(str::to_owned),
         too_large: number("tooLarge")?,
@@ -313,6 +314,7 @@ fn outcome(counts: &ImportCounts) -> String {
         (counts.without_time, "have no time"),
         (counts.without_value, "have no value"),
         (counts.time_out_of_range, "have a time that cannot be represented"),
+        (counts.too_old, "are older than their table keeps rows"),
         (counts.bad_tags, "have tags that are refused"),
         (counts.bad_lines, "are not understood"),
     ];
