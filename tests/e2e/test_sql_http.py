@@ -105,6 +105,14 @@ def test_over_the_memory_limit_the_query_ends_and_the_server_goes_on(own_server)
     server.stop()
 
 
+def test_a_query_that_would_need_a_hundred_gigabytes_ends(server):
+    # 12.5 billion numbers of 8 bytes, to be sorted; limits are the usual ones.
+    refused = sql(server, "SELECT x FROM generate_series(1, 12500000000) AS t(x) ORDER BY x DESC OFFSET 1", check=False)
+    assert refused.status_code == 422, refused.text
+    assert "256 MiB" in refused.json()["message"], refused.text
+    assert rows(server, "SELECT 1") == [[1]]
+
+
 def test_over_its_time_the_query_ends(own_server):
     server = own_server({"TACHO_QUERY_TIMEOUT_S": "1"})
     refused = sql(server, "SELECT count(*) FROM generate_series(1, 100000000000) AS t(x)", check=False)
