@@ -20,7 +20,7 @@ pub(crate) const ROWS: i64 = 1_000;
 pub(crate) const WRITE: &str = "write";
 const HOUR_MS: i64 = 3_600_000;
 const PREFIX: &str = "walk-";
-const WIDE_PREFIX: &str = "wide-";
+pub(super) const WIDE_PREFIX: &str = "wide-";
 const TOKEN: &str = "reads-";
 const WIDE_TOKEN: &str = "reads-wide-";
 

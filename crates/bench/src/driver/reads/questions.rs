@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Size;
-use super::fill::{Filled, STEP_MS, WIDE_KEYS, wide_keys};
+use super::fill::{Filled, STEP_MS, WIDE_KEYS, WIDE_PREFIX, wide_keys};
 use crate::error::{Error, Result};
 use crate::http::Client;
 
@@ -78,7 +78,7 @@ struct Columns {
 }
 
 /// Names of all questions.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 18] = [
     "latest-1000",
     "wide-1h",
     "one-1h",
@@ -90,8 +90,10 @@ pub(crate) const NAMES: [&str; 16] = [
     "hundred-1h-columns",
     "hundred-12h-means-columns",
     "sql-select-1",
+    "sql-wide-1h",
     "sql-one-1h",
     "sql-one-12h-means",
+    "sql-hundred-1h",
     "sql-hundred-12h-means",
     "sql-latest-1000",
     "sql-count-avg",
@@ -147,6 +149,14 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
         columns("hundred-12h-means-columns", &means, hundred(), SERIES * buckets),
         sql("sql-select-1", "SELECT 1".to_owned(), 1),
         sql(
+            "sql-wide-1h",
+            format!(
+                "SELECT ts, {} FROM telemetry WHERE device = '{WIDE_PREFIX}0' AND {h1} ORDER BY ts",
+                wide_keys().join(", ")
+            ),
+            3_600,
+        ),
+        sql(
             "sql-one-1h",
             format!("SELECT ts, x FROM telemetry WHERE device = 'walk-0' AND {h1} ORDER BY ts"),
             per_hour,
@@ -157,6 +167,11 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
                 "SELECT time_bucket(INTERVAL '5 minutes', ts) AS t, avg(x) FROM telemetry WHERE device = 'walk-0' AND {h12} GROUP BY t ORDER BY t"
             ),
             buckets,
+        ),
+        sql(
+            "sql-hundred-1h",
+            format!("SELECT device, ts, x FROM telemetry WHERE device IN ({hundred_names}) AND {h1}"),
+            SERIES * per_hour,
         ),
         sql(
             "sql-hundred-12h-means",
