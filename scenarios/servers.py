@@ -10,9 +10,9 @@ import parity
 
 
 @contextlib.contextmanager
-def running(line, port):
+def running(line, port, **variables):
     """A server of which only the port is used; its process id. It is stopped at the end."""
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
     try:
         parity.await_port(port, process)
         yield process.pid
@@ -60,3 +60,24 @@ def mosquitto():
         conf.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type none\n")
         with running(["mosquitto", "-c", conf], port) as pid:
             yield port, pid
+
+
+@contextlib.contextmanager
+def victoria_metrics(where):
+    """Its port and process id; the data is in a temporary directory there."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory(dir=where) as home:
+        line = ["victoria-metrics", f"-storageDataPath={home}", f"-httpListenAddr=127.0.0.1:{port}", "-retentionPeriod=1",
+                "-search.latencyOffset=0s", "-memory.allowedPercent=40", "-loggerLevel=ERROR"]
+        with running(line, port) as pid:
+            yield port, pid
+
+
+@contextlib.contextmanager
+def tacho(program, where):
+    """Its port, process id and the password of its admin; the data is in a temporary directory there."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory(dir=where) as home:
+        listen = {"TACHO_HTTP_LISTEN": f"127.0.0.1:{port}", "TACHO_MQTT_LISTEN": f"127.0.0.1:{parity.free_port()}"}
+        with running([program, "serve", "--data", home], port, TACHO_LOG_LEVEL="warn", **listen) as pid:
+            yield port, pid, (pathlib.Path(home) / "admin-password").read_text().strip()
