@@ -6,8 +6,10 @@ use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCast};
 use model::{TimeRange, Timestamp};
 use regex::RegexBuilder;
-use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN};
+use store::table::COLUMN_NAME;
 use store::{TagMatcher, TagPredicate};
+
+use crate::reading;
 
 /// What the store decides instead of a filter above the scan.
 #[derive(Debug, Clone)]
@@ -97,7 +99,7 @@ pub(crate) fn uncast_time(expr: &Expr) -> &Expr {
 
 fn is_ts_column(expr: &Expr, schema: &Schema) -> bool {
     let field = expr.try_as_col().and_then(|column| schema.field_with_name(&column.name).ok());
-    field.is_some_and(|field| field.metadata().get(COLUMN_KIND).is_some_and(|kind| kind == TS_COLUMN))
+    field.is_some_and(reading::is_ts)
 }
 
 /// A literal time in nanoseconds.
@@ -183,8 +185,8 @@ fn first_column(expr: &Expr) -> Option<&Column> {
 }
 
 fn tag_name(column: &Column, schema: &Schema) -> Option<String> {
-    let metadata = schema.field_with_name(&column.name).ok()?.metadata();
-    (metadata.get(COLUMN_KIND)? == "tag").then(|| metadata.get(COLUMN_NAME).cloned()).flatten()
+    let field = schema.field_with_name(&column.name).ok()?;
+    reading::is_tag(field).then(|| field.metadata().get(COLUMN_NAME).cloned()).flatten()
 }
 
 fn text(expr: &Expr) -> Option<&str> {

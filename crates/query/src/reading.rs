@@ -18,7 +18,7 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures_util::{FutureExt, Stream};
 use model::limits;
 use parking_lot::Mutex;
-use store::table::{COLUMN_KIND, TAG_RUNS_TYPE, TS_COLUMN};
+use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
 use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
 
@@ -108,7 +108,12 @@ pub(crate) fn is_tag(field: &Field) -> bool {
 
 /// How many columns show fields; their kind is the type.
 pub(crate) fn field_count(schema: &Schema) -> usize {
-    schema.fields().iter().filter(|column| !is_tag(column) && !is_of_kind(column, TS_COLUMN)).count()
+    schema.fields().iter().filter(|column| !is_tag(column) && !is_ts(column)).count()
+}
+
+/// Whether a column shows the time.
+pub(crate) fn is_ts(field: &Field) -> bool {
+    is_of_kind(field, "ts")
 }
 
 fn is_of_kind(column: &Field, kind: &str) -> bool {

@@ -165,6 +165,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_configured_reaches_the_store() {
+        let config = StoreConfig {
+            commit_interval_us: 1,
+            memtable_bytes_max: 2,
+            memtable_flush_bytes: 3,
+            log_segment_bytes: 4,
+            latest_series_max: 5,
+            zstd_level: 6,
+            ttl_default: Some(Duration::from_secs(7)),
+        };
+        let options = options(&config, Arc::new(StoreMetrics::new(&Arc::new(Metrics::new()))));
+        assert_eq!((options.commit_interval_us, options.memtable_bytes_max), (1, 2));
+        assert_eq!((options.memtable_flush_bytes, options.segment_bytes), (3, 4));
+        assert_eq!((options.latest_series_max, options.zstd_level), (5, 6));
+        assert_eq!(options.ttl_default, config.ttl_default);
+    }
+
+    #[test]
     fn the_lock_is_the_one_that_an_open_store_holds() {
         let directory = tempfile::tempdir().unwrap();
         let sources = Sources { data: Some(directory.path().into()), ..Sources::default() };
