@@ -1,7 +1,6 @@
 //! Runs queries on threads of its own, so that doors go on answering while a query computes.
 
 use std::num::NonZero;
-use std::pin::pin;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -13,13 +12,12 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures_util::StreamExt;
-use futures_util::future::{Either, select};
 use model::limits::{self, QueryLimits};
 use store::Store;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Admission;
-use crate::answer::{Answer, Batches, QueryTask};
+use crate::answer::{Answer, Batches};
 use crate::memory::{QueryMemory, TotalMemory};
 use crate::plan_cache::{KnownPlan, Needs, PlanCache};
 use crate::planner::Planner;
@@ -139,7 +137,7 @@ impl Engine {
             drop(answer.send(Prepared::new(engine, resolved)));
             Ok(())
         });
-        first(answered, &mut task).await
+        task.first(answered).await
     }
 
     /// How busy it is.
@@ -170,23 +168,9 @@ impl Engine {
             .0
             .threads
             .spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
-        let schema = first(opening, &mut task).await?;
+        let schema = task.first(opening).await?;
         Ok(Answer { schema, batches: Batches::new(ready, task) })
     }
-}
-
-/// What the task sends, or how it ended before it did.
-async fn first<T>(sent: oneshot::Receiver<T>, task: &mut QueryTask) -> Result<T, QueryError> {
-    let ended = match select(sent, pin!(task.result())).await {
-        Either::Left((Ok(sent), _)) => return Ok(sent),
-        Either::Left((Err(_), ended)) => ended.await,
-        // It may have been sent just before.
-        Either::Right((ended, mut sent)) => match sent.try_recv() {
-            Ok(sent) => return Ok(sent),
-            Err(_) => ended,
-        },
-    };
-    Err(ended.err().unwrap_or_else(|| QueryError::Bug { message: "a query ended without an answer".into() }))
 }
 
 impl Inner {

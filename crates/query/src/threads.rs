@@ -45,8 +45,8 @@ impl Threads {
         work: impl Future<Output = Result<(), QueryError>> + Send + 'static,
     ) -> QueryTask {
         let deadline = Instant::now() + timeout;
-        let mut task = QueryTask(self.work.spawn(work));
-        QueryTask(self.clock.spawn(async move {
+        let mut task = QueryTask::new(self.work.spawn(work));
+        QueryTask::new(self.clock.spawn(async move {
             let ended = tokio::time::timeout_at(deadline, task.result()).await;
             ended.unwrap_or(Err(QueryError::Timeout { limit: timeout }))
         }))
