@@ -62,6 +62,10 @@ impl TableSnapshot for Synthetic {
         self.rows as u64
     }
 
+    fn rows_within(&self, _range: TimeRange) -> u64 {
+        self.rows as u64
+    }
+
     fn time_range(&self) -> Option<TimeRange> {
         self.inner.time_range()
     }

@@ -31,6 +31,7 @@ mod session;
 mod statement;
 mod tables;
 mod threads;
+mod time_slices;
 
 pub use answer::{Answer, Batches};
 pub use arrow_array::RecordBatch;

@@ -29,6 +29,7 @@ use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
 use crate::run_aggregate::AggregateRuns;
 use crate::series_ends::SeriesEnds;
+use crate::time_slices::ReadInSlices;
 use crate::{QueryError, gapfill, postgres};
 
 /// What all queries plan with.
@@ -45,6 +46,7 @@ impl Planner {
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
         let mut physical_rules = PhysicalOptimizer::new().rules;
         physical_rules.push(Arc::new(SeriesEnds));
+        physical_rules.push(Arc::new(ReadInSlices));
         physical_rules.push(Arc::new(AggregateRuns));
         physical_rules.push(Arc::new(AccountHeldRows));
         Self {

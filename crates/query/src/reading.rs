@@ -8,7 +8,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, FieldRef, Fields, Schema, SchemaRef};
@@ -21,6 +21,8 @@ use parking_lot::Mutex;
 use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
 use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
+
+use crate::time_slices::{Slices, Slicing};
 
 /// Bytes after which a job ends, however few rows it has read.
 const JOB_BYTES: usize = 8 * 1024 * 1024;
@@ -40,10 +42,38 @@ pub(crate) struct Reading {
     schema: SchemaRef,
     read: TableRead,
     manner: Manner,
-    readers: Mutex<Option<Readers>>,
+    readers: Mutex<Readers>,
 }
 
-type Readers = VecDeque<Box<dyn BatchReader>>;
+/// Readers that nobody has, and where more come from.
+struct Readers {
+    open: VecDeque<Box<dyn BatchReader>>,
+    rest: Rest,
+    /// Partitions that have rows of this slice to read, or on their way to whoever takes them.
+    busy: usize,
+    /// Partitions that wait for the next slice.
+    waiting: Vec<Waker>,
+}
+
+impl Readers {
+    fn wake_all(&mut self) {
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// One thing after the other, up to where whoever wants more has to say so.
+enum Step<T> {
+    Is(T),
+    SliceEnd,
+    End,
+}
+
+/// What no reader has been opened for.
+enum Rest {
+    All,
+    Slices(Slices),
+    Nothing,
+}
 
 impl Reading {
     /// `schema` is that of the rows, if their tags do not come in runs.
@@ -52,26 +82,72 @@ impl Reading {
         schema: SchemaRef,
         mut read: TableRead,
         manner: Manner,
+        slicing: Option<Slicing>,
     ) -> Self {
         let schema = if manner.tag_runs { with_tag_runs(&schema) } else { schema };
         read.tag_runs = manner.tag_runs;
         if manner.whole_series && read.order == ReadOrder::Any {
             read.order = ReadOrder::SeriesThenTime;
         }
-        Self { snapshot, schema, read, manner, readers: Mutex::new(None) }
+        let rest = match (slicing, snapshot.time_range()) {
+            (Some(slicing), Some(whole)) => {
+                Rest::Slices(Slices::new(slicing, crate::pushdown::intersect(whole, read.range)))
+            }
+            _ => Rest::All,
+        };
+        let readers = Mutex::new(Readers { open: VecDeque::new(), rest, busy: 0, waiting: Vec::new() });
+        Self { snapshot, schema, read, manner, readers }
     }
 
     pub(crate) fn manner(&self) -> Manner {
         self.manner
     }
 
-    /// A reader that nobody has; the first call opens them.
-    fn take(&self) -> Result<Option<Box<dyn BatchReader>>, StoreError> {
+    /// A reader that nobody has. They are opened when the first is asked for, or slice by slice; the next slice only if the partition
+    /// `may_open` it and no other is busy with this one.
+    fn take(&self, is_busy: &mut bool, may_open: bool) -> Result<Step<Box<dyn BatchReader>>, StoreError> {
         let mut readers = self.readers.lock();
-        if readers.is_none() {
-            *readers = Some(self.snapshot.read(&self.read)?.into());
+        loop {
+            if let Some(reader) = readers.open.pop_front() {
+                readers.busy += usize::from(!*is_busy);
+                *is_busy = true;
+                return Ok(Step::Is(reader));
+            }
+            let is_free = may_open && readers.busy == usize::from(*is_busy);
+            let range = match &mut readers.rest {
+                Rest::All => Some(self.read.range),
+                Rest::Slices(_) if !is_free => return Ok(Step::SliceEnd),
+                Rest::Slices(slices) => slices.next(&*self.snapshot),
+                Rest::Nothing => None,
+            };
+            if range.is_none() || matches!(readers.rest, Rest::All) {
+                readers.rest = Rest::Nothing;
+            }
+            readers.wake_all();
+            let Some(range) = range else { return Ok(Step::End) };
+            readers.open = self.snapshot.read(&TableRead { range, ..self.read.clone() })?.into();
         }
-        Ok(readers.as_mut().and_then(VecDeque::pop_front))
+    }
+
+    /// Says that a partition has given all that it read of this slice.
+    fn release(&self, is_busy: &mut bool) {
+        if std::mem::take(is_busy) {
+            let mut readers = self.readers.lock();
+            readers.busy -= 1;
+            if readers.busy == 0 {
+                readers.wake_all();
+            }
+        }
+    }
+
+    /// Ready when there is something to take, or the next slice can be opened.
+    fn poll_slice(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut readers = self.readers.lock();
+        if readers.busy == 0 || !readers.open.is_empty() {
+            return Poll::Ready(());
+        }
+        readers.waiting.push(context.waker().clone());
+        Poll::Pending
     }
 
     fn conform(&self, batch: RecordBatch) -> Result<RecordBatch> {
@@ -127,31 +203,51 @@ pub(crate) struct Rows {
     reader: Option<Box<dyn BatchReader>>,
     /// Rows that the limit still allows.
     left: usize,
+    /// Whether the others count on this one to come to an end with this slice.
+    is_busy: bool,
 }
 
 impl Rows {
     pub(crate) fn new(reading: Arc<Reading>) -> Self {
         let left = reading.read.limit.unwrap_or(usize::MAX);
-        Self { reading, reader: None, left }
+        Self { reading, reader: None, left, is_busy: false }
     }
 
     /// The next ones, at least one; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+        match self.step(true)? {
+            Step::Is(batch) => Ok(Some(batch)),
+            Step::SliceEnd | Step::End => Ok(None),
+        }
+    }
+
+    /// The same, but not of the next slice unless it `may_open` that.
+    fn step(&mut self, may_open: bool) -> Result<Step<RecordBatch>> {
         while self.left > 0 {
-            let reader = match self.reader.take() {
-                Some(reader) => Some(reader),
-                None => self.reading.take().map_err(crate::error::external)?,
+            let taken = match self.reader.take() {
+                Some(reader) => Step::Is(reader),
+                None => self.reading.take(&mut self.is_busy, may_open).map_err(crate::error::external)?,
             };
-            let Some(mut reader) = reader else { return Ok(None) };
+            let mut reader = match taken {
+                Step::Is(reader) => reader,
+                Step::SliceEnd => return Ok(Step::SliceEnd),
+                Step::End => return Ok(Step::End),
+            };
             if let Some(batch) = reader.next().map_err(crate::error::external)? {
                 self.reader = Some(reader);
                 let batch = self.reading.conform(batch)?;
                 let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
                 self.left -= batch.num_rows();
-                return Ok(Some(batch));
+                return Ok(Step::Is(batch));
             }
         }
-        Ok(None)
+        Ok(Step::End)
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.reading.release(&mut self.is_busy);
     }
 }
 
@@ -197,6 +293,8 @@ pub(crate) struct RowStream {
 struct Ahead {
     rows: Rows,
     batches: VecDeque<RecordBatch>,
+    /// Whether there are no more in this slice.
+    is_at_slice_end: bool,
     /// Whether there are no more.
     ended: bool,
 }
@@ -204,27 +302,41 @@ struct Ahead {
 impl RowStream {
     pub(crate) fn new(reading: Arc<Reading>, metrics: BaselineMetrics) -> Self {
         let schema = Arc::clone(&reading.schema);
-        let ahead = Ahead { rows: Rows::new(reading), batches: VecDeque::new(), ended: false };
+        let ahead = Ahead {
+            rows: Rows::new(reading),
+            batches: VecDeque::new(),
+            is_at_slice_end: false,
+            ended: false,
+        };
         let (batches, dropped) = (VecDeque::new(), Arc::default());
         Self { schema, jobs: Jobs::Idle(ahead), batches, jobs_done: 0, dropped, metrics }
     }
 
-    fn start_job(&mut self) {
+    /// A slice is opened only when all rows of the one before are where they are wanted, or not: only then it is known whether more are.
+    fn start_job(&mut self, may_open: bool) {
         // The first job ends with its first batch: that may be all that anybody wants.
         let rows_max = if self.jobs_done == 0 { 1 } else { limits::QUERY_READ_ROWS_PER_JOB };
         let dropped = Arc::clone(&self.dropped);
-        self.jobs.start(move |ahead| ahead.read(rows_max, &dropped));
+        self.jobs.start(move |ahead| ahead.read(rows_max, may_open, &dropped));
     }
 
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
             if let Some(batch) = self.batches.pop_front() {
-                if self.jobs_done > 1 {
-                    self.start_job();
+                let is_at_slice_end = matches!(&self.jobs, Jobs::Idle(ahead) if ahead.is_at_slice_end);
+                if self.jobs_done > 1 && !is_at_slice_end {
+                    self.start_job(false);
                 }
                 return Poll::Ready(Some(Ok(batch)));
             }
-            self.start_job();
+            if let Jobs::Idle(ahead) = &mut self.jobs
+                && ahead.is_at_slice_end
+            {
+                let Rows { reading, is_busy, .. } = &mut ahead.rows;
+                reading.release(is_busy);
+                ready!(reading.poll_slice(context));
+            }
+            self.start_job(true);
             let Some(mut ahead) = ready!(self.jobs.poll_done(context)).transpose()? else {
                 return Poll::Ready(None);
             };
@@ -239,13 +351,22 @@ impl RowStream {
 
 impl Ahead {
     /// Reads until there are enough rows or no more.
-    fn read(mut self, rows_max: usize, dropped: &AtomicBool) -> Result<Self> {
+    fn read(mut self, rows_max: usize, mut may_open: bool, dropped: &AtomicBool) -> Result<Self> {
         let (mut rows, mut bytes) = (0, 0);
+        self.is_at_slice_end = false;
         while rows < rows_max && bytes < JOB_BYTES && !dropped.load(Ordering::Relaxed) {
-            let Some(batch) = self.rows.next()? else {
-                self.ended = true;
-                break;
+            let batch = match self.rows.step(may_open)? {
+                Step::Is(batch) => batch,
+                Step::SliceEnd => {
+                    self.is_at_slice_end = true;
+                    break;
+                }
+                Step::End => {
+                    self.ended = true;
+                    break;
+                }
             };
+            may_open = false;
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();
             self.batches.push_back(batch);

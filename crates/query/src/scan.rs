@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{SchemaRef, SortOptions};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
@@ -12,6 +13,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
@@ -24,6 +28,7 @@ use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate
 
 use crate::reading::{Manner, Reading, RowStream, Rows, field_count};
 use crate::tables::{OpenTable, OpenTables};
+use crate::time_slices::{FIRST_SLICE_ROWS, Slicing, Wanted};
 
 /// Estimated rows from which a scan is shared among threads. Starting a second one costs about as much as reading this many.
 const PARALLEL_ROWS_MIN: u64 = 64 * 1024;
@@ -57,6 +62,9 @@ pub(crate) struct StoreScan {
     /// Tag columns that have the same value in every row.
     constants: Vec<usize>,
     rows: RowCount,
+    /// What a sort above has said that it still wants.
+    wanted: Option<Wanted>,
+    slicing: Option<Slicing>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// The readers of this execution, and the partitions that have begun to use them.
@@ -163,13 +171,15 @@ impl StoreScan {
     ) -> Self {
         let partitions = partitions(&read, rows);
         let properties = Arc::new(properties(&schema, &read, &constants, partitions));
-        let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone(), Manner::default());
+        let reading = Reading::new(Arc::clone(&snapshot), schema, read.clone(), Manner::default(), None);
         Self {
             question,
             snapshot,
             read,
             constants,
             rows,
+            wanted: None,
+            slicing: None,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
             reading: Mutex::new((Arc::new(reading), vec![false; partitions])),
@@ -199,6 +209,21 @@ impl StoreScan {
         }
         let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };
         Ok(Some(self.reading_about(RowCount::About(of_ends), read)))
+    }
+
+    /// The same rows, those of the newest or the oldest time first, and none that a sort above does not want any more; `None` if there is
+    /// no such sort, if they have an order or a limit, or if they are few.
+    pub(crate) fn in_slices(&self, order: Order) -> Result<Option<Self>> {
+        let RowCount::About(rows) = self.rows else { return Ok(None) };
+        let is_plain = self.read.order == ReadOrder::Any && self.read.limit.is_none();
+        let Some(wanted) = self.wanted.clone().filter(|_| is_plain && rows > FIRST_SLICE_ROWS) else {
+            return Ok(None);
+        };
+        let share = share_of_series(&*self.snapshot, &self.read)?;
+        let mut scan = self.reading_as(self.read.clone());
+        scan.slicing = Some(Slicing { wanted, order, share });
+        *scan.reading.get_mut() = scan.new_reading(Manner::default());
+        Ok(Some(scan))
     }
 
     /// What a plan that is kept holds instead of this; `None` if there were no rows, which a plan may rely on.
@@ -242,12 +267,17 @@ impl StoreScan {
         let mut reading = self.reading.lock();
         // A partition that is begun again belongs to another execution of the plan.
         if reading.1[partition] || reading.0.manner() != manner {
-            let again = Reading::new(Arc::clone(&self.snapshot), self.schema(), self.read.clone(), manner);
-            let partitions = reading.1.len();
-            *reading = (Arc::new(again), vec![false; partitions]);
+            *reading = self.new_reading(manner);
         }
         reading.1[partition] = true;
         Arc::clone(&reading.0)
+    }
+
+    /// Readers that nobody has used.
+    fn new_reading(&self, manner: Manner) -> (Arc<Reading>, Vec<bool>) {
+        let (snapshot, slicing) = (Arc::clone(&self.snapshot), self.slicing.clone());
+        let reading = Reading::new(snapshot, self.schema(), self.read.clone(), manner, slicing);
+        (Arc::new(reading), vec![false; self.properties.partitioning.partition_count()])
     }
 
     /// The rows of one partition, for an operator that reads by itself.
@@ -291,30 +321,36 @@ impl StoreScan {
     pub(crate) fn series_count(&self) -> Result<u64> {
         match &self.read.series {
             Some(series) => Ok(series.len()),
-            None => Ok(self.snapshot.select(&[]).map_err(crate::error::external)?.len()),
+            None => all_series(&*self.snapshot),
         }
     }
 }
 
 /// What is known of the number of rows without reading.
 fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead, limit: Option<usize>) -> Result<RowCount> {
-    let (rows, Some(whole)) = (snapshot.rows_max(), snapshot.time_range()) else { return Ok(RowCount::None) };
-    let range = crate::pushdown::intersect(whole, read.range);
-    if rows == 0 || range.is_empty() || read.series.as_ref().is_some_and(|series| series.is_empty()) {
+    let rows = snapshot.rows_within(read.range);
+    if rows == 0 || read.series.as_ref().is_some_and(|series| series.is_empty()) {
         return Ok(RowCount::None);
     }
-    let length = |range: TimeRange| (range.end.micros() as f64 - range.start.micros() as f64).max(1.0);
-    let mut share = length(range) / length(whole);
-    let all = || -> Result<u64> { Ok(snapshot.select(&[]).map_err(crate::error::external)?.len().max(1)) };
-    if let Some(series) = &read.series {
-        share *= series.len() as f64 / all()? as f64;
-    }
-    let mut rows = (rows as f64 * share).ceil() as u64;
+    let mut rows = (rows as f64 * share_of_series(snapshot, read)?).ceil() as u64;
     if let ReadOrder::End(_) = read.order {
-        let series = read.series.as_ref().map_or_else(all, |series| Ok(series.len()))?;
+        let series = match &read.series {
+            Some(series) => series.len(),
+            None => all_series(snapshot)?,
+        };
         rows = rows.min(series.saturating_mul(ROWS_OF_END));
     }
     Ok(RowCount::About(limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
+}
+
+/// The share of a table's series that is read.
+fn share_of_series(snapshot: &dyn TableSnapshot, read: &TableRead) -> Result<f64> {
+    let Some(series) = &read.series else { return Ok(1.0) };
+    Ok(series.len() as f64 / all_series(snapshot)?.max(1) as f64)
+}
+
+fn all_series(snapshot: &dyn TableSnapshot) -> Result<u64> {
+    Ok(snapshot.select(&[]).map_err(crate::error::external)?.len())
 }
 
 fn partitions(read: &TableRead, rows: RowCount) -> usize {
@@ -380,6 +416,9 @@ impl DisplayAs for StoreScan {
                 write!(f, ", only={}", if end == Order::Descending { "newest" } else { "oldest" })?;
             }
             ReadOrder::Any | ReadOrder::SeriesThenTime => {}
+        }
+        if let Some(slicing) = &self.slicing {
+            write!(f, ", first={}", if slicing.order == Order::Descending { "newest" } else { "oldest" })?;
         }
         if let Some(limit) = self.read.limit {
             write!(f, ", limit={limit}")?;
@@ -461,6 +500,22 @@ impl ExecutionPlan for StoreScan {
 
     fn fetch(&self) -> Option<usize> {
         self.read.limit
+    }
+
+    /// Keeps what a sort above says that it wants. Nothing is decided here for good, so everybody above still has to.
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        told: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let schema = self.schema();
+        let wanted = told.parent_filters.iter().find_map(|told| Wanted::of(&told.filter, &schema));
+        let answer = FilterPushdownPropagation::all_unsupported(told);
+        let Some(wanted) = wanted else { return Ok(answer) };
+        let mut scan = self.reading_as(self.read.clone());
+        scan.wanted = Some(wanted);
+        Ok(answer.with_updated_node(Arc::new(scan)))
     }
 
     fn try_pushdown_sort(

@@ -69,6 +69,10 @@ impl TableSnapshot for BrokenTable {
         self.0.rows_max()
     }
 
+    fn rows_within(&self, range: TimeRange) -> u64 {
+        self.0.rows_within(range)
+    }
+
     fn time_range(&self) -> Option<TimeRange> {
         self.0.time_range()
     }

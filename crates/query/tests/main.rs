@@ -14,5 +14,6 @@ mod prepared;
 mod runs;
 mod scripts;
 mod sessions;
+mod slices;
 mod support;
 mod wrapped;

@@ -123,6 +123,17 @@ fn time_range<'a>(
     Some(TimeRange::new(Timestamp::from_micros(first), Timestamp::from_micros(last.saturating_add(1))))
 }
 
+/// How many of so many rows lie in a range, if they are spread evenly from the first to the last time; at least one if any may.
+fn share_within(rows: u64, (first, last): (i64, i64), range: TimeRange) -> u64 {
+    let start = first.max(range.start.micros());
+    let end = last.saturating_add(1).min(range.end.micros());
+    if end <= start {
+        return 0;
+    }
+    let share = end.abs_diff(start) as f64 / last.saturating_add(1).abs_diff(first) as f64;
+    ((rows as f64 * share) as u64).clamp(rows.min(1), rows)
+}
+
 /// Takes a snapshot of a table.
 pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
     let mut state = core.state.lock();
@@ -152,6 +163,12 @@ impl TableSnapshot for LocalTable {
 
     fn rows_max(&self) -> u64 {
         rows_max(self.parts.iter().map(AsRef::as_ref), self.chunks.iter().map(AsRef::as_ref))
+    }
+
+    fn rows_within(&self, range: TimeRange) -> u64 {
+        let in_parts = self.parts.iter().map(|part| (part.info.rows, part.info.ts));
+        let in_chunks = self.chunks.iter().filter_map(|chunk| Some((chunk.len() as u64, chunk.extent()?.ts)));
+        in_parts.chain(in_chunks).map(|(rows, ts)| share_within(rows, ts, range)).sum()
     }
 
     fn time_range(&self) -> Option<TimeRange> {

@@ -184,6 +184,10 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// At least as many rows as there are; rows written more than once may count more than once.
     fn rows_max(&self) -> u64;
 
+    /// About how many rows lie in a range, found without reading; 0 only if there are none. A longer range has as many or more, and
+    /// that of [`time_range`](Self::time_range) has [`rows_max`](Self::rows_max).
+    fn rows_within(&self, range: TimeRange) -> u64;
+
     /// The smallest range that holds all rows, or a larger one; `None` when there are no rows. As in
     /// [`TimeRange::ALL`] the very last microsecond is never inside.
     fn time_range(&self) -> Option<TimeRange>;

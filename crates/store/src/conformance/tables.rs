@@ -131,6 +131,7 @@ fn tables_have_names_columns_and_counts(store: &dyn Store) {
     let one = series(store, &[("device", "a"), ("speed", "fast")]);
     let empty = snapshot(store);
     assert_eq!((empty.rows_max(), empty.time_range()), (0, None));
+    assert_eq!(empty.rows_within(TimeRange::ALL), 0);
     assert_eq!(rows(empty.as_ref(), &read_all(empty.as_ref())), Vec::<TableRow>::new());
     let fields = [
         ("speed", Value::I64(1)),
@@ -262,6 +263,15 @@ fn series_and_time_are_selected(store: &dyn Store) {
     assert_eq!(times(Some(&[]), TimeRange::ALL), []);
     assert_eq!(times(None, range(4, 4)), []);
     assert_eq!(times(None, range(5, 99)), []);
+    let whole = snapshot.time_range().expect("rows have times");
+    assert_eq!(snapshot.rows_within(whole), snapshot.rows_max());
+    assert_eq!(snapshot.rows_within(TimeRange::ALL), snapshot.rows_max());
+    for (shorter, longer) in [(range(3, 4), range(3, 5)), (range(1, 5), range(i64::MIN, 5))] {
+        let rows = [shorter, longer].map(|range| snapshot.rows_within(range));
+        assert!(1 <= rows[0] && rows[0] <= rows[1] && rows[1] <= snapshot.rows_max(), "{rows:?}");
+    }
+    assert_eq!(snapshot.rows_within(range(4, 4)), 0);
+    assert_eq!(snapshot.rows_within(range(5, 99)), 0);
     let nobody = TableRead { series: Some([77_777].into_iter().collect()), ..read_all(snapshot.as_ref()) };
     assert_eq!(rows(snapshot.as_ref(), &nobody), Vec::<TableRow>::new());
 }

@@ -78,6 +78,10 @@ impl TableSnapshot for Snapshot {
         self.rows.len() as u64
     }
 
+    fn rows_within(&self, range: TimeRange) -> u64 {
+        self.rows.iter().filter(|row| range.contains(row.ts)).count() as u64
+    }
+
     fn time_range(&self) -> Option<TimeRange> {
         time_range(self.rows.iter().map(|row| row.ts))
     }

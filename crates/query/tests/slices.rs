@@ -1,0 +1,125 @@
+//! The newest and the oldest rows of many series, which are found without reading the others.
+
+use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use query::Engine;
+use store::{Durability, Store};
+
+use crate::support::{NEW_YEAR_US, engine, plan, rows, run, text};
+
+/// More than are merged by time.
+const VEHICLES: i64 = 300;
+const ROWS: i64 = 1_000;
+const STEP_US: i64 = 10_000_000;
+
+/// Every vehicle reports at the same moments but for the last hundred; the last of all has a clock that is decades ahead.
+fn fill(store: &dyn Store, pause: &dyn Fn()) {
+    for part in 0..4 {
+        for number in 0..VEHICLES {
+            let tags =
+                [("device", format!("d{number}")), ("line", ["M1", "M2"][number as usize % 2].to_owned())];
+            let tags: Vec<_> = tags.iter().map(|(tag, value)| (*tag, value.as_str())).collect();
+            let id = store.series(&SeriesKey::new("vehicles", &tags).unwrap()).unwrap();
+            let mut batch = Batch::new();
+            let mut builder = batch.builder();
+            for step in part * ROWS / 4..(part + 1) * ROWS / 4 {
+                builder.field("speed", ValueRef::F64((step * 7 % 1_000) as f64 + number as f64 / 1_000.0));
+                let late = if number >= 200 { number } else { 0 };
+                builder.row(id, Timestamp::from_micros(NEW_YEAR_US + step * STEP_US + late));
+            }
+            if part == 3 && number == VEHICLES - 1 {
+                builder.field("speed", ValueRef::F64(-1.0));
+                builder.row(id, Timestamp::from_micros(NEW_YEAR_US + 3_000_000_000 * 1_000_000));
+            }
+            builder.finish();
+            store.append(&batch, Durability::Memory).unwrap();
+        }
+        pause();
+    }
+}
+
+/// The rows that a limit leaves, as they are without a limit.
+async fn compare(engine: &Engine, what: &str, order: &str, limit: usize, offset: usize, first: Option<&str>) {
+    let all = format!("SELECT {what} ORDER BY {order}");
+    let some = format!("{all} LIMIT {limit} OFFSET {offset}");
+    let plan = plan(engine, &some).await;
+    match first {
+        Some(first) => assert!(plan.contains(&format!("first={first}")), "{some}: {plan}"),
+        None => assert!(!plan.contains("first="), "{some}: {plan}"),
+    }
+    let expected: Vec<_> = rows(engine, &all).await.into_iter().skip(offset).take(limit).collect();
+    for time in 1..=2 {
+        assert_eq!(rows(engine, &some).await, expected, "{time}: {some}");
+    }
+}
+
+async fn compare_all(engine: &Engine) {
+    let newest = Some("newest");
+    let all = "ts, device, speed FROM vehicles";
+    compare(engine, all, "ts DESC, device", 10, 0, newest).await;
+    compare(engine, all, "ts DESC, device", 1_000, 777, newest).await;
+    compare(engine, all, "ts DESC, speed DESC", 10_000, 0, newest).await;
+    compare(engine, all, "ts, device DESC", 301, 5, Some("oldest")).await;
+    // More rows than there are.
+    compare(engine, all, "ts, device", 400_000, 299_990, Some("oldest")).await;
+    compare(engine, all, "device, ts DESC", 10, 0, None).await;
+    compare(engine, "ts FROM vehicles", "ts DESC", 700, 0, newest).await;
+    compare(
+        engine,
+        "ts, device FROM vehicles WHERE line = 'M2' AND ts < '2026-01-01T02:00:00Z'",
+        "ts DESC, device",
+        20,
+        0,
+        newest,
+    )
+    .await;
+    // Only rows far from the end, only one row, and none.
+    for condition in
+        ["speed < 7 AND ts < now() - INTERVAL '1 second'", "speed = 0.123", "speed = -1", "speed > 2000"]
+    {
+        let what = format!("device, ts, speed FROM vehicles WHERE {condition}");
+        compare(engine, &what, "ts DESC, speed", 30, 0, newest).await;
+    }
+    let renamed =
+        "at, upper(name) FROM (SELECT ts AS at, device AS name, speed FROM vehicles) WHERE speed > 500";
+    compare(engine, renamed, "at DESC, upper(name)", 25, 0, newest).await;
+    // The time in another form is not the time.
+    compare(engine, "ts, device FROM vehicles", "date_trunc('day', ts) DESC, ts DESC, device", 5, 0, None)
+        .await;
+    let counted = "line, count(*), sum(speed) FROM (SELECT * FROM vehicles ORDER BY ts DESC, device LIMIT 5000) \
+                   GROUP BY line";
+    compare(engine, counted, "line", 2, 0, newest).await;
+    let both = "a.ts, a.device, b.device FROM vehicles a JOIN vehicles b ON a.ts = b.ts \
+                WHERE a.device = 'd250' AND b.line = 'M1'";
+    compare(engine, both, "a.ts DESC, b.device", 5, 0, None).await;
+}
+
+#[tokio::test]
+async fn the_newest_and_the_oldest_rows_are_found_in_parts_and_in_memory() {
+    let store = testkit::parts::store_without_merges();
+    let pauses = std::cell::Cell::new(0);
+    fill(&*store, &|| {
+        // The newest rows stay in memory.
+        if pauses.replace(pauses.get() + 1) < 3 {
+            store.flush().unwrap();
+        }
+    });
+    compare_all(&engine(store)).await;
+}
+
+#[tokio::test]
+async fn most_rows_are_not_read() {
+    let store = testkit::parts::store_without_merges();
+    fill(&*store, &|| store.flush().unwrap());
+    let engine = engine(store);
+    let sql = "SELECT ts, device, speed FROM vehicles WHERE speed >= 0 ORDER BY ts DESC LIMIT 10";
+    let analyzed = text(&run(&engine, &format!("EXPLAIN ANALYZE {sql}")).await.unwrap())[0].remove(1);
+    let scan = analyzed.lines().find(|line| line.contains("StoreScan")).unwrap();
+    let (_, after) = scan.split_once("output_rows=").unwrap();
+    let shown = after.split([',', ']']).next().unwrap();
+    let read: f64 = match shown.strip_suffix(" K") {
+        Some(thousands) => thousands.parse::<f64>().unwrap() * 1_000.0,
+        None => shown.parse().unwrap(),
+    };
+    let all = (VEHICLES * ROWS) as f64;
+    assert!(10.0 <= read && read < all / 2.0, "{read} of {all}: {scan}");
+}
