@@ -69,6 +69,7 @@ impl Functions {
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
         self.add_scalar(json_get);
+        self.expression_planners.insert(0, crate::postgres::truth_planner());
     }
 
     /// Adds a function under its name and aliases; an older one of the same name gives way.

@@ -15,6 +15,7 @@ mod names;
 mod objects;
 mod relations;
 mod rewrite;
+mod truth;
 mod types;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use functions::{find as function, is_of_catalog};
 pub(crate) use objects::{Object, number};
 pub(crate) use rewrite::rewrite;
+pub(crate) use truth::planner as truth_planner;
 
 /// What `version()` says. Clients choose their queries by the number.
 const VERSION: &str = concat!("PostgreSQL 16.6 (Tachograph ", env!("CARGO_PKG_VERSION"), ")");
