@@ -1,14 +1,18 @@
-//! Writes the data directory that `tests/fixtures.rs` opens: `cargo run -p store-local --example fixture -- DIR`.
+//! Writes the data directory that `tests/fixtures.rs` opens: `cargo run -p store-local --example fixture -- DIR`. With the name of a
+//! second one behind it a backup of the first, which `tests/backup.rs` restores.
 //!
 //! Run it when a format gets a new version, into a new directory next to the old ones, which stay and stay tested.
 
 #![allow(clippy::unwrap_used, reason = "a developer's tool may panic")]
 
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use store::backup::{Extra, write_stream};
 use store::{Durability, Store};
+use store_local::backup::{BackupTarget, ReceiveOptions};
 use store_local::{LocalStore, Options, RealDisk};
 
 fn main() {
@@ -20,9 +24,24 @@ fn main() {
     store.flush().unwrap();
     fill(&store, 2..5);
     metrics(&store, 3..5);
+    if let Some(backup) = std::env::args().nth(2) {
+        back_up(&store, &PathBuf::from(backup));
+    }
     store.close().unwrap();
     drop(store);
     std::fs::remove_file(dir.join("LOCK")).unwrap();
+}
+
+fn back_up(store: &LocalStore, dir: &Path) {
+    let text = b"a registry".as_slice();
+    let extra = Extra { path: "registry".into(), bytes: text.len() as u64, content: Box::new(text) };
+    let target = BackupTarget::open(&RealDisk, dir, None).unwrap();
+    let mut stream = Vec::new();
+    let files = store.files().unwrap();
+    write_stream(&*files, vec![extra], &target.have(), 1_700_000_000_000_000, &mut stream).unwrap();
+    let mut go_on = |_, _| ControlFlow::Continue(());
+    let total = stream.len() as u64;
+    target.receive(&mut stream.as_slice(), ReceiveOptions::default(), total, &mut go_on).unwrap();
 }
 
 /// Two series, every type, a sibling column, a key that looks like the time, days apart.

@@ -1,5 +1,6 @@
 //! Backups: everything acknowledged before is in them, and no power cut makes a half one look whole.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -265,11 +266,14 @@ fn a_first_backup_that_a_power_cut_ends_is_recognised_and_can_be_made_again() {
 
 #[test]
 fn a_power_cut_of_the_source_ends_in_an_error_or_in_a_whole_backup() {
+    let acked = Cell::new(0);
     let workload = |disk: &FaultyDisk| -> Option<BTreeMap<i64, i64>> {
+        acked.set(0);
         let (store, _) = open(disk, tiny_manual()).ok()?;
         let series = store.series(&SeriesKey::device("t", "a").unwrap()).ok()?;
         for n in 0..4 {
             keep(&store, series, n, n)?;
+            acked.set(n + 1);
         }
         put(&store, series, 4, 4, Durability::Memory).ok()?;
         let target = FaultyDisk::new();
@@ -284,6 +288,14 @@ fn a_power_cut_of_the_source_ends_in_an_error_or_in_a_whole_backup() {
         disk.cut_power_at(operation);
         let rows = workload(&disk);
         assert!(rows.is_none() || rows == Some(all(0..5)), "cut at {operation}: {rows:?}");
+        // The store itself is as a power cut leaves it, whatever the backup was at.
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
+            let (store, _) = open(&disk.reboot(survivors), tiny_manual()).unwrap();
+            let (kept, acked) = (rows_of(&store), acked.get());
+            let when = format!("cut at {operation}, {survivors:?}");
+            assert!(all(0..acked).iter().all(|(n, value)| kept.get(n) == Some(value)), "{when}: {kept:?}");
+            assert!(kept.len() <= 5 && kept.iter().all(|(n, value)| n == value), "{when}: {kept:?}");
+        }
     }
 }
 
@@ -440,16 +452,7 @@ fn strangers_are_refused() {
 /// A disk with the directory that a program of some version left.
 fn fixture(version: &str) -> FaultyDisk {
     let disk = FaultyDisk::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version);
-    for name in ["", "log", "parts"] {
-        store_local::Disk::create_dir(&disk, &Path::new(DIR).join(name)).unwrap();
-        for entry in std::fs::read_dir(from.join(name)).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_file() {
-                let path = Path::new(DIR).join(name).join(entry.file_name());
-                disk.put(&path, std::fs::read(entry.path()).unwrap());
-            }
-        }
-    }
+    copy_to(&disk, &Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version), Path::new(DIR));
     disk
 }
 
@@ -490,6 +493,37 @@ fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
             let restored = FaultyDisk::new();
             restore(&target, BACKUP, &restored).unwrap();
             assert_eq!(rows(&reopen(&restored)), of_restored - (whole.rows - report.rows), "{version}");
+        }
+    }
+}
+
+/// A backup that a program of an older version has made, with the list of files that it wrote.
+#[test]
+fn a_backup_of_an_older_version_is_restored() {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v1");
+    let source = FaultyDisk::new();
+    copy_to(&source, &from, Path::new(BACKUP));
+    let listed = read_list(&source, Path::new(BACKUP)).unwrap();
+    assert!(listed.files.len() >= 3, "{listed:?}");
+    let restored = FaultyDisk::new();
+    let report = restore(&source, BACKUP, &restored).unwrap();
+    assert_eq!(report.files, listed.files.len() as u64, "{report:?}");
+    assert_eq!(restored.content(&Path::new(RESTORED).join("registry")), b"a registry");
+    let tables = |store: &LocalStore| -> Vec<_> {
+        store.tables().unwrap().into_iter().map(|table| (table.table, table.series, table.rows)).collect()
+    };
+    let (of_directory, _) = open(&fixture("v3"), tiny_manual()).unwrap();
+    assert_eq!(tables(&reopen(&restored)), tables(&of_directory));
+}
+
+fn copy_to(disk: &FaultyDisk, from: &Path, to: &Path) {
+    store_local::Disk::create_dir(disk, to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_to(disk, &entry.path(), &to);
+        } else {
+            disk.put(&to, std::fs::read(entry.path()).unwrap());
         }
     }
 }
