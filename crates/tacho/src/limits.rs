@@ -32,6 +32,8 @@ pub(crate) const STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// Pause between two lines of progress where there is no terminal.
 pub(crate) const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a command that waits looks whether there is progress to show.
+pub(crate) const PROGRESS_TICK: Duration = Duration::from_millis(100);
 /// Devices per page when a running server is asked for all.
 pub(crate) const PAGE_DEVICES: usize = 1_000;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
-use crate::limits::{PROGRESS_AFTER, PROGRESS_LINE_INTERVAL};
+use crate::limits::{PROGRESS_AFTER, PROGRESS_LINE_INTERVAL, PROGRESS_TICK};
 
 /// Counts bytes for whoever watches.
 #[derive(Debug)]
@@ -18,6 +18,14 @@ pub(crate) struct Progress {
     terminal: bool,
     /// Rows are counted, not bytes.
     rows: bool,
+}
+
+/// What there is to show at a moment.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Bar,
+    Line(String),
 }
 
 impl Progress {
@@ -34,28 +42,71 @@ impl Progress {
         progress
     }
 
-    /// `done` of `total` bytes are done.
+    /// `done` of `total` bytes or rows are done.
     pub(crate) fn at(&mut self, done: u64, total: u64) {
-        let elapsed = self.began.elapsed();
+        self.show(done, Some(total));
+    }
+
+    /// So many are done, and nobody knows of how many.
+    pub(crate) fn at_least(&mut self, done: u64) {
+        self.show(done, None);
+    }
+
+    /// Waits for something of which so many bytes have come before, and says so while it takes long.
+    pub(crate) async fn while_waiting<T>(
+        &mut self,
+        done: u64,
+        coming: &mut (impl Future<Output = T> + Unpin),
+    ) -> T {
+        loop {
+            match tokio::time::timeout(PROGRESS_TICK, &mut *coming).await {
+                Ok(come) => return come,
+                Err(_) => self.at_least(done),
+            }
+        }
+    }
+
+    fn show(&mut self, done: u64, total: Option<u64>) {
+        match self.shown(self.began.elapsed(), done, total) {
+            Shown::Nothing => {}
+            Shown::Bar => {
+                let (what, rows, known) = (self.what, self.rows, total.is_some());
+                let bar = self.bar.get_or_insert_with(|| bar(what, rows, known));
+                if let Some(total) = total {
+                    bar.set_length(total);
+                }
+                bar.set_position(done);
+                bar.tick();
+            }
+            // Nobody is left to tell when standard error is gone.
+            Shown::Line(line) => drop(writeln!(io::stderr(), "{line}")),
+        }
+    }
+
+    fn shown(&mut self, elapsed: Duration, done: u64, total: Option<u64>) -> Shown {
         if elapsed < PROGRESS_AFTER {
-            return;
+            return Shown::Nothing;
         }
         if self.terminal {
-            let (what, rows) = (self.what, self.rows);
-            let bar = self.bar.get_or_insert_with(|| bar(what, rows));
-            bar.set_length(total);
-            bar.set_position(done);
-        } else if elapsed - self.told >= PROGRESS_LINE_INTERVAL {
-            self.told = elapsed;
-            let percent = if total == 0 { 100 } else { u128::from(done) * 100 / u128::from(total) };
-            let count = |number| match self.rows {
-                true => format!("{} rows", HumanCount(number)),
-                false => HumanBytes(number).to_string(),
-            };
-            let (done, total) = (count(done), count(total));
-            // Nobody is left to tell when standard error is gone.
-            drop(writeln!(io::stderr(), "{} {percent} % ({done} of {total})", self.what));
+            return Shown::Bar;
         }
+        if elapsed - self.told < PROGRESS_LINE_INTERVAL {
+            return Shown::Nothing;
+        }
+        self.told = elapsed;
+        let count = |number| match self.rows {
+            true => format!("{} rows", HumanCount(number)),
+            false => HumanBytes(number).to_string(),
+        };
+        let (what, counted) = (self.what, count(done));
+        Shown::Line(match total {
+            None => format!("{what} {counted}"),
+            Some(0) => format!("{what} 100 % ({counted} of {counted})"),
+            Some(total) => {
+                let percent = u128::from(done) * 100 / u128::from(total);
+                format!("{what} {percent} % ({counted} of {})", count(total))
+            }
+        })
     }
 
     /// As [`at`](Self::at), for work that can be ended: Ctrl-C ends the process, so it goes on here.
@@ -75,13 +126,51 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: &'static str, rows: bool) -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template(match rows {
-        true => "{msg} {bar:40} {human_pos}/{human_len} rows  {per_sec}  {eta} left",
-        false => "{msg} {bar:40} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+fn bar(what: &'static str, rows: bool, total_known: bool) -> ProgressBar {
+    let bar = if total_known { ProgressBar::new(0) } else { ProgressBar::new_spinner() };
+    let style = ProgressStyle::with_template(match (total_known, rows) {
+        (true, true) => "{msg} {bar:40} {human_pos}/{human_len} rows  {per_sec}  {eta} left",
+        (true, false) => "{msg} {bar:40} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+        (false, true) => "{spinner} {msg} {human_pos} rows",
+        (false, false) => "{spinner} {msg} {bytes}",
     });
     bar.set_style(style.expect("BUG: the template is constant and correct"));
     bar.set_message(what);
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(terminal: bool, rows: bool) -> Progress {
+        let mut progress = Progress::new("checking");
+        (progress.terminal, progress.rows) = (terminal, rows);
+        progress
+    }
+
+    #[test]
+    fn a_terminal_gets_a_bar_after_a_second() {
+        let mut progress = progress(true, false);
+        assert_eq!(progress.shown(PROGRESS_AFTER / 2, 1, Some(10)), Shown::Nothing);
+        assert_eq!(progress.shown(PROGRESS_AFTER, 2, Some(10)), Shown::Bar);
+        assert_eq!(progress.shown(PROGRESS_AFTER, 2, None), Shown::Bar);
+    }
+
+    #[test]
+    fn a_file_gets_a_line_now_and_then() {
+        let mut bytes = progress(false, false);
+        assert_eq!(bytes.shown(PROGRESS_AFTER, 1, Some(2)), Shown::Nothing);
+        let line = |text: &str| Shown::Line(text.to_owned());
+        let after = |times: u32| PROGRESS_LINE_INTERVAL * times;
+        assert_eq!(bytes.shown(after(1), 512, Some(2_048)), line("checking 25 % (512 B of 2.00 KiB)"));
+        assert_eq!(bytes.shown(after(1) + PROGRESS_AFTER, 1_024, Some(2_048)), Shown::Nothing);
+        assert_eq!(bytes.shown(after(2), 1_024, None), line("checking 1.00 KiB"));
+        let mut rows = progress(false, true);
+        assert_eq!(rows.shown(after(1), 0, Some(0)), line("checking 100 % (0 rows of 0 rows)"));
+        assert_eq!(
+            rows.shown(after(2), 1_000, Some(3_000)),
+            line("checking 33 % (1,000 rows of 3,000 rows)")
+        );
+    }
 }

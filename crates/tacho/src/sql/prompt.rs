@@ -148,7 +148,7 @@ impl Prompt<'_> {
     }
 
     async fn table(&self, text: &str) -> anyhow::Result<Table> {
-        Table::read(self.source.ask(text, Format::Json).await?).await
+        Table::read(self.source.ask_watched(text, Format::Json).await?).await
     }
 
     /// Names to complete; none if they cannot be had.

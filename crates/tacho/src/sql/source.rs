@@ -1,5 +1,6 @@
 //! Where answers come from: a server's HTTP door, or the store of a directory on which no server runs.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use crate::client::{Api, ServerArgs, message_of};
 use crate::config::Config;
 use crate::limits::{ANSWER_BYTES_MAX, REQUEST_TIMEOUT};
+use crate::progress::Progress;
 use crate::server::{REGISTRY_FILE, open_registry};
 use crate::upkeep::{open_store, stopped_or_running};
 
@@ -82,6 +84,13 @@ impl Source {
         }
     }
 
+    /// Asks, and shows what has come so far once that takes long. Dropping the answer ends the query.
+    pub(super) async fn ask_watched(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
+        let mut progress = Progress::new("waiting for the answer, so far");
+        let answer = progress.while_waiting(0, &mut pin!(self.ask(text, format))).await?;
+        Ok(unfold(Watched { answer, progress, bytes: 0 }, Watched::next_piece).boxed())
+    }
+
     /// Asks. Dropping the answer ends the query.
     pub(super) async fn ask(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
         match self {
@@ -100,6 +109,21 @@ impl Source {
             Self::Server { .. } => Ok(()),
             Self::Directory { hub, .. } => Ok(hub.close()?),
         }
+    }
+}
+
+/// An answer that comes while somebody looks on.
+struct Watched {
+    answer: Answer,
+    progress: Progress,
+    bytes: u64,
+}
+
+impl Watched {
+    async fn next_piece(mut self) -> Option<(anyhow::Result<Bytes>, Self)> {
+        let piece = self.progress.while_waiting(self.bytes, &mut self.answer.next()).await?;
+        self.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Some((piece, self))
     }
 }
 
