@@ -8,6 +8,10 @@ SHELL := /bin/bash
 CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/tachograph
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 
+# sqllogictest's own program, which the tests with real clients run.
+SQLLOGICTEST_VERSION := 0.29.1
+SQLLOGICTEST := $(CACHE)/tools/.sqllogictest-$(SQLLOGICTEST_VERSION)
+
 PYTHON ?= python3
 VENV := .venv
 E2E := tests/e2e
@@ -25,7 +29,7 @@ run: $(if $(shell command -v npm),dashboard-build)
 test: setup format tidy dashboard lint unit docs licences binary e2e fuzz-brief
 	$(call say,all tests passed)
 
-setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed
+setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed $(SQLLOGICTEST)
 
 debian:
 	$(call say,setup: real clients and their tools)
@@ -34,6 +38,11 @@ debian:
 $(VENV)/.installed: $(E2E)/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# Without optimisation it is there in half the time.
+$(SQLLOGICTEST):
+	cargo install --quiet --debug --locked --root "$(CACHE)/tools" --version $(SQLLOGICTEST_VERSION) sqllogictest-bin
 	touch $@
 
 # npm prints nothing of interest to whoever runs the tests; errors still show.

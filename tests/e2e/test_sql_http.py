@@ -149,3 +149,26 @@ def test_public_sessions_read_all_but_dead_letters(own_server):
     assert rows(server, "SELECT count(*) FROM telemetry") == [[1]]
     assert sql(server, "SELECT * FROM dead_letter", check=False).status_code == 400
     server.stop()
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "arrow", "parquet"])
+def test_a_large_answer_is_not_held_in_memory(own_server, form):
+    """An answer of some hundred megabytes, taken piece by piece by somebody who is not fast."""
+    server = own_server()
+    pid = server.process.pid
+    query = "SELECT x, repeat(CAST(x AS text), 20) AS text FROM generate_series(1, 2500000) AS t(x)"
+    sql(server, query + " LIMIT 100000", form)  # threads and caches are there now
+    with open(f"/proc/{pid}/clear_refs", "w") as clear:
+        clear.write("5")  # the peak begins anew
+    before = memory_bytes(pid, "VmHWM")
+    with server.api.session.post(server.url + "/api/sql", json={"query": query, "format": form}, stream=True, timeout=120) as reply:
+        received = sum(len(piece) for piece in reply.iter_content(1 << 20))
+    assert received > (5 if form == "parquet" else 250) * 1_000_000, received
+    grown = memory_bytes(pid, "VmHWM") - before
+    assert grown < 100_000_000, f"{grown} bytes for an answer of {received}"
+
+
+def memory_bytes(pid, line):
+    """A line of /proc/PID/status."""
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(text.split()[1]) * 1024 for text in status if text.startswith(line + ":"))
