@@ -62,7 +62,7 @@ impl Readers {
 }
 
 /// One thing after the other, up to where whoever wants more has to say so.
-enum Step<T> {
+enum Taken<T> {
     Is(T),
     SliceEnd,
     End,
@@ -105,27 +105,31 @@ impl Reading {
 
     /// A reader that nobody has. They are opened when the first is asked for, or slice by slice; the next slice only if the partition
     /// `may_open` it and no other is busy with this one.
-    fn take(&self, is_busy: &mut bool, may_open: bool) -> Result<Step<Box<dyn BatchReader>>, StoreError> {
+    fn take(&self, is_busy: &mut bool, may_open: bool) -> Result<Taken<Box<dyn BatchReader>>, StoreError> {
         let mut readers = self.readers.lock();
         loop {
             if let Some(reader) = readers.open.pop_front() {
                 readers.busy += usize::from(!*is_busy);
                 *is_busy = true;
-                return Ok(Step::Is(reader));
+                return Ok(Taken::Is(reader));
             }
             let is_free = may_open && readers.busy == usize::from(*is_busy);
             let range = match &mut readers.rest {
                 Rest::All => Some(self.read.range),
-                Rest::Slices(_) if !is_free => return Ok(Step::SliceEnd),
+                Rest::Slices(_) if !is_free => return Ok(Taken::SliceEnd),
                 Rest::Slices(slices) => slices.next(&*self.snapshot),
                 Rest::Nothing => None,
             };
             if range.is_none() || matches!(readers.rest, Rest::All) {
                 readers.rest = Rest::Nothing;
             }
-            readers.wake_all();
-            let Some(range) = range else { return Ok(Step::End) };
+            let Some(range) = range else {
+                readers.wake_all();
+                return Ok(Taken::End);
+            };
             readers.open = self.snapshot.read(&TableRead { range, ..self.read.clone() })?.into();
+            // Not before: whoever wakes up looks for readers and would wait for the lock.
+            readers.wake_all();
         }
     }
 
@@ -146,7 +150,9 @@ impl Reading {
         if readers.busy == 0 || !readers.open.is_empty() {
             return Poll::Ready(());
         }
-        readers.waiting.push(context.waker().clone());
+        if !readers.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            readers.waiting.push(context.waker().clone());
+        }
         Poll::Pending
     }
 
@@ -216,32 +222,35 @@ impl Rows {
     /// The next ones, at least one; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
         match self.step(true)? {
-            Step::Is(batch) => Ok(Some(batch)),
-            Step::SliceEnd | Step::End => Ok(None),
+            Taken::Is(batch) => Ok(Some(batch)),
+            Taken::End => Ok(None),
+            Taken::SliceEnd => {
+                Err(DataFusionError::Internal("rows in slices, for an operator that reads by itself".into()))
+            }
         }
     }
 
     /// The same, but not of the next slice unless it `may_open` that.
-    fn step(&mut self, may_open: bool) -> Result<Step<RecordBatch>> {
+    fn step(&mut self, may_open: bool) -> Result<Taken<RecordBatch>> {
         while self.left > 0 {
             let taken = match self.reader.take() {
-                Some(reader) => Step::Is(reader),
+                Some(reader) => Taken::Is(reader),
                 None => self.reading.take(&mut self.is_busy, may_open).map_err(crate::error::external)?,
             };
             let mut reader = match taken {
-                Step::Is(reader) => reader,
-                Step::SliceEnd => return Ok(Step::SliceEnd),
-                Step::End => return Ok(Step::End),
+                Taken::Is(reader) => reader,
+                Taken::SliceEnd => return Ok(Taken::SliceEnd),
+                Taken::End => return Ok(Taken::End),
             };
             if let Some(batch) = reader.next().map_err(crate::error::external)? {
                 self.reader = Some(reader);
                 let batch = self.reading.conform(batch)?;
                 let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
                 self.left -= batch.num_rows();
-                return Ok(Step::Is(batch));
+                return Ok(Taken::Is(batch));
             }
         }
-        Ok(Step::End)
+        Ok(Taken::End)
     }
 }
 
@@ -312,7 +321,7 @@ impl RowStream {
         Self { schema, jobs: Jobs::Idle(ahead), batches, jobs_done: 0, dropped, metrics }
     }
 
-    /// A slice is opened only when all rows of the one before are where they are wanted, or not: only then it is known whether more are.
+    /// A slice is opened only when the operator above has taken all rows of the one before: it then knows whether it wants more.
     fn start_job(&mut self, may_open: bool) {
         // The first job ends with its first batch: that may be all that anybody wants.
         let rows_max = if self.jobs_done == 0 { 1 } else { limits::QUERY_READ_ROWS_PER_JOB };
@@ -356,12 +365,12 @@ impl Ahead {
         self.is_at_slice_end = false;
         while rows < rows_max && bytes < JOB_BYTES && !dropped.load(Ordering::Relaxed) {
             let batch = match self.rows.step(may_open)? {
-                Step::Is(batch) => batch,
-                Step::SliceEnd => {
+                Taken::Is(batch) => batch,
+                Taken::SliceEnd => {
                     self.is_at_slice_end = true;
                     break;
                 }
-                Step::End => {
+                Taken::End => {
                     self.ended = true;
                     break;
                 }

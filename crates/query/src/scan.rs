@@ -19,6 +19,7 @@ use datafusion::physical_plan::filter_pushdown::{
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use model::{TimeRange, limits};
@@ -62,8 +63,8 @@ pub(crate) struct StoreScan {
     /// Tag columns that have the same value in every row.
     constants: Vec<usize>,
     rows: RowCount,
-    /// What a sort above has said that it still wants.
-    wanted: Option<Wanted>,
+    /// What operators above have said that they still want.
+    wanted: Vec<Wanted>,
     slicing: Option<Slicing>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -178,7 +179,7 @@ impl StoreScan {
             read,
             constants,
             rows,
-            wanted: None,
+            wanted: Vec::new(),
             slicing: None,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -211,14 +212,13 @@ impl StoreScan {
         Ok(Some(self.reading_about(RowCount::About(of_ends), read)))
     }
 
-    /// The same rows, those of the newest or the oldest time first, and none that a sort above does not want any more; `None` if there is
-    /// no such sort, if they have an order or a limit, or if they are few.
-    pub(crate) fn in_slices(&self, order: Order) -> Result<Option<Self>> {
+    /// The same rows, those of the newest or the oldest time first, and none that a sort above does not want any more; `None` if that sort
+    /// has not told what it wants, if they have an order or a limit, or if they are few.
+    pub(crate) fn in_slices(&self, sort: &SortExec, order: Order) -> Result<Option<Self>> {
         let RowCount::About(rows) = self.rows else { return Ok(None) };
         let is_plain = self.read.order == ReadOrder::Any && self.read.limit.is_none();
-        let Some(wanted) = self.wanted.clone().filter(|_| is_plain && rows > FIRST_SLICE_ROWS) else {
-            return Ok(None);
-        };
+        let wanted = self.wanted.iter().find(|wanted| wanted.is_of(sort)).cloned();
+        let Some(wanted) = wanted.filter(|_| is_plain && rows > FIRST_SLICE_ROWS) else { return Ok(None) };
         let share = share_of_series(&*self.snapshot, &self.read)?;
         let mut scan = self.reading_as(self.read.clone());
         scan.slicing = Some(Slicing { wanted, order, share });
@@ -502,7 +502,7 @@ impl ExecutionPlan for StoreScan {
         self.read.limit
     }
 
-    /// Keeps what a sort above says that it wants. Nothing is decided here for good, so everybody above still has to.
+    /// Keeps what operators above say that they want. Nothing is decided here for good, so everybody above still has to.
     fn handle_child_pushdown_result(
         &self,
         _phase: FilterPushdownPhase,
@@ -510,11 +510,14 @@ impl ExecutionPlan for StoreScan {
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let schema = self.schema();
-        let wanted = told.parent_filters.iter().find_map(|told| Wanted::of(&told.filter, &schema));
+        let told_by = told.parent_filters.iter();
+        let wanted: Vec<_> = told_by.filter_map(|told| Wanted::of(&told.filter, &schema)).collect();
         let answer = FilterPushdownPropagation::all_unsupported(told);
-        let Some(wanted) = wanted else { return Ok(answer) };
+        if wanted.is_empty() {
+            return Ok(answer);
+        }
         let mut scan = self.reading_as(self.read.clone());
-        scan.wanted = Some(wanted);
+        scan.wanted = wanted;
         Ok(answer.with_updated_node(Arc::new(scan)))
     }
 

@@ -49,10 +49,9 @@ impl PhysicalOptimizerRule for ReadInSlices {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let tell = |node: Arc<dyn ExecutionPlan>| {
             let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
-            let Some(fetch) = sort.fetch() else { return Ok(Transformed::no(node)) };
             let descending = sort.expr().first().options.descending;
             let order = if descending { Order::Descending } else { Order::Ascending };
-            Ok(match in_slices(sort.input(), order, fetch)? {
+            Ok(match in_slices(sort.input(), sort, order)? {
                 Some(input) => Transformed::yes(with_child(&node, input)?),
                 None => Transformed::no(node),
             })
@@ -72,11 +71,11 @@ impl PhysicalOptimizerRule for ReadInSlices {
 /// The same rows with the scan below reading in slices; `None` if it does not, or if an operator between needs all rows.
 fn in_slices(
     plan: &Arc<dyn ExecutionPlan>,
+    sort: &SortExec,
     order: Order,
-    fetch: usize,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<StoreScan>() {
-        return Ok(scan.in_slices(order)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
+        return Ok(scan.in_slices(sort, order)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
     }
     let gives_each_row_as_it_comes = plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
@@ -88,15 +87,14 @@ fn in_slices(
     if !gives_each_row_as_it_comes {
         return Ok(None);
     }
-    let Some(input) = in_slices(plan.children()[0], order, fetch)? else { return Ok(None) };
+    let Some(input) = in_slices(plan.children()[0], sort, order)? else { return Ok(None) };
     let plan = with_child(plan, input)?;
     let Some(filter) = plan.downcast_ref::<FilterExec>() else { return Ok(Some(plan)) };
-    // A filter collects what it lets through. The sort can say nothing of rows that it has not seen.
-    let batch_rows = fetch.clamp(1, filter.batch_size());
-    Ok(Some(Arc::new(filter.with_batch_size(batch_rows)?)))
+    // A filter collects rows that it lets through until they are so many. The sort can say nothing of rows that it has not seen.
+    Ok(Some(Arc::new(filter.with_batch_size(1)?)))
 }
 
-/// Which rows a sort above still has use for, if it sorts by time first. It changes while rows are given.
+/// Which rows an operator above still has use for, by their time first. It changes while rows are given.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     condition: Arc<dyn PhysicalExpr>,
@@ -111,6 +109,14 @@ impl Wanted {
         let first = by.first()?.downcast_ref::<Column>()?;
         let is_by_time = schema.fields().get(first.index()).is_some_and(|field| is_ts(field));
         is_by_time.then(|| Self { condition: Arc::clone(condition), schema: Arc::clone(schema) })
+    }
+
+    /// Whether it is this sort that says so.
+    pub(crate) fn is_of(&self, sort: &SortExec) -> bool {
+        let said = sort.dynamic_expressions_produced();
+        said.iter().any(|said| {
+            said.expression_id().is_some() && said.expression_id() == self.condition.expression_id()
+        })
     }
 
     /// Whether there may be such a row in a range.

@@ -1,10 +1,20 @@
 //! The newest and the oldest rows of many series, which are found without reading the others.
 
-use model::{Batch, SeriesKey, Timestamp, ValueRef};
-use query::Engine;
-use store::{Durability, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crate::support::{NEW_YEAR_US, engine, plan, rows, run, text};
+use arrow_array::RecordBatch;
+use model::limits::QueryLimits;
+use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
+use query::{Engine, QueryError};
+use store::{
+    BatchReader, Durability, SeriesSet, Store, StoreError, TableColumns, TableRead, TableSnapshot, TagMatcher,
+};
+
+use crate::limits::until;
+use crate::support::{NEW_YEAR_US, engine, many, plan, refusal, rows, run, text, user};
+use crate::wrapped::Wrapped;
 
 /// More than are merged by time.
 const VEHICLES: i64 = 300;
@@ -122,4 +132,127 @@ async fn most_rows_are_not_read() {
     };
     let all = (VEHICLES * ROWS) as f64;
     assert!(10.0 <= read && read < all / 2.0, "{read} of {all}: {scan}");
+}
+
+/// Nobody waits for ever in a test.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// No row is like that, so every slice is read.
+const OF_NOBODY: &str = "SELECT ts, value FROM many WHERE value < 0 ORDER BY ts DESC LIMIT 5";
+
+/// A table that has one reader for each slice, fewer than there are threads.
+#[derive(Debug)]
+struct Troubled {
+    inner: Arc<dyn TableSnapshot>,
+    opened: Arc<AtomicUsize>,
+    trouble: Trouble,
+}
+
+/// What happens to the second slice.
+#[derive(Debug, Clone)]
+enum Trouble {
+    None,
+    DoesNotOpen,
+    Breaks,
+    /// Until it is told to go on.
+    StandsStill(Arc<AtomicBool>),
+}
+
+struct TroubledReader {
+    inner: Box<dyn BatchReader>,
+    trouble: Trouble,
+}
+
+impl TableSnapshot for Troubled {
+    fn columns(&self) -> &TableColumns {
+        self.inner.columns()
+    }
+
+    fn rows_max(&self) -> u64 {
+        self.inner.rows_max()
+    }
+
+    fn rows_within(&self, range: TimeRange) -> u64 {
+        self.inner.rows_within(range)
+    }
+
+    fn time_range(&self) -> Option<TimeRange> {
+        self.inner.time_range()
+    }
+
+    fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
+        self.inner.select(matchers)
+    }
+
+    fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
+        let is_second = self.opened.fetch_add(1, Ordering::SeqCst) == 1;
+        if is_second && matches!(self.trouble, Trouble::DoesNotOpen) {
+            return Err(StoreError::Sealed { cause: "a test".into() });
+        }
+        let trouble = if is_second { self.trouble.clone() } else { Trouble::None };
+        let wrap =
+            |inner| Box::new(TroubledReader { inner, trouble: trouble.clone() }) as Box<dyn BatchReader>;
+        let readers: Vec<_> = self.inner.read(read)?.into_iter().map(wrap).collect();
+        assert_eq!(readers.len(), 1);
+        Ok(readers)
+    }
+}
+
+impl BatchReader for TroubledReader {
+    fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        match &self.trouble {
+            Trouble::None | Trouble::DoesNotOpen => {}
+            Trouble::Breaks => return Err(StoreError::Sealed { cause: "a test".into() }),
+            Trouble::StandsStill(goes_on) => {
+                while !goes_on.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+        self.inner.next()
+    }
+}
+
+/// An engine of four threads over 300,000 rows, and how many slices it has opened.
+fn troubled(trouble: &Trouble) -> (Engine, Arc<AtomicUsize>) {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let (counter, trouble) = (Arc::clone(&opened), trouble.clone());
+    let store = Wrapped::new(many(VEHICLES as usize, ROWS as usize), move |inner| {
+        Arc::new(Troubled { inner, opened: Arc::clone(&counter), trouble: trouble.clone() })
+    });
+    let limits = QueryLimits { threads: 4, ..QueryLimits::default() };
+    (Engine::new(Arc::new(store), limits).unwrap(), opened)
+}
+
+#[tokio::test]
+async fn no_slice_is_opened_before_all_rows_of_the_one_before_are_seen() {
+    let (engine, opened) = troubled(&Trouble::None);
+    let newest = "SELECT device, value FROM many WHERE value >= 0 ORDER BY ts DESC, device LIMIT 2";
+    assert_eq!(rows(&engine, newest).await, ["d0 999.0", "d1 999.0"]);
+    assert_eq!(opened.load(Ordering::SeqCst), 1);
+    assert_eq!(rows(&engine, OF_NOBODY).await, Vec::<String>::new());
+    assert_eq!(opened.load(Ordering::SeqCst), 3, "two slices more hold all rows");
+}
+
+#[tokio::test]
+async fn a_slice_that_cannot_be_read_ends_the_query_with_its_cause() {
+    for trouble in [Trouble::DoesNotOpen, Trouble::Breaks] {
+        let (engine, _) = troubled(&trouble);
+        let error = tokio::time::timeout(PATIENCE, refusal(&engine, OF_NOBODY)).await.unwrap();
+        assert!(matches!(&error, QueryError::Store(StoreError::Sealed { .. })), "{trouble:?}: {error:?}");
+        until("it has ended", || engine.status().running == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_is_given_up_while_threads_wait_for_a_slice_ends() {
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let (engine, opened) = troubled(&Trouble::StandsStill(Arc::clone(&goes_on)));
+    let answer = engine.run(OF_NOBODY, &user()).await.unwrap();
+    until("the second slice is open", || opened.load(Ordering::SeqCst) == 2).await;
+    drop(answer);
+    until("it has ended", || engine.status().running == 0).await;
+    goes_on.store(true, Ordering::SeqCst);
+    // The threads are there for others.
+    let next = tokio::time::timeout(PATIENCE, rows(&engine, "SELECT count(*) FROM many")).await.unwrap();
+    assert_eq!(next, ["300000"]);
 }

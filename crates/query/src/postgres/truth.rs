@@ -55,7 +55,8 @@ fn said(literal: Expr) -> Result<Expr> {
     match text(&literal).map(truth) {
         Some(Some(value)) => Ok(lit(value)),
         Some(None) => {
-            let message = format!("invalid input syntax for type boolean: {literal}; write true or false");
+            let text = text(&literal).unwrap_or_default();
+            let message = format!("invalid input syntax for type boolean: {text:?}; write true or false");
             Err(DataFusionError::Plan(message))
         }
         None => Ok(literal),
