@@ -159,7 +159,7 @@ def test_a_running_query_is_cancelled(pg):
     with connect(pg, autocommit=True) as connection:
         timer = threading.Timer(0.5, connection.cancel)
         timer.start()
-        with pytest.raises(psycopg.errors.QueryCanceled):
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
             connection.execute(ENDLESS)
         timer.join()
         assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -2,7 +2,6 @@
 
 import datetime
 import threading
-import time
 from pathlib import Path
 
 import jpype
@@ -166,20 +165,25 @@ def test_a_statement_is_cancelled_by_the_program_and_by_its_timeout(jdbc):
     failures = jpype.JClass("java.sql.SQLException")
     timed = connection.createStatement()
     timed.setQueryTimeout(1)
-    with pytest.raises(failures) as failure:
+    with pytest.raises(failures, match="user request") as failure:
         timed.executeQuery(ENDLESS)
     assert str(failure.value.getSQLState()) == "57014"
     cancelled = connection.createStatement()
+    ended = threading.Event()
 
     def cancel():
-        time.sleep(0.3)
-        cancelled.cancel()
+        # Before the statement runs there is nothing to cancel.
+        while not ended.wait(0.3):
+            cancelled.cancel()
 
     canceller = threading.Thread(target=cancel)
     canceller.start()
-    with pytest.raises(failures) as failure:
-        cancelled.executeQuery(ENDLESS)
-    canceller.join()
+    try:
+        with pytest.raises(failures, match="user request") as failure:
+            cancelled.executeQuery(ENDLESS)
+    finally:
+        ended.set()
+        canceller.join()
     assert str(failure.value.getSQLState()) == "57014"
     alive = connection.createStatement().executeQuery("SELECT now()")
     assert alive.next()

@@ -52,7 +52,7 @@ impl Progress {
         self.show(done, None);
     }
 
-    /// Waits for something of which so many bytes have come before, and says so while it takes long.
+    /// Waits for something of which so much has come before, and says so while it takes long.
     pub(crate) async fn while_waiting<T>(
         &mut self,
         done: u64,

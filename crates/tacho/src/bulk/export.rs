@@ -148,6 +148,6 @@ fn running(args: &ExportArgs, api: &Api, out: &mut dyn Write) -> anyhow::Result<
         }
         out.write_all(&buffer[..count])?;
         done += count as u64;
-        progress.at(done, done);
+        progress.at_least(done);
     }
 }

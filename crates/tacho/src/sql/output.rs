@@ -50,11 +50,11 @@ impl Output {
     }
 
     async fn write(&mut self, source: &Source, text: &str, began: Instant) -> anyhow::Result<()> {
-        // Rows that a person sees coming are progress enough; a table is shown when it is whole.
-        let rows_are_seen = self.file.is_none() && self.form != Form::Table && io::stdout().is_terminal();
-        let mut answer = match rows_are_seen {
-            true => source.ask(text, self.form.format()).await?,
-            false => source.ask_watched(text, self.form.format()).await?,
+        // Rows that a person sees coming, or that a program shows at once, are progress enough; a table is shown when it is whole.
+        let is_quiet_meanwhile = self.file.is_some() || self.form == Form::Table;
+        let mut answer = match is_quiet_meanwhile {
+            true => source.ask_watched(text, self.form.format()).await?,
+            false => source.ask(text, self.form.format()).await?,
         };
         match self.form {
             Form::Table => {

@@ -123,6 +123,7 @@ impl Watched {
     async fn next_piece(mut self) -> Option<(anyhow::Result<Bytes>, Self)> {
         let piece = self.progress.while_waiting(self.bytes, &mut self.answer.next()).await?;
         self.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        self.progress.at_least(self.bytes);
         Some((piece, self))
     }
 }
