@@ -65,7 +65,7 @@ def test_what_is_exported_as_parquet_can_be_imported_elsewhere(either, own_serve
     assert table.num_rows == 5_000
     assert sorted(table.column("i").to_pylist()) == list(range(5_000))
     other = own_server(directory=tmp_path / "other")
-    done = other.command("import", "--table", "walk", "--format", "parquet", path)
+    done = other.command("import", "--table", "walk", path)
     assert "5,000 rows" in done.stdout, done.stdout
     key = lambda row: (row["d"], row["ts"])
     assert sorted(exported(other, "walk"), key=key) == sorted(exported(either, "walk"), key=key)

@@ -50,6 +50,8 @@ pub(crate) const IMPORT_ROWS: usize = 500;
 pub(crate) const IMPORT_BYTES: usize = 512 * 1024;
 /// Rows of an import into a table that are made durable at once.
 pub(crate) const IMPORT_PIECE_ROWS: usize = 64 * 1024;
+/// Pieces that are read ahead of the one that is being made durable.
+pub(crate) const IMPORT_PIECES_AHEAD: usize = 2;
 /// Bytes of a piece of such an import; well under what the bulk door takes.
 pub(crate) const IMPORT_PIECE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a request of an import is sent when the server is busy or does not answer.

@@ -16,13 +16,14 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 
+use super::ahead::ahead;
 use super::read_csv::CsvBatches;
 use super::read_lines::{LineFile, Precision};
 use crate::cli::output::say;
 use crate::client::{Api, ApiError, ServerArgs, escaped};
 use crate::config::Config;
 use crate::import::{TimeFormat, pause_after};
-use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES, IMPORT_PIECE_ROWS};
+use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES, IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
 use crate::progress::Progress;
 use crate::upkeep::{open_store, stopped_or_running};
 
@@ -56,6 +57,14 @@ pub(crate) enum FileFormat {
     Parquet,
     /// InfluxDB's line protocol; each measurement is a table
     Lines,
+}
+
+impl FileFormat {
+    /// What the endings of files say.
+    pub(crate) fn of(files: &[PathBuf]) -> Self {
+        let is_parquet = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "parquet");
+        if files.iter().all(is_parquet) { Self::Parquet } else { Self::Csv }
+    }
 }
 
 /// Runs the import on the directory or the server.
@@ -117,15 +126,19 @@ impl BulkImport<'_> {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
         let mut unsynced = 0;
-        while let Some(rows) = source.next()? {
-            sink.rows(&rows)?;
-            unsynced += rows.num_rows();
-            if unsynced >= IMPORT_PIECE_ROWS {
-                unsynced = 0;
-                counts.add(&sink.sync()?);
+        let piece = || Ok(source.next()?.map(|rows| (rows, source.position(bytes))));
+        ahead(IMPORT_PIECES_AHEAD, piece, |next| {
+            while let Some((rows, position)) = next()? {
+                sink.rows(&rows)?;
+                unsynced += rows.num_rows();
+                if unsynced >= IMPORT_PIECE_ROWS {
+                    unsynced = 0;
+                    counts.add(&sink.sync()?);
+                }
+                progress.at(position, bytes);
             }
-            progress.at(source.position(bytes), bytes);
-        }
+            anyhow::Ok(())
+        })?;
         counts.add(&sink.sync()?);
         drop(progress);
         say(format_args!("{}: {}", path.display(), outcome(&counts)))?;
@@ -145,14 +158,18 @@ impl BulkImport<'_> {
         let mut progress = Progress::new("importing");
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
-        while let Some(tables) = file.next()? {
-            for (table, rows) in tables {
-                let mut sink = make(&table, Columns::of(rows.schema_ref(), &[], None)?)?;
-                sink.rows(&rows)?;
-                counts.add(&sink.sync()?);
+        let piece = || Ok(file.next()?.map(|tables| (tables, file.position())));
+        ahead(IMPORT_PIECES_AHEAD, piece, |next| {
+            while let Some((tables, position)) = next()? {
+                for (table, rows) in tables {
+                    let mut sink = make(&table, Columns::of(rows.schema_ref(), &[], None)?)?;
+                    sink.rows(&rows)?;
+                    counts.add(&sink.sync()?);
+                }
+                progress.at(position, bytes);
             }
-            progress.at(file.position(), bytes);
-        }
+            anyhow::Ok(())
+        })?;
         (counts.bad_lines, counts.bad_lines_reason) = (file.bad, file.first_bad);
         drop(progress);
         say(format_args!("{}: {}", path.display(), outcome(&counts)))?;

@@ -1,5 +1,6 @@
 //! `tacho table`, `tacho export` and `tacho import --table`: whole tables of a stopped directory or a running server.
 
+mod ahead;
 pub(crate) mod export;
 pub(crate) mod import;
 mod read_csv;

@@ -32,7 +32,7 @@ enum Kind {
 /// A file that is being read the second time.
 pub(super) struct CsvBatches {
     path: PathBuf,
-    reader: csv::Reader<Box<dyn Read>>,
+    reader: csv::Reader<Box<dyn Read + Send>>,
     kinds: Vec<Kind>,
     schema: SchemaRef,
     format: TimeFormat,
@@ -41,9 +41,9 @@ pub(super) struct CsvBatches {
     pub(super) first_bad_time: Option<String>,
 }
 
-fn open(path: &Path) -> anyhow::Result<csv::Reader<Box<dyn Read>>> {
+fn open(path: &Path) -> anyhow::Result<csv::Reader<Box<dyn Read + Send>>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let reader: Box<dyn Read> = Box::new(BufReader::with_capacity(1024 * 1024, file));
+    let reader: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(1024 * 1024, file));
     Ok(csv::ReaderBuilder::new().from_reader(reader))
 }
 

@@ -57,7 +57,7 @@ Examples:
   tacho import --device car --start 2024-05-01T08:00:00Z --interval 1s drive1.csv drive2.csv
   tacho import --device car --ts-column time --ts-format ms log.csv
   tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S\" log.csv
-  tacho import --table telemetry --format parquet telemetry.parquet
+  tacho import --table telemetry telemetry.parquet
   tacho import --table weather --tag site --tag sensor --ts-column time weather.csv
   tacho import --format lines --precision s export.lp")]
 pub(crate) struct ImportArgs {
@@ -67,7 +67,7 @@ pub(crate) struct ImportArgs {
     /// Table that the rows go to
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// How the files are written [default: csv]
+    /// How the files are written [default: parquet if all of them end in .parquet, otherwise csv]
     #[arg(long, value_enum)]
     format: Option<FileFormat>,
     /// Unit of the times of lines
@@ -110,7 +110,7 @@ fn parse_start(text: &str) -> Result<i64, String> {
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
-    let format = args.format.unwrap_or(FileFormat::Csv);
+    let format = args.format.unwrap_or_else(|| FileFormat::of(&args.files));
     match (&args.table, &args.device, format) {
         (None, _, FileFormat::Lines) => into_tables(args, "", format, &config),
         (Some(_), _, FileFormat::Lines) => {
