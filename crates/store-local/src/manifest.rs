@@ -240,10 +240,11 @@ pub(crate) struct ManifestContent {
 impl ManifestContent {
     pub(crate) fn read(path: &Path, content: &[u8]) -> Result<Self, StoreError> {
         let records = read_records(path, FileKind::Manifest, content)?;
-        if records.records.is_empty() {
-            // A manifest gets its name with its first record in it, so an empty one is damage, not a torn write.
-            let reason = "it holds no whole record".to_owned();
-            return Err(StoreError::Corrupt { path: path.to_owned(), offset: records.end, reason });
+        let first = records.records.first().map_or((records.end, None), |(at, kind, _)| (*at, Some(*kind)));
+        if let (offset, None | Some(MARK)) = first {
+            // A manifest gets its name with its first edit in it, so one that does not begin with it is damaged, not torn.
+            let reason = "its first record is missing".to_owned();
+            return Err(StoreError::Corrupt { path: path.to_owned(), offset, reason });
         }
         let mut found = Self {
             state: Edit::default(),
@@ -502,6 +503,25 @@ mod tests {
         let mut longer = edit.encode();
         longer.push(0);
         assert!(Edit::read(&longer, VERSION).is_err());
+    }
+
+    #[test]
+    fn a_manifest_that_does_not_begin_with_an_edit_is_damaged() {
+        let whole = encode_manifest(&Edit { series_bytes: 16, ..Edit::default() });
+        let mut mark = Vec::new();
+        put_record(&mut mark, MARK, &[]);
+        let header = file_header(FileKind::Manifest).to_vec();
+        let begins_with_mark = [header.as_slice(), &mark].concat();
+        let path = Path::new("manifest");
+        assert_eq!(ManifestContent::read(path, &whole).unwrap().state.series_bytes, 16);
+        for bytes in [&header, &begins_with_mark] {
+            let read = ManifestContent::read(path, bytes);
+            assert!(
+                matches!(&read, Err(StoreError::Corrupt { offset, .. }) if *offset == header.len() as u64),
+                "{:?}",
+                read.map(|content| content.end)
+            );
+        }
     }
 
     #[test]
