@@ -24,6 +24,7 @@ mod prepared;
 mod provider;
 mod pushdown;
 mod reading;
+mod rewriting;
 mod run_aggregate;
 mod scan;
 mod series_ends;

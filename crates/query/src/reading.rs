@@ -89,12 +89,7 @@ impl Reading {
         if manner.whole_series && read.order == ReadOrder::Any {
             read.order = ReadOrder::SeriesThenTime;
         }
-        let rest = match (slicing, snapshot.time_range()) {
-            (Some(slicing), Some(whole)) => {
-                Rest::Slices(Slices::new(slicing, crate::pushdown::intersect(whole, read.range)))
-            }
-            _ => Rest::All,
-        };
+        let rest = slicing.map_or(Rest::All, |slicing| Rest::Slices(Slices::new(slicing)));
         let readers = Mutex::new(Readers { open: VecDeque::new(), rest, busy: 0, waiting: Vec::new() });
         Self { snapshot, schema, read, manner, readers }
     }

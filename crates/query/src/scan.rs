@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use store::table::TS_COLUMN;
 use store::{Order, ReadOrder, TableRead, TableSnapshot, TagMatcher, TagPredicate};
 
-use crate::reading::{Manner, Reading, RowStream, Rows, field_count};
+use crate::reading::{Manner, Reading, RowStream, Rows, field_count, is_ts};
 use crate::tables::{OpenTable, OpenTables};
 use crate::time_slices::{FIRST_SLICE_ROWS, Slicing, Wanted};
 
@@ -219,9 +219,10 @@ impl StoreScan {
         let is_plain = self.read.order == ReadOrder::Any && self.read.limit.is_none();
         let wanted = self.wanted.iter().find(|wanted| wanted.is_of(sort)).cloned();
         let Some(wanted) = wanted.filter(|_| is_plain && rows > FIRST_SLICE_ROWS) else { return Ok(None) };
+        let Some(range) = self.time_range() else { return Ok(None) };
         let share = share_of_series(&*self.snapshot, &self.read)?;
         let mut scan = self.reading_as(self.read.clone());
-        scan.slicing = Some(Slicing { wanted, order, share });
+        scan.slicing = Some(Slicing { wanted, order, range, share });
         *scan.reading.get_mut() = scan.new_reading(Manner::default());
         Ok(Some(scan))
     }
@@ -248,8 +249,8 @@ impl StoreScan {
             |sort: &&PhysicalSortExpr| index(sort).is_some_and(|index| self.constants.contains(&index));
         let mut rest = order.iter().skip_while(is_constant);
         let Some(first) = rest.next() else { return Ok(None) };
-        let is_ts = index(first).is_some_and(|index| self.schema().field(index).name() == TS_COLUMN);
-        if !is_ts {
+        let is_by_time = index(first).is_some_and(|index| is_ts(self.schema().field(index)));
+        if !is_by_time {
             return Ok(None);
         }
         let series = self.series_count()?;

@@ -22,11 +22,9 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use store::Order;
-use store::table::TS_COLUMN;
 
-use crate::reading::{field_count, is_tag};
-use crate::run_aggregate::with_child;
-use crate::scan::StoreScan;
+use crate::reading::{field_count, is_tag, is_ts};
+use crate::rewriting::{with_child, with_scan};
 
 /// Tells scans below aggregations that look at one end of each series only.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ impl PhysicalOptimizerRule for SeriesEnds {
         let tell = |node: Arc<dyn ExecutionPlan>| {
             let Some(stage) = node.downcast_ref::<AggregateExec>() else { return Ok(Transformed::no(node)) };
             let Some(end) = end_of(stage) else { return Ok(Transformed::no(node)) };
-            Ok(match at_end(stage.input(), end)? {
+            Ok(match with_scan(stage.input(), &keeps_ends, &|scan| scan.at_end(end))? {
                 Some(input) => Transformed::yes(with_child(&node, input)?),
                 None => Transformed::no(node),
             })
@@ -58,27 +56,19 @@ impl PhysicalOptimizerRule for SeriesEnds {
     }
 }
 
-/// The rows of a table, perhaps under conditions, without those behind an end; `None` if others may be needed.
-fn at_end(plan: &Arc<dyn ExecutionPlan>, end: Order) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = plan.downcast_ref::<StoreScan>() {
-        return Ok(scan.at_end(end)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
-    }
-    let keeps_ends = if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        filter.fetch().is_none() && keeps_ends(filter)
+/// Whether the rows that an operator gives have the ends of those that it takes.
+fn keeps_ends(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        filter.fetch().is_none() && hides_no_end(filter)
     } else if let Some(dealt) = plan.downcast_ref::<RepartitionExec>() {
         matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_))
     } else {
         false
-    };
-    if !keeps_ends {
-        return Ok(None);
     }
-    let input = at_end(plan.children()[0], end)?;
-    input.map(|input| with_child(plan, input)).transpose()
 }
 
 /// Whether of each series a condition leaves out all rows, none, or those without a value of the only field that is read.
-fn keeps_ends(filter: &FilterExec) -> bool {
+fn hides_no_end(filter: &FilterExec) -> bool {
     let schema = filter.input().schema();
     let asks_for_value = |condition: &Arc<dyn PhysicalExpr>| {
         let value = condition.downcast_ref::<IsNotNullExpr>();
@@ -120,17 +110,14 @@ fn end_of(stage: &AggregateExec) -> Option<Order> {
 }
 
 fn end_of_aggregate(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Order> {
-    let is_ts = |expression: &Arc<dyn PhysicalExpr>| {
-        expression.downcast_ref::<Column>().is_some_and(|column| {
-            let field = schema.field(column.index());
-            field.name() == TS_COLUMN && !field.is_nullable()
-        })
+    let is_time = |expression: &Arc<dyn PhysicalExpr>| {
+        expression.downcast_ref::<Column>().is_some_and(|column| is_ts(schema.field(column.index())))
     };
     let arguments = aggregate.expressions();
     let ([value], false) = (arguments.as_slice(), aggregate.is_distinct()) else { return None };
     let (is_last, is_descending) = match (aggregate.fun().name(), aggregate.order_bys()) {
-        (name @ ("min" | "max"), []) if is_ts(value) => (name == "max", false),
-        (name @ ("first_value" | "last_value"), [order]) if is_ts(&order.expr) => {
+        (name @ ("min" | "max"), []) if is_time(value) => (name == "max", false),
+        (name @ ("first_value" | "last_value"), [order]) if is_time(&order.expr) => {
             // What is made of a value may be nothing, so that an older row counts.
             let counts_always = value.is::<Column>() || !aggregate.ignore_nulls();
             counts_always.then_some((name == "last_value", order.options.descending))?

@@ -29,8 +29,7 @@ use model::{TimeRange, Timestamp};
 use store::{Order, TableSnapshot};
 
 use crate::reading::is_ts;
-use crate::run_aggregate::with_child;
-use crate::scan::StoreScan;
+use crate::rewriting::{with_child, with_scan};
 
 /// Estimated rows of the first slice. More than most who ask for a few rows need, and read in about a millisecond.
 pub(crate) const FIRST_SLICE_ROWS: u64 = 64 * 1024;
@@ -51,10 +50,13 @@ impl PhysicalOptimizerRule for ReadInSlices {
             let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
             let descending = sort.expr().first().options.descending;
             let order = if descending { Order::Descending } else { Order::Ascending };
-            Ok(match in_slices(sort.input(), sort, order)? {
-                Some(input) => Transformed::yes(with_child(&node, input)?),
-                None => Transformed::no(node),
-            })
+            Ok(
+                match with_scan(sort.input(), &gives_rows_as_they_come, &|scan| scan.in_slices(sort, order))?
+                {
+                    Some(input) => Transformed::yes(with_child(&node, at_once(input)?)?),
+                    None => Transformed::no(node),
+                },
+            )
         };
         plan.transform_up(tell).data()
     }
@@ -68,30 +70,24 @@ impl PhysicalOptimizerRule for ReadInSlices {
     }
 }
 
-/// The same rows with the scan below reading in slices; `None` if it does not, or if an operator between needs all rows.
-fn in_slices(
-    plan: &Arc<dyn ExecutionPlan>,
-    sort: &SortExec,
-    order: Order,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = plan.downcast_ref::<StoreScan>() {
-        return Ok(scan.in_slices(sort, order)?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
-    }
-    let gives_each_row_as_it_comes = plan.is::<ProjectionExec>()
+/// Whether an operator needs no row but the next to give one.
+fn gives_rows_as_they_come(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
         || plan.downcast_ref::<FilterExec>().is_some_and(|filter| filter.fetch().is_none())
         || plan.downcast_ref::<CoalescePartitionsExec>().is_some_and(|all| all.fetch().is_none())
         || plan
             .downcast_ref::<RepartitionExec>()
-            .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)));
-    if !gives_each_row_as_it_comes {
-        return Ok(None);
-    }
-    let Some(input) = in_slices(plan.children()[0], sort, order)? else { return Ok(None) };
-    let plan = with_child(plan, input)?;
-    let Some(filter) = plan.downcast_ref::<FilterExec>() else { return Ok(Some(plan)) };
-    // A filter collects rows that it lets through until they are so many. The sort can say nothing of rows that it has not seen.
-    Ok(Some(Arc::new(filter.with_batch_size(1)?)))
+            .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)))
+}
+
+/// The same without filters that collect rows until they are so many. A sort can say nothing of rows that it has not seen.
+fn at_once(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let hand_on = |node: Arc<dyn ExecutionPlan>| {
+        let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(Transformed::no(node)) };
+        Ok(Transformed::yes(Arc::new(filter.with_batch_size(1)?) as Arc<dyn ExecutionPlan>))
+    };
+    plan.transform_up(hand_on).data()
 }
 
 /// Which rows an operator above still has use for, by their time first. It changes while rows are given.
@@ -179,6 +175,8 @@ pub(crate) struct Slicing {
     pub(crate) wanted: Wanted,
     /// Ascending: from the oldest rows on.
     pub(crate) order: Order,
+    /// Has the times of all rows.
+    pub(crate) range: TimeRange,
     /// The share of the table's rows that belongs to the series asked for.
     pub(crate) share: f64,
 }
@@ -193,10 +191,10 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// All of a range.
-    pub(crate) fn new(slicing: Slicing, range: TimeRange) -> Self {
+    /// All that a scan has.
+    pub(crate) fn new(slicing: Slicing) -> Self {
         let rows = FIRST_SLICE_ROWS as f64 / slicing.share.clamp(f64::MIN_POSITIVE, 1.0);
-        Self { slicing, rest: range, rows }
+        Self { rest: slicing.range, slicing, rows }
     }
 
     /// The next one; `None` when no row of those that are left can be wanted.

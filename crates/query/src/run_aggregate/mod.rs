@@ -48,8 +48,6 @@ use stream::{Expressions, RunStream, Runs, Work};
 use crate::functions::date_bin::Steps;
 use crate::reading::{Manner, is_tag};
 
-pub(crate) use stages::with_child;
-
 /// Puts a [`RunAggregate`] in place of the first stage of an aggregation whose groups are runs of a table's rows.
 #[derive(Debug)]
 pub(crate) struct AggregateRuns;

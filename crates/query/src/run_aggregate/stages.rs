@@ -12,7 +12,6 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -22,6 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_plan::{InputOrderMode, Partitioning};
 
 use super::{RunAggregate, groups_are_runs};
+use crate::rewriting::with_child;
 
 /// Groups of which one thread puts all runs together.
 const GROUPS_GATHERED_MAX: u64 = 64 * 1024;
@@ -63,18 +63,6 @@ fn straight(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         Some(filter) => with_child(plan, straight(filter.input())?),
         None => Ok(Arc::clone(plan)),
     }
-}
-
-/// An operator over another input; itself if it is the same.
-pub(crate) fn with_child(
-    plan: &Arc<dyn ExecutionPlan>,
-    child: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    if Arc::ptr_eq(&child, plan.children()[0]) {
-        return Ok(Arc::clone(plan));
-    }
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Arc::clone(plan).replace_children(vec![child], options)
 }
 
 /// Another stage of the same aggregation: over rows or, if it is the last of several, over states.
