@@ -49,9 +49,10 @@ impl Planner {
         physical_rules.push(Arc::new(ReadInSlices));
         physical_rules.push(Arc::new(AggregateRuns));
         physical_rules.push(Arc::new(AccountHeldRows));
+        let config = config(limits, threads);
         Self {
-            functions: Functions::new(),
-            config: config(limits, threads),
+            functions: Functions::new(config.options()),
+            config,
             physical_rules,
             analyzer: Analyzer::new(),
             optimizer: Optimizer::new(),

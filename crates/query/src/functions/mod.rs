@@ -11,6 +11,7 @@ pub(crate) mod time_bucket;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateDefaults;
@@ -31,7 +32,8 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    pub(crate) fn new() -> Self {
+    /// As the options have them: what makes times of something else knows the time zone from there.
+    pub(crate) fn new(options: &ConfigOptions) -> Self {
         let mut functions = Self {
             scalar: HashMap::new(),
             aggregate: HashMap::new(),
@@ -42,7 +44,8 @@ impl Functions {
         };
         for function in SessionStateDefaults::default_scalar_functions() {
             if !bounded::LEFT_OUT.contains(&function.name()) {
-                functions.add_scalar(bounded::bound(function));
+                let configured = function.inner().with_updated_config(options).map(Arc::new);
+                functions.add_scalar(bounded::bound(configured.unwrap_or(function)));
             }
         }
         SessionStateDefaults::default_aggregate_functions()
