@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import re
 import socket
 import struct
 import subprocess
@@ -55,8 +56,19 @@ def psql(server, *arguments, user=USER, check=True):
 def test_psql_reads_rows(pg):
     out = psql(pg, "-A", "-t", "-c", "SELECT ts, device, speed, gear, \"on\", note, at FROM telemetry ORDER BY ts LIMIT 2")
     assert out.splitlines() == [
-        f'2026-01-15 08:00:00.000000+00|{pg.truck.name}|0.5|0|t|n\'0|{{"n": 0}}',
-        f'2026-01-15 08:00:01.000000+00|{pg.truck.name}|1.5|1|f|n\'1|{{"n": 1}}',
+        f'2026-01-15 08:00:00+00|{pg.truck.name}|0.5|0|t|n\'0|{{"n": 0}}',
+        f'2026-01-15 08:00:01+00|{pg.truck.name}|1.5|1|f|n\'1|{{"n": 1}}',
+    ]
+
+
+def test_text_is_that_of_postgresql(pg):
+    values = ["60.0", "1e16", "1e-5", "CAST('inf' AS double)", "CAST('-inf' AS double)", "CAST('NaN' AS double)", "CAST(1.5 AS real)"]
+    times = ["TIMESTAMP '2026-01-15 08:00:00.25'", "CAST('0001-02-03' AS date)", "to_timestamp_micros(253402300800000000)"]
+    out = psql(pg, "-A", "-t", "-c", f"SELECT {', '.join(values)}", "-c", f"SELECT {', '.join(times)}")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{0,5}[1-9])?\+00", psql(pg, "-A", "-t", "-c", "SELECT now()").strip())
+    assert out.splitlines() == [
+        "60|1e+16|1e-05|Infinity|-Infinity|NaN|1.5",
+        "2026-01-15 08:00:00.25|0001-02-03|10000-01-01 00:00:00+00",
     ]
 
 

@@ -1,6 +1,7 @@
 """The PostgreSQL door with PostgreSQL's JDBC driver: a Java virtual machine in this process, called through JPype."""
 
 import datetime
+import math
 import threading
 from pathlib import Path
 
@@ -96,6 +97,8 @@ def test_values_and_parameters_of_all_types(jdbc, mode):
     assert rows_of(nothing.executeQuery()) == []
     gone = connection.createStatement().executeQuery("SELECT CAST(NULL AS double precision)")
     assert gone.next() and gone.getDouble(1) == 0.0 and gone.wasNull()
+    unbounded = connection.createStatement().executeQuery("SELECT CAST('inf' AS double), CAST('-inf' AS double)")
+    assert unbounded.next() and (unbounded.getDouble(1), unbounded.getDouble(2)) == (math.inf, -math.inf)
 
 
 def test_large_answers_come_in_pieces_that_the_program_chooses(jdbc):

@@ -7,3 +7,4 @@ mod number;
 pub mod postgres;
 mod seats;
 pub mod statements;
+mod utc_text;

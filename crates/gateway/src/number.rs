@@ -29,7 +29,7 @@ pub(crate) fn write_f64(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> usize {
 
 /// The same, if the number has few digits.
 #[inline]
-fn write_few_digits(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> Option<usize> {
+pub(crate) fn write_few_digits(number: f64, room: &mut [u8; F64_BYTES_MAX]) -> Option<usize> {
     // Most values have three decimals at most; positions have six.
     write_decimal::<3>(number, room).or_else(|| write_decimal::<6>(number, room))
 }

@@ -10,18 +10,18 @@ const BYTES: usize = 27;
 const DATE: usize = 10;
 
 /// Writes times as RFC 3339 with microseconds in UTC. Keeps the text of the last one: most are of the same day.
-pub(super) struct UtcText {
+pub(crate) struct UtcText {
     text: [u8; BYTES],
     day: i64,
 }
 
 impl UtcText {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { text: *b"1970-01-01T00:00:00.000000Z", day: 0 }
     }
 
     /// Appends a time; `false`, and nothing, for years before 0001 or after 9999.
-    pub(super) fn write(&mut self, micros: i64, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn write(&mut self, micros: i64, out: &mut Vec<u8>) -> bool {
         let (day, of_day) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US) as u64);
         if day != self.day {
             let Some(date) = date_text(Timestamp::from_micros(micros)) else { return false };

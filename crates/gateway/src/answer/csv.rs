@@ -8,9 +8,9 @@ use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringViewArray, T
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
 
-use super::utc_text::UtcText;
 use super::{EncodeError, Encoder, Failure, Format};
 use crate::number::{F64_BYTES_MAX, write_f64};
+use crate::utc_text::UtcText;
 
 /// Times of all kinds with microseconds; those with a time zone are UTC.
 pub(super) const TEXT_FORMAT: FormatOptions<'static> = FormatOptions::new()

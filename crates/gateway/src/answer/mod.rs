@@ -12,7 +12,6 @@ mod pieces;
 mod plain;
 #[cfg(test)]
 mod tests;
-mod utc_text;
 
 use std::fmt;
 use std::str::FromStr;

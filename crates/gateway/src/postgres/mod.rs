@@ -11,10 +11,12 @@ mod frontend;
 pub mod limits;
 mod login;
 mod portal;
+mod rows;
 mod server;
 mod session;
 mod settings;
 mod statement;
+mod value_text;
 mod values;
 mod wire;
 

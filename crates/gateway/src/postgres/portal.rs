@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use hub::sql::{Batches, DataType, Parameter, Prepared, RecordBatch, SchemaRef, SqlAnswer, SqlError};
-use pgwire::api::results::DataRowEncoder;
-use pgwire::messages::data::DataRow;
 
 use super::error::PgError;
 use super::frontend::ValueFormat;
 use super::statement::Statement;
-use super::values::{self, Fields};
+use super::values;
 
 /// A statement after Parse.
 #[derive(Debug)]
@@ -96,26 +94,11 @@ impl Rows {
         self.current.as_ref().is_some_and(|(batch, next)| *next < batch.num_rows())
     }
 
-    /// The row at hand, written.
-    pub(super) fn take(
-        &mut self,
-        encoder: &mut DataRowEncoder,
-        fields: &Fields,
-    ) -> Result<Option<DataRow>, PgError> {
-        let Some((batch, next)) = self.current.as_mut().filter(|(batch, next)| *next < batch.num_rows())
-        else {
-            return Ok(None);
-        };
-        let row = values::row(encoder, batch, *next, fields)?;
-        *next += 1;
-        Ok(Some(row))
-    }
-
-    /// Leaves out up to so many of the rows at hand; returns how many.
-    pub(super) fn skip(&mut self, rows: usize) -> usize {
-        let Some((batch, next)) = &mut self.current else { return 0 };
-        let skipped = rows.min(batch.num_rows() - *next);
-        *next += skipped;
-        skipped
+    /// Takes up to so many of the rows at hand; `None` if there are none.
+    pub(super) fn take(&mut self, rows: usize) -> Option<RecordBatch> {
+        let (batch, next) = self.current.as_mut()?;
+        let taken = batch.slice(*next, rows.min(batch.num_rows() - *next));
+        *next += taken.num_rows();
+        (taken.num_rows() > 0).then_some(taken)
     }
 }

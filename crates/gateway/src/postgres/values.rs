@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_pg::datatypes::{arrow_schema_to_pg_fields, into_pg_type};
-use arrow_pg::encoder::encode_value;
 use arrow_schema::{Schema, TimeUnit};
 use bytes::Buf;
 use hub::sql::{DataType, Parameter};
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
-use pgwire::api::results::{DataRowEncoder, FieldInfo};
-use pgwire::messages::data::{DataRow, FieldDescription, RowDescription};
+use pgwire::api::results::FieldInfo;
+use pgwire::messages::data::{FieldDescription, RowDescription};
 
 use super::error::PgError;
 use super::frontend::{Bound, ValueFormat};
 
 /// Microseconds and days from 1970 to 2000, where PostgreSQL's times begin.
-const EPOCH_US: i64 = 946_684_800_000_000;
+pub(super) const EPOCH_US: i64 = 946_684_800_000_000;
 const EPOCH_DAYS: i32 = 10_957;
 
 /// The columns of an answer as they are told and written.
@@ -60,20 +58,6 @@ fn described(field: &FieldInfo) -> FieldDescription {
         _ => -1,
     };
     FieldDescription::from(&field.clone().with_type_size(size))
-}
-
-/// One row of a batch.
-pub(super) fn row(
-    encoder: &mut DataRowEncoder,
-    batch: &RecordBatch,
-    index: usize,
-    fields: &Fields,
-) -> Result<DataRow, PgError> {
-    let schema = batch.schema_ref();
-    for ((column, field), pg_field) in batch.columns().iter().zip(schema.fields()).zip(fields.iter()) {
-        encode_value(encoder, column, index, field, pg_field)?;
-    }
-    Ok(encoder.take_row())
 }
 
 /// The number by which clients know a type.

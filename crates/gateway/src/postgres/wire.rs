@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -11,6 +11,9 @@ use tokio::time::timeout;
 use super::error::PgError;
 use super::frontend::{First, Malformed, Message, take, take_first};
 use super::limits::{INPUT_BYTES, MESSAGE_BYTES_MAX, OUTPUT_BYTES, SEND_TIMEOUT};
+
+/// The type of the message that has a row.
+const DATA_ROW: u8 = b'D';
 
 /// A socket with what was read and not decoded, and what was said and not sent.
 #[derive(Debug)]
@@ -99,6 +102,28 @@ impl Wire {
             self.output.truncate(before);
             PgError::from(error)
         })
+    }
+
+    /// Says a row of an answer, the body of whose message `write` appends.
+    pub(super) fn say_row(
+        &mut self,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), PgError>,
+    ) -> Result<(), PgError> {
+        let before = self.output.len();
+        self.output.put_u8(DATA_ROW);
+        let start = self.output.len();
+        self.output.put_i32(0);
+        let written = write(&mut self.output).and_then(|()| {
+            let length = self.output.len() - start;
+            i32::try_from(length).map_err(|_| {
+                PgError::new("54000", format!("a row of {length} bytes; a message has 2 GiB at most"))
+            })
+        });
+        match written {
+            Ok(length) => self.output[start..start + size_of::<i32>()].copy_from_slice(&length.to_be_bytes()),
+            Err(_) => self.output.truncate(before),
+        }
+        written.map(drop)
     }
 
     /// Whether so much has been said that it is time to send it.

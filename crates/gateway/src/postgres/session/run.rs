@@ -3,13 +3,13 @@
 use hub::sql::SqlAnswer;
 use pgwire::api::results::DataRowEncoder;
 use pgwire::messages::PgWireBackendMessage as Said;
-use pgwire::messages::data::DataRow;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
 use super::super::error::PgError;
 use super::super::limits::PORTALS_MAX;
 use super::super::portal::{Portal, Rows};
+use super::super::rows::Page;
 use super::super::statement::Statement;
 use super::super::values::Fields;
 use super::super::wire::Ended;
@@ -112,11 +112,7 @@ impl Session {
     pub(super) fn say_text(&mut self, text: &str, fields: &Fields) -> Result<(), PgError> {
         let mut encoder = DataRowEncoder::new(Fields::clone(fields));
         encoder.encode_field(&text)?;
-        self.say_row(encoder.take_row())
-    }
-
-    fn say_row(&mut self, row: DataRow) -> Result<(), PgError> {
-        self.wire.say(Said::DataRow(row))
+        self.wire.say(Said::DataRow(encoder.take_row()))
     }
 
     /// The value of a setting that a client wants to see.
@@ -151,7 +147,6 @@ impl Session {
         fields: &Fields,
         rows_max: usize,
     ) -> Result<Progress, Failed> {
-        let mut encoder = DataRowEncoder::new(Fields::clone(fields));
         let mut sent = 0;
         loop {
             if !rows.is_at_hand() && !self.unless_cancelled(rows.advance()).await?? {
@@ -161,23 +156,30 @@ impl Session {
             if sent == rows_max {
                 return Ok(Progress::Suspended);
             }
-            if let Some(row) = rows.take(&mut encoder, fields)? {
-                self.say_row(row)?;
-                sent += 1;
+            if let Some(batch) = rows.take(rows_max - sent) {
+                sent += batch.num_rows();
+                self.send_page(Page::new(&batch, fields)).await?;
             }
+        }
+    }
+
+    async fn send_page(&mut self, mut page: Page) -> Result<(), Failed> {
+        for row in 0..page.rows() {
+            self.wire.say_row(|out| page.write(row, out))?;
             if self.wire.is_full() {
                 self.wire.flush().await.map_err(Ended::from)?;
                 // Between two packets is soon enough, and a big batch must not hide the wish.
                 self.unless_cancelled(std::future::ready(())).await?;
             }
         }
+        Ok(())
     }
 
     /// Leaves out up to `rows_max` rows; returns how many there were.
     pub(super) async fn skip_rows(&mut self, rows: &mut Rows, rows_max: usize) -> Result<usize, Failed> {
         let mut skipped = 0;
         while skipped < rows_max && self.unless_cancelled(rows.advance()).await?? {
-            skipped += rows.skip(rows_max - skipped);
+            skipped += rows.take(rows_max - skipped).map_or(0, |batch| batch.num_rows());
         }
         Ok(skipped)
     }

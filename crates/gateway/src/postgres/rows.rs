@@ -1,0 +1,300 @@
+//! Rows of answers as PostgreSQL writes them.
+//!
+//! Values of the types that tables have are written here: an answer can have millions of them, and clients read their text as they
+//! read PostgreSQL's. Values of other types are written by the library.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    StringViewArray, TimestampMicrosecondArray,
+};
+use arrow_pg::encoder::encode_value;
+use arrow_schema::{DataType, FieldRef, TimeUnit};
+use bytes::{BufMut, BytesMut};
+use pgwire::api::Type;
+use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
+
+use super::error::PgError;
+use super::value_text::{TimeText, write_f32, write_f64};
+use super::values::{EPOCH_US, Fields};
+
+/// Stands in place of a length for no value.
+const NULL: i32 = -1;
+const LENGTH_BYTES: usize = size_of::<i32>();
+
+/// Some rows of an answer, to be written one after the other.
+pub(super) struct Page {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl Page {
+    /// `fields` is how the columns were told to the client.
+    pub(super) fn new(batch: &RecordBatch, fields: &Fields) -> Self {
+        let schema = batch.schema_ref();
+        let columns = batch.columns().iter().zip(schema.fields()).zip(fields.iter());
+        let columns = columns.map(|((array, field), told)| Column::new(array, field, told));
+        Self { columns: columns.collect(), rows: batch.num_rows() }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends the body of a DataRow. After an error a part of it may be there.
+    pub(super) fn write(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
+        out.put_u16(self.columns.len() as u16);
+        self.columns.iter_mut().try_for_each(|column| column.write(row, out))
+    }
+}
+
+enum Column {
+    Own { values: Values, is_binary: bool },
+    Library { array: ArrayRef, field: FieldRef, told: FieldInfo, writer: DataRowEncoder },
+}
+
+impl Column {
+    fn new(array: &ArrayRef, field: &FieldRef, told: &FieldInfo) -> Self {
+        if let Some(values) = Values::of(array, told.datatype()) {
+            return Self::Own { values, is_binary: told.format() == FieldFormat::Binary };
+        }
+        Self::Library {
+            array: Arc::clone(array),
+            field: Arc::clone(field),
+            told: told.clone(),
+            writer: DataRowEncoder::new(Arc::new(vec![told.clone()])),
+        }
+    }
+
+    /// Appends the length of a value, and the value.
+    fn write(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
+        let (values, is_binary) = match self {
+            Self::Own { values, is_binary } => (values, *is_binary),
+            Self::Library { array, field, told, writer } => {
+                encode_value(writer, array, row, field, told)?;
+                out.put_slice(&writer.take_row().data);
+                return Ok(());
+            }
+        };
+        if values.is_null(row) {
+            out.put_i32(NULL);
+            return Ok(());
+        }
+        let start = out.len();
+        out.put_i32(0);
+        if is_binary {
+            values.write_binary(row, out)?;
+        } else {
+            values.write_text(row, out);
+        }
+        // Fits where that of the row does, which is checked.
+        let length = (out.len() - start - LENGTH_BYTES) as i32;
+        out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}
+
+enum Values {
+    Bool(BooleanArray),
+    I64(Int64Array),
+    F32(Float32Array),
+    F64(Float64Array),
+    Text(StringArray),
+    TextView(StringViewArray),
+    Time(TimestampMicrosecondArray, TimeText),
+}
+
+impl Values {
+    /// Those that are written here, if the client was told the type that they have in tables.
+    fn of(array: &ArrayRef, told: &Type) -> Option<Self> {
+        Some(match (array.data_type(), told) {
+            (DataType::Boolean, &Type::BOOL) => Self::Bool(array.as_boolean().clone()),
+            (DataType::Int64, &Type::INT8) => Self::I64(array.as_primitive::<Int64Type>().clone()),
+            (DataType::Float32, &Type::FLOAT4) => Self::F32(array.as_primitive::<Float32Type>().clone()),
+            (DataType::Float64, &Type::FLOAT8) => Self::F64(array.as_primitive::<Float64Type>().clone()),
+            (DataType::Utf8, &Type::TEXT) => Self::Text(array.as_string::<i32>().clone()),
+            (DataType::Utf8View, &Type::TEXT) => Self::TextView(array.as_string_view().clone()),
+            (DataType::Timestamp(unit, zone), &Type::TIMESTAMP | &Type::TIMESTAMPTZ)
+                if zone.as_deref().is_none_or(|zone| ["UTC", "+00:00"].contains(&zone)) =>
+            {
+                Self::Time(microseconds(array, *unit)?, TimeText::new(zone.is_some()))
+            }
+            _ => return None,
+        })
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        match self {
+            Self::Bool(array) => array.is_null(row),
+            Self::I64(array) => array.is_null(row),
+            Self::F32(array) => array.is_null(row),
+            Self::F64(array) => array.is_null(row),
+            Self::Text(array) => array.is_null(row),
+            Self::TextView(array) => array.is_null(row),
+            Self::Time(array, _) => array.is_null(row),
+        }
+    }
+
+    fn write_binary(&self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
+        match self {
+            Self::Bool(array) => out.put_u8(array.value(row).into()),
+            Self::I64(array) => out.put_i64(array.value(row)),
+            Self::F32(array) => out.put_f32(array.value(row)),
+            Self::F64(array) => out.put_f64(array.value(row)),
+            Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
+            Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
+            Self::Time(array, _) => {
+                let since_2000 = array.value(row).checked_sub(EPOCH_US);
+                out.put_i64(since_2000.ok_or_else(|| PgError::new("22008", "timestamp out of range"))?);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_text(&mut self, row: usize, out: &mut BytesMut) {
+        match self {
+            Self::Bool(array) => out.put_u8(if array.value(row) { b't' } else { b'f' }),
+            Self::I64(array) => write!(out, "{}", array.value(row)).expect("BUG: memory takes text"),
+            Self::F32(array) => write_f32(array.value(row), out),
+            Self::F64(array) => write_f64(array.value(row), out),
+            Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
+            Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
+            Self::Time(array, text) => text.write(array.value(row), out),
+        }
+    }
+}
+
+/// Times as PostgreSQL counts them; `None` if one of them is out of their range.
+fn microseconds(array: &ArrayRef, unit: TimeUnit) -> Option<TimestampMicrosecondArray> {
+    let times = |factor: i64| move |time: i64| time.checked_mul(factor).ok_or(());
+    match unit {
+        TimeUnit::Second => array.as_primitive::<TimestampSecondType>().try_unary(times(1_000_000)).ok(),
+        TimeUnit::Millisecond => {
+            array.as_primitive::<TimestampMillisecondType>().try_unary(times(1_000)).ok()
+        }
+        TimeUnit::Microsecond => Some(array.as_primitive::<TimestampMicrosecondType>().clone()),
+        TimeUnit::Nanosecond => {
+            Some(array.as_primitive::<TimestampNanosecondType>().unary(|time| time.div_euclid(1_000)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        Date32Array, Int64Array, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+    };
+    use arrow_schema::{Field, Schema};
+
+    use super::super::frontend::ValueFormat;
+    use super::super::values::fields;
+    use super::*;
+
+    fn batch() -> RecordBatch {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("bool", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+            ("i64", Arc::new(Int64Array::from(vec![Some(-7), None]))),
+            ("f32", Arc::new(Float32Array::from(vec![Some(1.5), None]))),
+            ("f64", Arc::new(Float64Array::from(vec![Some(60.0), None]))),
+            ("text", Arc::new(StringArray::from(vec![Some("ä"), None]))),
+            ("view", Arc::new(StringViewArray::from(vec![Some(""), None]))),
+            ("date", Arc::new(Date32Array::from(vec![Some(10_958), None]))),
+            ("time", {
+                let times = TimestampMicrosecondArray::from(vec![Some(EPOCH_US + 1_500_000), None]);
+                Arc::new(times.with_timezone("UTC"))
+            }),
+        ];
+        let of = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
+        let schema = Schema::new(columns.iter().map(of).collect::<Vec<_>>());
+        RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+    }
+
+    /// The values of a row.
+    fn written(format: ValueFormat, row: usize) -> Vec<Option<Vec<u8>>> {
+        let batch = batch();
+        let mut page = Page::new(&batch, &fields(batch.schema_ref(), &[format]).unwrap());
+        assert_eq!(page.rows(), 2);
+        let mut out = BytesMut::new();
+        page.write(row, &mut out).unwrap();
+        let mut bytes = &out[..];
+        let mut take = |count: usize| {
+            let (taken, rest) = bytes.split_at(count);
+            bytes = rest;
+            taken
+        };
+        let columns = u16::from_be_bytes(take(2).try_into().unwrap());
+        let values = (0..columns).map(|_| {
+            let length = i32::from_be_bytes(take(4).try_into().unwrap());
+            usize::try_from(length).ok().map(|length| take(length).to_vec())
+        });
+        let values = values.collect();
+        assert_eq!(bytes, b"");
+        values
+    }
+
+    #[test]
+    fn values_of_all_types_in_both_forms() {
+        let of = |values: &[&[u8]]| values.iter().map(|value| Some(value.to_vec())).collect::<Vec<_>>();
+        let time = b"2000-01-01 00:00:01.5+00".as_slice();
+        let text = [b"t".as_slice(), b"-7", b"1.5", b"60", "ä".as_bytes(), b"", b"2000-01-02", time];
+        assert_eq!(written(ValueFormat::Text, 0), of(&text));
+        let binary = [
+            b"\x01".as_slice(),
+            &(-7_i64).to_be_bytes(),
+            &1.5_f32.to_be_bytes(),
+            &60_f64.to_be_bytes(),
+            "ä".as_bytes(),
+            b"",
+            &1_i32.to_be_bytes(),
+            &1_500_000_i64.to_be_bytes(),
+        ];
+        assert_eq!(written(ValueFormat::Binary, 0), of(&binary));
+        for format in [ValueFormat::Text, ValueFormat::Binary] {
+            assert_eq!(written(format, 1), vec![None; 8]);
+        }
+    }
+
+    #[test]
+    fn times_of_all_units_are_the_same_text() {
+        let of = |array: ArrayRef| {
+            let field = Field::new("time", array.data_type().clone(), true);
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();
+            let mut page = Page::new(&batch, &fields(batch.schema_ref(), &[]).unwrap());
+            let mut out = BytesMut::new();
+            page.write(0, &mut out).unwrap();
+            String::from_utf8(out[2 + LENGTH_BYTES..].to_vec()).unwrap()
+        };
+        let seconds = 1_768_464_000_i64;
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(TimestampSecondArray::from(vec![seconds])),
+            Arc::new(TimestampMillisecondArray::from(vec![seconds * 1_000])),
+            Arc::new(TimestampMicrosecondArray::from(vec![seconds * 1_000_000])),
+            Arc::new(TimestampNanosecondArray::from(vec![seconds * 1_000_000_000 + 999])),
+        ];
+        for array in arrays {
+            assert_eq!(of(array), "2026-01-15 08:00:00");
+        }
+        let now = TimestampNanosecondArray::from(vec![seconds * 1_000_000_000 + 250_000_000]);
+        assert_eq!(of(Arc::new(now.with_timezone("+00:00"))), "2026-01-15 08:00:00.25+00");
+    }
+
+    #[test]
+    fn a_time_before_those_that_the_client_can_have_is_an_error() {
+        let schema = Arc::new(Schema::new(vec![Field::new(
+            "time",
+            DataType::Timestamp(TimeUnit::Microsecond, None),
+            true,
+        )]));
+        let times = Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN]));
+        let batch = RecordBatch::try_new(schema, vec![times]).unwrap();
+        let mut page = Page::new(&batch, &fields(batch.schema_ref(), &[ValueFormat::Binary]).unwrap());
+        assert_eq!(page.write(0, &mut BytesMut::new()).unwrap_err().code, "22008");
+    }
+}
