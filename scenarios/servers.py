@@ -63,6 +63,21 @@ def mosquitto():
 
 
 @contextlib.contextmanager
+def mariadb():
+    """Its port and process id. It asks nobody for a password."""
+    port = parity.free_port()
+    with tempfile.TemporaryDirectory() as home:
+        common = ["--no-defaults", f"--datadir={home}/data", *(["--user=root"] if os.getuid() == 0 else [])]
+        subprocess.run(["mariadb-install-db", *common], stdout=subprocess.DEVNULL, check=True)
+        line = ["mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={home}/socket", "--skip-grant-tables",
+                "--max-connections=200", "--max-prepared-stmt-count=100000", f"--log-error={home}/error.log"]
+        with running(line, port) as pid:
+            client = ["mariadb", "--no-defaults", f"--socket={home}/socket", "-e", "CREATE DATABASE sbtest"]
+            subprocess.run(client, check=True)
+            yield port, pid
+
+
+@contextlib.contextmanager
 def victoria_metrics(where):
     """Its port and process id; the data is in a temporary directory there."""
     port = parity.free_port()
