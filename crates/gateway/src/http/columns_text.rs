@@ -100,6 +100,9 @@ impl<'a> ColumnsText<'a> {
 
     /// Makes text of the rows that wait: each thread of the crew writes some of the keys.
     fn write_blocks(&mut self) {
+        if self.blocks.is_empty() {
+            return;
+        }
         for block in &self.blocks {
             let time = &mut self.time;
             extend(&mut self.times, &block.times, TimeElement::BYTES_MAX, |ts, room| {

@@ -17,43 +17,108 @@ pub(super) fn read(
     let intervals = Intervals::of(request);
     let count = intervals.count().saturating_mul(request.keys.len().max(1) as u64);
     check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
-    let mut open: Vec<Option<(i64, Accumulator)>> = vec![None; request.keys.len()];
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); request.keys.len()];
+    let mut of_keys: Vec<Reduced<'_>> =
+        request.keys.iter().map(|_| Reduced::new(&intervals, request.aggregation)).collect();
     let mut runs = Vec::new();
-    let close = |samples: &mut Vec<Sample>, (index, accumulator): (i64, Accumulator)| {
-        samples.extend(accumulator.result().map(|value| (intervals.middle(index), value)));
-    };
     // Rows are cheapest in ascending order; the few values that come of them are turned round.
     let scan = Scan { order: Order::Ascending, ..scan_of(series, request, usize::MAX) };
     store.scan_blocks(&scan, &mut |block| {
         intervals.cut(block.times, &mut runs);
-        for ((open, samples), columns) in open.iter_mut().zip(&mut samples).zip(block.columns) {
-            for (index, rows) in &runs {
-                let mut of_run = match open.take_if(|(open_index, _)| open_index == index) {
-                    Some((_, accumulator)) => accumulator,
-                    None => Accumulator::new(request.aggregation),
-                };
-                of_run.add_rows(columns, rows.clone());
-                if of_run.is_empty() {
-                    continue;
-                }
-                if let Some(done) = open.replace((*index, of_run)) {
-                    close(samples, done);
-                }
-            }
-        }
+        of_keys.iter_mut().zip(block.columns).for_each(|(of_key, columns)| of_key.add(columns, &runs));
         ControlFlow::Continue(())
     })?;
-    for (key, (open, mut samples)) in open.into_iter().zip(samples).enumerate() {
-        open.into_iter().for_each(|last| close(&mut samples, last));
+    for (key, of_key) in of_keys.into_iter().enumerate() {
+        let mut samples = of_key.end();
         if request.order == Order::Descending {
             samples.reverse();
         }
-        if samples.iter().any(|(ts, value)| sink.value(key, *ts, value.as_ref()).is_break()) {
+        if give(sink, key, &samples).is_break() {
             break;
         }
     }
     Ok(())
+}
+
+/// Gives the values of a key to the sink: as numbers, if all are, as means are.
+fn give(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()> {
+    let numbers: Option<Vec<f64>> = samples
+        .iter()
+        .map(|(_, value)| if let Value::F64(number) = value { Some(*number) } else { None })
+        .collect();
+    if let Some(numbers) = numbers {
+        let times: Vec<i64> = samples.iter().map(|(ts, _)| ts.micros()).collect();
+        return sink.numbers(key, &times, &numbers);
+    }
+    samples.iter().try_for_each(|(ts, value)| sink.value(key, *ts, value.as_ref()))
+}
+
+/// Rows of one interval.
+type Run = (i64, Range<usize>);
+
+/// What has become of the values of one key.
+struct Reduced<'a> {
+    intervals: &'a Intervals,
+    aggregation: Aggregation,
+    samples: Vec<Sample>,
+    /// The interval that rows to come may belong to.
+    open: Option<(i64, Accumulator)>,
+}
+
+impl<'a> Reduced<'a> {
+    fn new(intervals: &'a Intervals, aggregation: Aggregation) -> Self {
+        Self { intervals, aggregation, samples: Vec::new(), open: None }
+    }
+
+    /// Adds the rows of a block. Intervals ascend, so those between the first and the last of a block are in no other one.
+    fn add(&mut self, columns: &[ValueColumn], runs: &[Run]) {
+        let (first, inner, last) = match runs {
+            [] => return,
+            [only] => (only, [].as_slice(), None),
+            [first, inner @ .., last] => (first, inner, Some(last)),
+        };
+        self.go_on(columns, first);
+        if last.is_some() {
+            self.close();
+        }
+        for (index, rows) in inner {
+            let whole = self.accumulated(columns, rows);
+            self.push(*index, whole);
+        }
+        if let Some(last) = last {
+            self.go_on(columns, last);
+        }
+    }
+
+    fn accumulated(&self, columns: &[ValueColumn], rows: &Range<usize>) -> Accumulator {
+        let mut accumulator = Accumulator::new(self.aggregation);
+        accumulator.add_rows(columns, rows.clone());
+        accumulator
+    }
+
+    fn go_on(&mut self, columns: &[ValueColumn], (index, rows): &Run) {
+        match &mut self.open {
+            Some((open, accumulator)) if open == index => accumulator.add_rows(columns, rows.clone()),
+            _ => {
+                self.close();
+                self.open = Some((*index, self.accumulated(columns, rows)));
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some((index, accumulator)) = self.open.take() {
+            self.push(index, accumulator);
+        }
+    }
+
+    fn push(&mut self, index: i64, accumulator: Accumulator) {
+        self.samples.extend(accumulator.result().map(|value| (self.intervals.middle(index), value)));
+    }
+
+    fn end(mut self) -> Vec<Sample> {
+        self.close();
+        self.samples
+    }
 }
 
 /// The intervals of a range, counted from its start.
@@ -129,10 +194,6 @@ impl Accumulator {
         Self { aggregation, count: 0, numbers: 0, sum_f64: 0.0, sum_i64: None, floats: false, extreme: None }
     }
 
-    fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Adds what the rows have in the columns of one key.
     fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) {
         let sums = matches!(self.aggregation, Aggregation::Avg | Aggregation::Sum);
@@ -184,13 +245,13 @@ impl Accumulator {
 
     fn result(self) -> Option<Value> {
         match self.aggregation {
-            Aggregation::Count => Some(Value::I64(self.count as i64)),
+            Aggregation::Count if self.count > 0 => Some(Value::I64(self.count as i64)),
             Aggregation::Min | Aggregation::Max => self.extreme,
             Aggregation::Avg if self.numbers > 0 => Some(Value::F64(self.sum_f64 / self.numbers as f64)),
             Aggregation::Sum if self.numbers > 0 => {
                 Some(self.sum_i64.filter(|_| !self.floats).map_or(Value::F64(self.sum_f64), Value::I64))
             }
-            Aggregation::Avg | Aggregation::Sum | Aggregation::None => None,
+            Aggregation::Count | Aggregation::Avg | Aggregation::Sum | Aggregation::None => None,
         }
     }
 }
@@ -220,7 +281,60 @@ fn number(value: ValueRef<'_>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::{Float64Array, Int64Array};
+
     use super::*;
+
+    /// Eleven rows: numbers of two types, a hole of three rows, times with nothing between them.
+    const TIMES: [i64; 11] = [0, 1, 2, 9, 10, 11, 12, 35, 36, 39, 58];
+    const INTEGERS: [Option<i64>; 11] =
+        [None, None, Some(3), None, None, None, None, Some(2), None, Some(7), None];
+    const FLOATS: [Option<f64>; 11] =
+        [Some(0.5), Some(1.5), None, Some(0.1), None, None, None, None, Some(4.0), None, Some(0.2)];
+
+    fn reduced(aggregation: Aggregation, intervals: &Intervals, blocks: &[Range<usize>]) -> Vec<Sample> {
+        let mut of_key = Reduced::new(intervals, aggregation);
+        let mut runs = Vec::new();
+        for rows in blocks {
+            let columns = [
+                ValueColumn::I64(Int64Array::from(INTEGERS[rows.clone()].to_vec())),
+                ValueColumn::F64(Float64Array::from(FLOATS[rows.clone()].to_vec())),
+            ];
+            // Numbers without a hole are added another way.
+            let columns = if numbers(&columns[1..]).is_some() { &columns[1..] } else { &columns };
+            intervals.cut(&TIMES[rows.clone()], &mut runs);
+            of_key.add(columns, &runs);
+        }
+        of_key.end()
+    }
+
+    #[test]
+    fn blocks_of_any_lengths_give_the_same() {
+        let range = TimeRange::new(Timestamp::from_micros(0), Timestamp::from_micros(60));
+        for aggregation in
+            [Aggregation::Min, Aggregation::Max, Aggregation::Avg, Aggregation::Sum, Aggregation::Count]
+        {
+            for length_us in [1, 3, 10, 30, 60] {
+                let intervals = Intervals { range, length_us };
+                let one_by_one: Vec<_> = (0..TIMES.len()).map(|row| row..row + 1).collect();
+                let expected = reduced(aggregation, &intervals, &one_by_one);
+                for cuts in 0..1 << (TIMES.len() - 1) {
+                    let ends =
+                        (1..=TIMES.len()).filter(|end| *end == TIMES.len() || cuts >> (end - 1) & 1 == 1);
+                    let mut begin = 0;
+                    let blocks: Vec<_> = ends.map(|end| std::mem::replace(&mut begin, end)..end).collect();
+                    assert_eq!(
+                        reduced(aggregation, &intervals, &blocks),
+                        expected,
+                        "{aggregation:?} {length_us} {blocks:?}"
+                    );
+                }
+            }
+        }
+        let sums = reduced(Aggregation::Sum, &Intervals { range, length_us: 30 }, &[0..4, 4..11]);
+        let of = |micros, sum| (Timestamp::from_micros(micros), Value::F64(sum));
+        assert_eq!(sums, [of(15, 5.1), of(45, 13.2)]);
+    }
 
     #[test]
     fn the_guess_changes_nothing() {

@@ -89,11 +89,13 @@ fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
         times.reverse();
     }
     let mut left: Vec<_> = history.iter().map(|(_, samples)| samples.iter().peekable()).collect();
+    let mut values = Vec::with_capacity(left.len());
     for ts in times {
-        let values: Vec<Option<ValueRef<'_>>> = left
-            .iter_mut()
-            .map(|samples| samples.next_if(|(at, _)| *at == ts).map(|(_, value)| value.as_ref()))
-            .collect();
+        values.clear();
+        values.extend(
+            left.iter_mut()
+                .map(|samples| samples.next_if(|(at, _)| *at == ts).map(|(_, value)| value.as_ref())),
+        );
         if sink.row(ts, &values).is_break() {
             return;
         }
