@@ -2,10 +2,13 @@
 
 use std::ops::{ControlFlow, Range};
 
-use model::{SeriesId, Timestamp, ValueRef, limits};
+use arrow_array::Float64Array;
+use model::{SeriesId, Timestamp, Value, ValueRef, limits};
 use store::{Order, Store, ValueColumn};
 
-use super::{Aggregation, History, HistoryError, HistoryRequest, check, numbers, read, scan_of, value_of};
+use super::{
+    Aggregation, History, HistoryError, HistoryRequest, Sample, check, numbers, read, scan_of, value_of,
+};
 
 /// Takes the rows of an answer in their order. In a row at least one key has a value.
 pub trait RowSink {
@@ -81,22 +84,57 @@ fn rows_with_values(count: usize, columns: &[Vec<ValueColumn>]) -> Vec<Range<usi
 
 /// Puts together what the keys have in the same interval.
 fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
-    let mut times: Vec<Timestamp> =
-        history.iter().flat_map(|(_, samples)| samples.iter().map(|(ts, _)| *ts)).collect();
-    times.sort_unstable();
-    times.dedup();
-    if order == Order::Descending {
-        times.reverse();
+    let times = times_of(history, order);
+    let columns: Option<Vec<Vec<ValueColumn>>> = history
+        .iter()
+        .map(|(_, samples)| Some(vec![ValueColumn::F64(numbers_at(&times, samples)?)]))
+        .collect();
+    let Some(columns) = columns else { return give_values(history, &times, sink) };
+    // There are no more rows, whether the sink wants them or not.
+    let _ = sink.rows(&times, &columns, 0..times.len());
+}
+
+/// The times of all keys' samples, each once, in the order in which the samples are.
+fn times_of(history: &History, order: Order) -> Vec<i64> {
+    let mut times: Vec<i64> =
+        history.iter().flat_map(|(_, samples)| samples.iter().map(|(ts, _)| ts.micros())).collect();
+    if history.len() > 1 {
+        times.sort_unstable();
+        times.dedup();
+        if order == Order::Descending {
+            times.reverse();
+        }
     }
+    times
+}
+
+/// The samples of a key by the times of all, null where it has none; `None` if one of them is no f64, as means are.
+fn numbers_at(times: &[i64], samples: &[Sample]) -> Option<Float64Array> {
+    let number = |value: &Value| if let Value::F64(number) = value { Some(*number) } else { None };
+    if samples.len() == times.len() {
+        let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number(value)).collect();
+        return numbers.map(Float64Array::from);
+    }
+    let mut left = samples.iter().peekable();
+    let at = |ts: &i64| match left.next_if(|(at, _)| at.micros() == *ts) {
+        Some((_, value)) => number(value).map(Some),
+        None => Some(None),
+    };
+    let numbers: Option<Vec<Option<f64>>> = times.iter().map(at).collect();
+    numbers.map(Float64Array::from)
+}
+
+fn give_values(history: &History, times: &[i64], sink: &mut impl RowSink) {
     let mut left: Vec<_> = history.iter().map(|(_, samples)| samples.iter().peekable()).collect();
     let mut values = Vec::with_capacity(left.len());
     for ts in times {
         values.clear();
         values.extend(
-            left.iter_mut()
-                .map(|samples| samples.next_if(|(at, _)| *at == ts).map(|(_, value)| value.as_ref())),
+            left.iter_mut().map(|samples| {
+                samples.next_if(|(at, _)| at.micros() == *ts).map(|(_, value)| value.as_ref())
+            }),
         );
-        if sink.row(ts, &values).is_break() {
+        if sink.row(Timestamp::from_micros(*ts), &values).is_break() {
             return;
         }
     }
@@ -104,7 +142,7 @@ fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
 
 #[cfg(test)]
 mod tests {
-    use model::{Batch, SeriesKey, TimeRange, Value};
+    use model::{Batch, SeriesKey, TimeRange};
     use store::{Durability, MemoryStore};
 
     use super::*;
