@@ -61,6 +61,19 @@ def test_psql_reads_rows(pg):
     ]
 
 
+def test_columns_without_a_name_are_called_as_in_postgresql(pg):
+    query = "SELECT count(*), avg(speed), max(speed) - 1, 1::bigint, ts::date, min(gear) AS low FROM telemetry GROUP BY ts LIMIT 1"
+    expected = ["count", "avg", "?column?", "int8", "ts", "low"]
+    assert psql(pg, "-A", "-c", query).splitlines()[0].split("|") == expected
+    cursor = f"BEGIN; DECLARE c CURSOR FOR {query}; FETCH 1 FROM c; COMMIT"
+    assert psql(pg, "-A", "-c", cursor).splitlines()[2].split("|") == expected
+    with connect(pg) as connection:
+        for parameters in [None, ("2026-01-01",)]:
+            rows = connection.execute(query if parameters is None else query.replace("GROUP", "WHERE ts > %s GROUP"), parameters)
+            assert [column.name for column in rows.description] == expected
+    assert psql(pg, "-A", "-c", "SELECT * FROM (SELECT 1 AS a) AS s").splitlines()[0] == "a"
+
+
 def test_text_is_that_of_postgresql(pg):
     values = ["60.0", "1e16", "1e-5", "CAST('inf' AS double)", "CAST('-inf' AS double)", "CAST('NaN' AS double)", "CAST(1.5 AS real)"]
     times = ["TIMESTAMP '2026-01-15 08:00:00.25'", "CAST('0001-02-03' AS date)", "to_timestamp_micros(253402300800000000)"]

@@ -17,6 +17,8 @@ pub(super) struct Parsed {
     pub(super) prepared: Option<Prepared>,
     /// Numbers of the parameters' types: the client's where it has given one.
     pub(super) types: Vec<u32>,
+    /// See [`values::headings`].
+    pub(super) headings: Vec<String>,
 }
 
 impl Parsed {
@@ -33,7 +35,12 @@ impl Parsed {
                 (None, None) => values::type_number(&DataType::Null),
             }
         });
-        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared })
+        let types = types.collect::<Result<_, _>>()?;
+        let headings = match (&prepared, statement.query()) {
+            (Some(prepared), Some(sql)) => values::headings(prepared.schema(), sql),
+            _ => Vec::new(),
+        };
+        Ok(Self { statement, prepared, types, headings })
     }
 }
 

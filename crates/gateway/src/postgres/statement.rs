@@ -40,6 +40,16 @@ pub(super) enum Statement {
     Query(String),
 }
 
+impl Statement {
+    /// What it asks the query engine, now or when rows are fetched.
+    pub(super) fn query(&self) -> Option<&str> {
+        match self {
+            Self::Query(query) | Self::Declare { query, .. } => Some(query),
+            _ => None,
+        }
+    }
+}
+
 /// A statement of the door that is not written as it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StatementError {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pgwire::messages::PgWireBackendMessage as Said;
-use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::data::{NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
@@ -12,7 +12,7 @@ use super::super::frontend::{Bind, Target, ValueFormat};
 use super::super::limits::STATEMENTS_MAX;
 use super::super::portal::{Parsed, Portal};
 use super::super::statement::{self, Statement};
-use super::super::values::{self, Fields, description, fields, text_field};
+use super::super::values::{self, description, fields, text_field};
 use super::{Failed, Session};
 use crate::statements::statements;
 
@@ -37,15 +37,11 @@ impl Session {
             let message = format!("{STATEMENTS_MAX} statements are prepared, the limit; deallocate some");
             return Err(PgError::new("54000", message).into());
         }
-        let query = match &statement {
-            Statement::Query(query) | Statement::Declare { query, .. } => Some(query.clone()),
-            _ => None,
-        };
-        let prepared = match query {
+        let prepared = match statement.query() {
             Some(query) => {
                 let given: Vec<_> = types.iter().map(|number| values::data_type(*number)).collect();
                 let (hub, reader) = (self.hub.clone(), self.reader());
-                Some(self.unless_cancelled(hub.prepare_sql(&query, &given, &reader)).await??)
+                Some(self.unless_cancelled(hub.prepare_sql(query, &given, &reader)).await??)
             }
             None => None,
         };
@@ -93,19 +89,21 @@ impl Session {
             self.wire.say(Said::ParameterDescription(types))?;
         }
         match self.columns(&parsed, &formats)? {
-            Some(fields) => self.wire.say(Said::RowDescription(description(&fields))),
+            Some(columns) => self.wire.say(Said::RowDescription(columns)),
             None => self.wire.say(Said::NoData(NoData::new())),
         }
     }
 
     /// The columns of what a statement gives; nothing for commands.
-    fn columns(&self, parsed: &Parsed, formats: &[ValueFormat]) -> Result<Option<Fields>, PgError> {
+    fn columns(&self, parsed: &Parsed, formats: &[ValueFormat]) -> Result<Option<RowDescription>, PgError> {
         let of = |parsed: &Parsed| {
-            parsed.prepared.as_ref().map(|prepared| fields(prepared.schema(), formats)).transpose()
+            let fields =
+                parsed.prepared.as_ref().map(|prepared| fields(prepared.schema(), formats)).transpose()?;
+            Ok(fields.map(|fields| description(&fields, &parsed.headings)))
         };
         match &parsed.statement {
             Statement::Query(_) => of(parsed),
-            Statement::Show { name } => Ok(Some(text_field(name))),
+            Statement::Show { name } => Ok(Some(description(&text_field(name), &[]))),
             Statement::Fetch { cursor, .. } => {
                 of(&self.portals.get(cursor).ok_or_else(|| PgError::unknown_cursor(cursor))?.parsed)
             }
@@ -142,6 +140,7 @@ impl Session {
                     statement: Statement::Query(String::new()),
                     prepared: parsed.prepared.clone(),
                     types: parsed.types.clone(),
+                    headings: parsed.headings.clone(),
                 };
                 let declared = Portal::new(query.into(), portal.parameters, formats);
                 self.declare(cursor, *hold, declared)?;

@@ -7,7 +7,7 @@ use super::super::error::PgError;
 use super::super::frontend::ValueFormat;
 use super::super::portal::{Parsed, Portal, Rows};
 use super::super::statement::{self, Statement};
-use super::super::values::{description, fields, text_field};
+use super::super::values::{description, fields, headings, text_field};
 use super::run::Progress;
 use super::{Failed, Session};
 use crate::statements::statements;
@@ -44,13 +44,14 @@ impl Session {
             Statement::Query(text) => {
                 let mut rows = Rows::new(self.ask(&text).await?);
                 let fields = fields(rows.schema(), &[])?;
-                self.wire.say(Said::RowDescription(description(&fields)))?;
+                let headings = headings(rows.schema(), &text);
+                self.wire.say(Said::RowDescription(description(&fields, &headings)))?;
                 let progress = self.send_rows(&mut rows, &fields, usize::MAX).await?;
                 self.said("SELECT", progress)?;
             }
             Statement::Show { name } => {
                 let (fields, value) = (text_field(&name), self.setting(&name)?);
-                self.wire.say(Said::RowDescription(description(&fields)))?;
+                self.wire.say(Said::RowDescription(description(&fields, &[])))?;
                 self.say_text(&value, &fields)?;
                 self.complete("SHOW".into())?;
             }
@@ -81,7 +82,7 @@ impl Session {
         let Some(rows) = &mut portal.rows else { return Err(PgError::unknown_cursor(cursor).into()) };
         let fields = fields(rows.schema(), formats.unwrap_or(&portal.formats))?;
         if formats.is_none() {
-            self.wire.say(Said::RowDescription(description(&fields)))?;
+            self.wire.say(Said::RowDescription(description(&fields, &portal.parsed.headings)))?;
         }
         let progress = self.send_rows(rows, &fields, rows_max).await?;
         self.keep_portal(cursor.into(), portal)?;

@@ -1,0 +1,154 @@
+//! What PostgreSQL calls the columns of an answer that have no name in the statement (`FigureColname` in its `parse_target.c`).
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo, TrimWhereField,
+};
+
+use crate::statement;
+
+/// What has no name at all.
+const NAMELESS: &str = "?column?";
+
+/// The names of the columns of a statement's answer as PostgreSQL gives them. Empty if the statement does not say how many columns there
+/// are, as with `*`, or cannot be read.
+pub fn headings(sql: &str) -> Vec<String> {
+    match statement::parse(sql) {
+        Ok(Statement::Statement(statement)) => match *statement {
+            ast::Statement::Query(query) => of_query(&query).unwrap_or_default(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn of_query(query: &Query) -> Option<Vec<String>> {
+    let names = items(&query.body)?.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(expr) => {
+            Some(figured(expr).map_or_else(|| NAMELESS.to_owned(), |name| name.text))
+        }
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// What the first of all SELECTs gives; the others have its names.
+fn items(body: &SetExpr) -> Option<&[SelectItem]> {
+    match body {
+        SetExpr::Select(select) => Some(&select.projection),
+        SetExpr::Query(query) => items(&query.body),
+        SetExpr::SetOperation { left, .. } => items(left),
+        _ => None,
+    }
+}
+
+struct Name {
+    text: String,
+    /// Whether it is that of a column or function, and not of something done to it.
+    is_own: bool,
+}
+
+fn figured(expr: &Expr) -> Option<Name> {
+    let own = |text: String| Some(Name { text, is_own: true });
+    let word = |text: &str| own(text.to_owned());
+    let weak = |text: String| Some(Name { text, is_own: false });
+    let unless_own = |inner: Option<Name>, text: String| match inner {
+        Some(name) if name.is_own => Some(name),
+        _ => weak(text),
+    };
+    match expr {
+        Expr::Identifier(name) => own(folded(name)),
+        Expr::CompoundIdentifier(names) => names.last().and_then(|name| own(folded(name))),
+        Expr::Function(call) => own(last(&call.name)?),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figured(inner),
+        Expr::CompoundFieldAccess { root, .. } => figured(root),
+        Expr::Cast { expr: inner, data_type, .. } => unless_own(figured(inner), type_name(data_type)),
+        Expr::TypedString(typed) => weak(type_name(&typed.data_type)),
+        Expr::Interval(_) => weak("interval".to_owned()),
+        Expr::Case { else_result, .. } => {
+            unless_own(else_result.as_deref().and_then(figured), "case".to_owned())
+        }
+        Expr::Subquery(query) => match items(&query.body)? {
+            [SelectItem::UnnamedExpr(inner)] => figured(inner),
+            [SelectItem::ExprWithAlias { alias, .. }] => own(folded(alias)),
+            _ => None,
+        },
+        Expr::Exists { negated: false, .. } => word("exists"),
+        Expr::Array(_) => word("array"),
+        Expr::Extract { .. } => word("extract"),
+        Expr::Ceil { .. } => word("ceil"),
+        Expr::Floor { .. } => word("floor"),
+        Expr::Position { .. } => word("position"),
+        Expr::Substring { .. } => word("substring"),
+        Expr::Overlay { .. } => word("overlay"),
+        Expr::AtTimeZone { .. } => word("timezone"),
+        Expr::Trim { trim_where, .. } => word(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        }),
+        _ => None,
+    }
+}
+
+/// In small letters, unless it was written in quotes.
+fn folded(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
+}
+
+fn last(name: &ObjectName) -> Option<String> {
+    name.0.last()?.as_ident().map(folded)
+}
+
+/// PostgreSQL's own name of a type.
+fn type_name(data_type: &DataType) -> String {
+    let name = match data_type {
+        DataType::SmallInt(_) | DataType::Int2(_) => "int2",
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4",
+        DataType::BigInt(_) | DataType::Int8(_) => "int8",
+        DataType::Real | DataType::Float4 => "float4",
+        DataType::Double(_) | DataType::DoublePrecision | DataType::Float(_) | DataType::Float8 => "float8",
+        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_) => "numeric",
+        DataType::Bool | DataType::Boolean => "bool",
+        DataType::Varchar(_) | DataType::CharacterVarying(_) => "varchar",
+        DataType::Char(_) | DataType::Character(_) => "bpchar",
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => "timestamptz",
+        DataType::Timestamp(..) => "timestamp",
+        DataType::Time(..) => "time",
+        DataType::Interval { .. } => "interval",
+        other => return other.to_string().to_lowercase(),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statements and the names of their columns as psql shows them of PostgreSQL 15.
+    const NAMES: &str = include_str!("testdata/headings.txt");
+
+    #[test]
+    fn columns_are_called_as_postgresql_calls_them() {
+        for line in NAMES.lines() {
+            let (names, sql) = line.split_once(" <- ").unwrap();
+            assert_eq!(headings(sql).join("|"), names, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_alone() {
+        for sql in [
+            "SELECT *, count(*) OVER () FROM t",
+            "SELECT t.* FROM t",
+            "VALUES (1)",
+            "EXPLAIN SELECT 1",
+            "SHOW TABLES",
+            "SELECT",
+            "",
+        ] {
+            assert!(headings(sql).is_empty(), "{sql}");
+        }
+    }
+}
