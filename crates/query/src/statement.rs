@@ -1,5 +1,7 @@
 //! From text to a statement that only reads.
 
+mod size;
+
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -94,7 +96,10 @@ fn check(statement: &Statement) -> Result<(), QueryError> {
 fn check_ast(statement: &ast::Statement) -> Result<(), QueryError> {
     use ast::Statement as S;
     match statement {
-        S::Query(query) => check_query(query),
+        S::Query(query) => {
+            size::check(statement)?;
+            check_query(query)
+        }
         S::Explain { statement, .. } => check_ast(statement),
         S::ExplainTable { .. } | S::ShowTables { .. } | S::ShowColumns { .. } | S::ShowFunctions { .. } => {
             Ok(())
@@ -202,5 +207,50 @@ mod tests {
         assert!(refusal(&long).contains("262144 bytes"));
         let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
         assert!(refusal(&deep).contains("64 levels"), "{}", refusal(&deep));
+    }
+
+    #[test]
+    fn what_stands_one_after_the_other_has_its_limits() {
+        let ctes = |count: usize| {
+            let ctes: Vec<_> = (0..count).map(|n| format!("t{n} AS (SELECT 1)")).collect();
+            format!("WITH {} SELECT 1", ctes.join(", "))
+        };
+        // How it begins, a link, how many links are too many.
+        let chains = [
+            ("SELECT 1", " + 1", size::EXPRESSION_LEVELS_MAX, "levels"),
+            ("SELECT 1 WHERE a", " OR a", size::EXPRESSION_LEVELS_MAX, "levels"),
+            ("SELECT 1", "::bigint", size::EXPRESSION_LEVELS_MAX, "levels"),
+            ("SELECT 1", " UNION ALL SELECT 1", size::SET_OPERATIONS_MAX + 1, "of them"),
+            ("SELECT 1 FROM t", ", t", size::JOINS_MAX + 1, "joins"),
+            ("SELECT 1 FROM t", " CROSS JOIN t", size::JOINS_MAX + 1, "joins"),
+        ];
+        let chains = chains.iter().flat_map(|(begin, link, links, told)| {
+            let of = |links: usize| format!("{begin}{}", link.repeat(links));
+            [(of(links - 1), None), (of(*links), Some(*told))]
+        });
+        let nested = |joins: usize| format!("SELECT 1 FROM (t{})", " CROSS JOIN t".repeat(joins));
+        let list: Vec<_> = (0..20_000).map(|n| n.to_string()).collect();
+        let others = [
+            (nested(size::JOINS_MAX), None),
+            (nested(size::JOINS_MAX + 1), Some("joins")),
+            (ctes(size::CTES_MAX), None),
+            (ctes(size::CTES_MAX + 1), Some("queries")),
+            // A list is as deep as one value of it.
+            (format!("SELECT 1 WHERE a IN ({})", list.join(",")), None),
+        ];
+        let statements: Vec<_> = chains.chain(others).collect();
+        let check = move || {
+            for (sql, told) in statements {
+                let refused = parse(&sql).err().map(|error| error.to_string());
+                let is_right = match (&refused, told) {
+                    (Some(refused), Some(told)) => refused.contains(told),
+                    (refused, told) => refused.is_none() && told.is_none(),
+                };
+                assert!(is_right, "{}: {refused:?}", &sql[..40]);
+            }
+        };
+        // As those of an engine are.
+        let thread = std::thread::Builder::new().stack_size(crate::threads::STACK_BYTES);
+        thread.spawn(check).unwrap().join().unwrap();
     }
 }

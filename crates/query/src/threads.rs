@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use crate::QueryError;
 use crate::answer::QueryTask;
 
-/// Planning walks deep trees.
-const STACK_BYTES: usize = 4 * 1024 * 1024;
+/// Planning walks trees as deep as a statement may be; a statement that may not is still a tree when it is given up, with a level for
+/// every two bytes of its text. Only what is used takes memory.
+pub(crate) const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Threads {
     /// Taken only when dropped.

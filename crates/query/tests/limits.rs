@@ -46,6 +46,44 @@ async fn memory_of_one_query_is_limited() {
     }
 }
 
+/// As deep as a statement may be it is planned and run; a deeper one is refused, however deep, and ends nothing else.
+#[tokio::test]
+async fn deep_statements_are_answered_or_refused() {
+    let engine = limited(|_| {});
+    let session = user();
+    for (begin, link, answered) in [
+        ("SELECT 1", "+1", 999),
+        ("SELECT 1 WHERE 1 = 2", " OR 1 = 1", 998),
+        ("SELECT 'a'", " || 'a'", 999),
+        ("SELECT 1", "::bigint", 999),
+        ("SELECT 1", " IS NULL", 999),
+        ("SELECT 1", " UNION ALL SELECT 1", 500),
+        ("SELECT 1", " UNION SELECT 1", 100),
+    ] {
+        let of = |links: usize| format!("{begin}{}", link.repeat(links));
+        run(&engine, &of(answered)).await.unwrap_or_else(|error| panic!("{answered} x {link}: {error}"));
+        let as_long_as_may_be = (model::limits::SQL_BYTES_MAX - begin.len()) / link.len();
+        for links in [1_001, as_long_as_may_be] {
+            let error =
+                tokio::time::timeout(PATIENCE, engine.run(&of(links), &session)).await.unwrap().unwrap_err();
+            assert!(matches!(&error, QueryError::OverLimit { .. }), "{links} x {link}: {error:?}");
+        }
+    }
+    let joins = |count: usize| {
+        let tables: Vec<_> = (0..=count).map(|n| format!("(SELECT 1) AS t{n}")).collect();
+        format!("SELECT count(*) FROM {}", tables.join(" CROSS JOIN "))
+    };
+    run(&engine, &joins(100)).await.unwrap();
+    assert!(matches!(refusal(&engine, &joins(101)).await, QueryError::OverLimit { .. }));
+    let ctes = |count: usize| {
+        let next = |n: usize| format!("t{n} AS (SELECT * FROM t{})", n - 1);
+        let ctes: Vec<_> = (1..count).map(next).collect();
+        format!("WITH t0 AS (SELECT 1), {} SELECT * FROM t{}", ctes.join(", "), count - 1)
+    };
+    run(&engine, &ctes(100)).await.unwrap();
+    assert!(matches!(refusal(&engine, &ctes(101)).await, QueryError::OverLimit { .. }));
+}
+
 #[tokio::test]
 async fn memory_of_all_queries_together_is_limited() {
     let engine = limited(|limits| limits.memory_bytes_total_max = 4 * 1024 * 1024);
