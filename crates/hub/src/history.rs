@@ -189,6 +189,11 @@ pub fn numbers(columns: &[ValueColumn]) -> Option<&[f64]> {
     }
 }
 
+/// The number, if it is an f64.
+fn number_of(value: &Value) -> Option<f64> {
+    if let Value::F64(number) = value { Some(*number) } else { None }
+}
+
 /// The value of a key in a row of a block.
 fn value_of(columns: &[ValueColumn], row: usize) -> Option<ValueRef<'_>> {
     columns.iter().find_map(|column| column.get(row))

@@ -13,7 +13,6 @@ use crate::{DEAD_LETTER_TABLE, Hub};
 // Words of the engine that are part of the hub's own interface.
 pub use query::{
     Answer as SqlAnswer, Batches, DataType, Prepared, QueryError as SqlError, RecordBatch, SchemaRef,
-    headings,
 };
 
 /// A value for a parameter (`$1`, `$2`...). It is converted to the type that the statement needs.

@@ -6,7 +6,9 @@ use std::ops::{ControlFlow, Range};
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
-use super::{Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, numbers, scan_of, value_of};
+use super::{
+    Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, number_of, numbers, scan_of, value_of,
+};
 
 pub(super) fn read(
     store: &dyn Store,
@@ -14,7 +16,7 @@ pub(super) fn read(
     request: &HistoryRequest,
     sink: &mut impl Sink,
 ) -> Result<(), HistoryError> {
-    let intervals = Intervals::of(request);
+    let intervals = Intervals::new(request.range, request.interval_us);
     let count = intervals.count().saturating_mul(request.keys.len().max(1) as u64);
     check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
     let mut of_keys: Vec<Reduced<'_>> =
@@ -32,7 +34,7 @@ pub(super) fn read(
         if request.order == Order::Descending {
             samples.reverse();
         }
-        if give(sink, key, &samples).is_break() {
+        if give_samples(sink, key, &samples).is_break() {
             break;
         }
     }
@@ -40,11 +42,8 @@ pub(super) fn read(
 }
 
 /// Gives the values of a key to the sink: as numbers, if all are, as means are.
-fn give(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()> {
-    let numbers: Option<Vec<f64>> = samples
-        .iter()
-        .map(|(_, value)| if let Value::F64(number) = value { Some(*number) } else { None })
-        .collect();
+fn give_samples(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()> {
+    let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number_of(value)).collect();
     if let Some(numbers) = numbers {
         let times: Vec<i64> = samples.iter().map(|(ts, _)| ts.micros()).collect();
         return sink.numbers(key, &times, &numbers);
@@ -53,7 +52,7 @@ fn give(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()>
 }
 
 /// Rows of one interval.
-type Run = (i64, Range<usize>);
+type Run = (u64, Range<usize>);
 
 /// What has become of the values of one key.
 struct Reduced<'a> {
@@ -61,7 +60,7 @@ struct Reduced<'a> {
     aggregation: Aggregation,
     samples: Vec<Sample>,
     /// The interval that rows to come may belong to.
-    open: Option<(i64, Accumulator)>,
+    open: Option<(u64, Accumulator)>,
 }
 
 impl<'a> Reduced<'a> {
@@ -111,7 +110,7 @@ impl<'a> Reduced<'a> {
         }
     }
 
-    fn push(&mut self, index: i64, accumulator: Accumulator) {
+    fn push(&mut self, index: u64, accumulator: Accumulator) {
         self.samples.extend(accumulator.result().map(|value| (self.intervals.middle(index), value)));
     }
 
@@ -121,47 +120,48 @@ impl<'a> Reduced<'a> {
     }
 }
 
-/// The intervals of a range, counted from its start.
+/// The intervals of a range, counted from its start. A range can be longer than an `i64` has numbers of microseconds.
 struct Intervals {
     range: TimeRange,
-    length_us: i64,
+    span_us: u64,
+    length_us: u64,
 }
 
 impl Intervals {
-    /// The range of the request is not empty.
-    fn of(request: &HistoryRequest) -> Self {
-        let range = request.range;
-        let span_us = range.end.micros().saturating_sub(range.start.micros());
-        let length_us = if request.interval_us <= 0 { span_us } else { request.interval_us.min(span_us) };
-        Self { range, length_us }
+    /// The range is not empty. An interval that is not positive is as long as the range.
+    fn new(range: TimeRange, interval_us: i64) -> Self {
+        let span_us = range.end.micros().abs_diff(range.start.micros());
+        let length_us = u64::try_from(interval_us).ok().filter(|length_us| *length_us > 0);
+        Self { range, span_us, length_us: length_us.map_or(span_us, |length_us| length_us.min(span_us)) }
     }
 
     fn count(&self) -> u64 {
-        let span_us = self.range.end.micros().saturating_sub(self.range.start.micros());
-        (span_us as u64).div_ceil(self.length_us as u64)
+        self.span_us.div_ceil(self.length_us)
     }
 
-    fn start(&self, index: i64) -> i64 {
-        self.range.start.micros() + index * self.length_us
+    /// A time so long after the start, not after the end.
+    fn at(&self, offset_us: u64) -> i64 {
+        self.range.start.micros().wrapping_add_unsigned(offset_us)
     }
 
-    fn end(&self, index: i64) -> i64 {
-        self.start(index).saturating_add(self.length_us).min(self.range.end.micros())
+    fn end_offset_us(&self, index: u64) -> u64 {
+        (index * self.length_us).saturating_add(self.length_us).min(self.span_us)
     }
 
-    fn middle(&self, index: i64) -> Timestamp {
-        let (start, end) = (self.start(index), self.end(index));
-        Timestamp::from_micros(start + (end - start) / 2)
+    fn middle(&self, index: u64) -> Timestamp {
+        let (start_us, end_us) = (index * self.length_us, self.end_offset_us(index));
+        Timestamp::from_micros(self.at(start_us + (end_us - start_us) / 2))
     }
 
     /// Runs of rows of one interval each; times ascend.
-    fn cut(&self, times: &[i64], runs: &mut Vec<(i64, Range<usize>)>) {
+    fn cut(&self, times: &[i64], runs: &mut Vec<Run>) {
         runs.clear();
         let (mut begin, mut length) = (0, 1);
         while let Some(ts) = times.get(begin) {
-            let index = ts.saturating_sub(self.range.start.micros()) / self.length_us;
-            // Where numbers of microseconds end, the last interval may be cut short of its last row.
-            length = length_below(&times[begin..], self.end(index), length).max(1);
+            let index = ts.abs_diff(self.range.start.micros()) / self.length_us;
+            let end = self.at(self.end_offset_us(index));
+            // A row behind the range is not to be an endless loop.
+            length = length_below(&times[begin..], end, length).max(1);
             runs.push((index, begin..begin + length));
             begin += length;
         }
@@ -315,7 +315,7 @@ mod tests {
             [Aggregation::Min, Aggregation::Max, Aggregation::Avg, Aggregation::Sum, Aggregation::Count]
         {
             for length_us in [1, 3, 10, 30, 60] {
-                let intervals = Intervals { range, length_us };
+                let intervals = Intervals::new(range, length_us);
                 let one_by_one: Vec<_> = (0..TIMES.len()).map(|row| row..row + 1).collect();
                 let expected = reduced(aggregation, &intervals, &one_by_one);
                 for cuts in 0..1 << (TIMES.len() - 1) {
@@ -331,9 +331,27 @@ mod tests {
                 }
             }
         }
-        let sums = reduced(Aggregation::Sum, &Intervals { range, length_us: 30 }, &[0..4, 4..11]);
+        assert_eq!(Intervals::new(range, 0).count(), 1);
+        let sums = reduced(Aggregation::Sum, &Intervals::new(range, 30), &[0..4, 4..11]);
         let of = |micros, sum| (Timestamp::from_micros(micros), Value::F64(sum));
         assert_eq!(sums, [of(15, 5.1), of(45, 13.2)]);
+    }
+
+    #[test]
+    fn ranges_longer_than_times_can_be_counted_have_their_intervals() {
+        let year_us = 365 * 86_400_000_000;
+        let intervals =
+            Intervals::new(TimeRange::new(Timestamp::MIN, Timestamp::from_micros(year_us)), year_us);
+        assert_eq!(intervals.count(), (1 << 63) / year_us as u64 + 2);
+        let times = [i64::MIN, i64::MIN + 1, -1, 0, year_us - 1];
+        let mut runs = Vec::new();
+        intervals.cut(&times, &mut runs);
+        let whole = (1 << 63) / year_us as u64;
+        assert_eq!(runs, [(0, 0..2), (whole, 2..4), (whole + 1, 4..5)]);
+        let middles: Vec<i64> = runs.iter().map(|(index, _)| intervals.middle(*index).micros()).collect();
+        assert!(middles.is_sorted() && middles[0] == i64::MIN + year_us / 2, "{middles:?}");
+        let ends = TimeRange::new(Timestamp::MIN, Timestamp::MAX);
+        assert_eq!(Intervals::new(ends, i64::MAX).count(), 3);
     }
 
     #[test]

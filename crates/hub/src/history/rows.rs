@@ -3,11 +3,12 @@
 use std::ops::{ControlFlow, Range};
 
 use arrow_array::Float64Array;
-use model::{SeriesId, Timestamp, Value, ValueRef, limits};
+use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Order, Store, ValueColumn};
 
 use super::{
-    Aggregation, History, HistoryError, HistoryRequest, Sample, check, numbers, read, scan_of, value_of,
+    Aggregation, History, HistoryError, HistoryRequest, Sample, check, number_of, numbers, read, scan_of,
+    value_of,
 };
 
 /// Takes the rows of an answer in their order. In a row at least one key has a value.
@@ -110,14 +111,13 @@ fn times_of(history: &History, order: Order) -> Vec<i64> {
 
 /// The samples of a key by the times of all, null where it has none; `None` if one of them is no f64, as means are.
 fn numbers_at(times: &[i64], samples: &[Sample]) -> Option<Float64Array> {
-    let number = |value: &Value| if let Value::F64(number) = value { Some(*number) } else { None };
     if samples.len() == times.len() {
-        let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number(value)).collect();
+        let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number_of(value)).collect();
         return numbers.map(Float64Array::from);
     }
     let mut left = samples.iter().peekable();
     let at = |ts: &i64| match left.next_if(|(at, _)| at.micros() == *ts) {
-        Some((_, value)) => number(value).map(Some),
+        Some((_, value)) => number_of(value).map(Some),
         None => Some(None),
     };
     let numbers: Option<Vec<Option<f64>>> = times.iter().map(at).collect();
@@ -142,7 +142,7 @@ fn give_values(history: &History, times: &[i64], sink: &mut impl RowSink) {
 
 #[cfg(test)]
 mod tests {
-    use model::{Batch, SeriesKey, TimeRange};
+    use model::{Batch, SeriesKey, TimeRange, Value};
     use store::{Durability, MemoryStore};
 
     use super::*;
