@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use arrow_array::RecordBatch;
@@ -18,6 +19,9 @@ use crate::QueryError;
 pub struct Answer {
     /// The columns.
     pub schema: SchemaRef,
+    /// The names of the columns as PostgreSQL gives them; none if the statement does not say how many there are. What is
+    /// `avg(telemetry.speed)` in the schema is `avg` there.
+    pub headings: Arc<[String]>,
     /// The rows.
     pub batches: Batches,
 }

@@ -25,7 +25,7 @@ use crate::planning_session::{PlanningSession, QueryParts};
 use crate::prepared::{Prepared, Resolved, parameter_types};
 use crate::tables::{OpenTables, Schemas};
 use crate::threads::Threads;
-use crate::{QueryError, Session, statement};
+use crate::{QueryError, Session, postgres, statement};
 
 /// Answers SQL about the tables of one store. Cheap to clone.
 #[derive(Clone)]
@@ -73,6 +73,8 @@ struct Planned {
     /// Optimised.
     plan: Arc<LogicalPlan>,
     reads_names: bool,
+    /// See [`postgres::headings`].
+    headings: Arc<[String]>,
     /// If the same plan was used before.
     again: Option<KnownPlan>,
 }
@@ -168,8 +170,8 @@ impl Engine {
             .0
             .threads
             .spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
-        let schema = task.first(opening).await?;
-        Ok(Answer { schema, batches: Batches::new(ready, task) })
+        let (schema, headings) = task.first(opening).await?;
+        Ok(Answer { schema, headings, batches: Batches::new(ready, task) })
     }
 }
 
@@ -189,7 +191,7 @@ impl Inner {
         &self,
         question: Question,
         session: Session,
-        opened: oneshot::Sender<SchemaRef>,
+        opened: oneshot::Sender<(SchemaRef, Arc<[String]>)>,
         batches: mpsc::Sender<RecordBatch>,
     ) -> Result<(), QueryError> {
         let _turn = self.admission.enter().await?;
@@ -197,10 +199,11 @@ impl Inner {
         let planned = match question {
             Question::Text(sql) => self.plan(&sql, &query)?,
             Question::Prepared(resolved, parameters) => {
-                let reads_names = resolved.known.reads_names;
+                let KnownPlan { reads_names, headings, .. } = &resolved.known;
                 Planned {
                     plan: Arc::new(self.fill(&resolved, parameters, &query)?),
-                    reads_names,
+                    reads_names: *reads_names,
+                    headings: Arc::clone(headings),
                     again: None,
                 }
             }
@@ -208,7 +211,7 @@ impl Inner {
         let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
         let context = query.parts.task_context(&self.planner, planned.reads_names);
         let mut rows = execute_stream(operators, context)?;
-        if opened.send(rows.schema()).is_err() {
+        if opened.send((rows.schema(), planned.headings)).is_err() {
             return Ok(());
         }
         while let Some(batch) = rows.next().await {
@@ -229,12 +232,12 @@ impl Inner {
                 (known, false)
             }
         };
-        let reads_names = known.reads_names;
+        let (reads_names, headings) = (known.reads_names, Arc::clone(&known.headings));
         if !known.optimized {
             let plan = self.planner.optimize(Arc::unwrap_or_clone(known.plan), query.parts.started_at)?;
-            return Ok(Planned { plan: Arc::new(plan), reads_names, again: None });
+            return Ok(Planned { plan: Arc::new(plan), reads_names, headings, again: None });
         }
-        Ok(Planned { plan: Arc::clone(&known.plan), reads_names, again: is_again.then_some(known) })
+        Ok(Planned { plan: Arc::clone(&known.plan), reads_names, headings, again: is_again.then_some(known) })
     }
 
     /// Operators over the tables as they are now.
@@ -256,14 +259,16 @@ impl Inner {
     }
 
     fn resolve(&self, sql: &str, query: &Query) -> Result<KnownPlan, QueryError> {
-        let plan = self.planner.resolve(statement::parse(sql)?, &[], &query.session)?;
+        let statement = statement::parse(sql)?;
+        let headings = postgres::headings(&statement);
+        let plan = self.planner.resolve(statement, &[], &query.session)?;
         let needs = Needs::of(&plan)?;
         // An EXPLAIN shows what the optimiser does at that moment.
         if needs.asks_time() || matches!(plan, LogicalPlan::Explain(_)) {
-            return Ok(needs.known(Arc::new(plan), false));
+            return Ok(needs.known(Arc::new(plan), headings, false));
         }
         let plan = self.planner.optimize(plan, query.parts.started_at)?;
-        Ok(needs.known(Arc::new(plan), true))
+        Ok(needs.known(Arc::new(plan), headings, true))
     }
 
     fn resolve_prepared(
@@ -274,10 +279,11 @@ impl Inner {
     ) -> Result<Resolved, QueryError> {
         let statement = statement::parse(sql)?;
         let named = statement::parameters(&statement);
+        let headings = postgres::headings(&statement);
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let parameter_types = parameter_types(&plan, types, &named)?;
         let schema = Arc::clone(plan.schema().inner());
-        let mut known = Needs::of(&plan)?.known(Arc::new(plan), false);
+        let mut known = Needs::of(&plan)?.known(Arc::new(plan), headings, false);
         if known.reads_names {
             // It holds what was listed at this moment; each run lists anew.
             known.plan = Arc::default();

@@ -40,6 +40,5 @@ pub use arrow_schema::{DataType, SchemaRef};
 pub use datafusion::common::ScalarValue;
 pub use engine::{Engine, EngineStatus};
 pub use error::QueryError;
-pub use postgres::headings;
 pub use prepared::Prepared;
 pub use session::{Access, Session};

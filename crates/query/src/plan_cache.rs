@@ -29,6 +29,8 @@ pub(crate) struct KnownPlan {
     pub(crate) optimized: bool,
     /// Whether tables other than the store's are read, or who asks: such a plan is good for one query.
     pub(crate) reads_names: bool,
+    /// See [`postgres::headings`].
+    pub(crate) headings: Arc<[String]>,
     tables: Arc<[(Arc<str>, SchemaRef)]>,
     operators: Arc<Mutex<Option<Arc<KeptOperators>>>>,
 }
@@ -71,9 +73,15 @@ impl Needs {
         self.asks_time
     }
 
-    pub(crate) fn known(self, plan: Arc<LogicalPlan>, optimized: bool) -> KnownPlan {
-        let operators = Arc::default();
-        KnownPlan { plan, optimized, reads_names: self.reads_names, tables: self.tables.into(), operators }
+    pub(crate) fn known(self, plan: Arc<LogicalPlan>, headings: Arc<[String]>, optimized: bool) -> KnownPlan {
+        KnownPlan {
+            plan,
+            optimized,
+            reads_names: self.reads_names,
+            headings,
+            tables: self.tables.into(),
+            operators: Arc::default(),
+        }
     }
 }
 

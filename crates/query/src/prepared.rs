@@ -40,6 +40,11 @@ impl Prepared {
         &self.resolved.schema
     }
 
+    /// As [`Answer::headings`].
+    pub fn headings(&self) -> &[String] {
+        &self.resolved.known.headings
+    }
+
     /// The types of `$1`, `$2`...
     pub fn parameter_types(&self) -> &[DataType] {
         &self.resolved.parameter_types

@@ -31,7 +31,7 @@ pub struct CutOff(String);
 ///
 /// A later error ends the answer: JSON says so in its last member, all other formats are cut off.
 pub async fn pieces(answer: SqlAnswer, format: Format) -> Result<Pieces, AnswerError> {
-    let SqlAnswer { schema, mut batches } = answer;
+    let SqlAnswer { schema, mut batches, .. } = answer;
     let mut encoder = format.encoder(&schema)?;
     let batches = match batches.next().await {
         Some(first) => {

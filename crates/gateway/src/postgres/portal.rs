@@ -17,8 +17,6 @@ pub(super) struct Parsed {
     pub(super) prepared: Option<Prepared>,
     /// Numbers of the parameters' types: the client's where it has given one.
     pub(super) types: Vec<u32>,
-    /// See [`values::headings`].
-    pub(super) headings: Vec<String>,
 }
 
 impl Parsed {
@@ -35,12 +33,7 @@ impl Parsed {
                 (None, None) => values::type_number(&DataType::Null),
             }
         });
-        let types = types.collect::<Result<_, _>>()?;
-        let headings = match (&prepared, statement.query()) {
-            (Some(prepared), Some(sql)) => values::headings(prepared.schema(), sql),
-            _ => Vec::new(),
-        };
-        Ok(Self { statement, prepared, types, headings })
+        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared })
     }
 }
 
@@ -68,6 +61,7 @@ impl Portal {
 #[derive(Debug)]
 pub(super) struct Rows {
     schema: SchemaRef,
+    headings: Arc<[String]>,
     batches: Batches,
     current: Option<(RecordBatch, usize)>,
     ended: bool,
@@ -75,11 +69,17 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(answer: SqlAnswer) -> Self {
-        Self { schema: answer.schema, batches: answer.batches, current: None, ended: false }
+        let SqlAnswer { schema, headings, batches } = answer;
+        Self { schema, headings, batches, current: None, ended: false }
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// See [`SqlAnswer::headings`].
+    pub(super) fn headings(&self) -> &[String] {
+        &self.headings
     }
 
     /// Makes sure that the next row is at hand. Returns whether there is one. Dropping this in between loses nothing.

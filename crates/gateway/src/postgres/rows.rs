@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    Int8Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
-    StringViewArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, StringViewArray,
 };
 use arrow_pg::encoder::encode_value;
 use arrow_schema::{DataType, FieldRef, TimeUnit};
@@ -55,44 +55,51 @@ impl Page {
     }
 }
 
-enum Column {
+struct Column {
+    array: ArrayRef,
+    writer: Writer,
+}
+
+/// Who writes the values of a column.
+enum Writer {
     Own { values: Values, is_binary: bool },
-    Library { array: ArrayRef, field: FieldRef, told: FieldInfo, writer: DataRowEncoder },
+    Library { field: FieldRef, told: FieldInfo, encoder: DataRowEncoder },
 }
 
 impl Column {
     fn new(array: &ArrayRef, field: &FieldRef, told: &FieldInfo) -> Self {
-        if let Some(values) = Values::of(array, told.datatype()) {
-            return Self::Own { values, is_binary: told.format() == FieldFormat::Binary };
-        }
-        Self::Library {
-            array: Arc::clone(array),
-            field: Arc::clone(field),
-            told: told.clone(),
-            writer: DataRowEncoder::new(Arc::new(vec![told.clone()])),
-        }
+        let writer = match Values::of(array, told.datatype()) {
+            Some(values) => Writer::Own { values, is_binary: told.format() == FieldFormat::Binary },
+            None => Writer::Library {
+                field: Arc::clone(field),
+                told: told.clone(),
+                encoder: DataRowEncoder::new(Arc::new(vec![told.clone()])),
+            },
+        };
+        Self { array: Arc::clone(array), writer }
     }
 
     /// Appends the length of a value, and the value.
     fn write(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
-        let (values, is_binary) = match self {
-            Self::Own { values, is_binary } => (values, *is_binary),
-            Self::Library { array, field, told, writer } => {
-                encode_value(writer, array, row, field, told)?;
-                out.put_slice(&writer.take_row().data);
-                return Ok(());
-            }
-        };
-        if values.is_null(row) {
+        // The library does not ask for all types.
+        if self.array.is_null(row) {
             out.put_i32(NULL);
             return Ok(());
         }
+        let (values, is_binary) = match &mut self.writer {
+            Writer::Own { values, is_binary } => (values, *is_binary),
+            Writer::Library { field, told, encoder } => {
+                encode_value(encoder, &self.array, row, field, told)?;
+                out.put_slice(&encoder.take_row().data);
+                return Ok(());
+            }
+        };
         let start = out.len();
         out.put_i32(0);
         if is_binary {
             values.write_binary(row, out)?;
         } else {
-            values.write_text(row, out);
+            values.write_text(row, out)?;
         }
         // Fits where that of the row does, which is checked.
         let length = (out.len() - start - LENGTH_BYTES) as i32;
@@ -101,95 +108,111 @@ impl Column {
     }
 }
 
+/// Values that are written here.
 enum Values {
     Bool(BooleanArray),
+    I16(Int16Array),
+    I32(Int32Array),
     I64(Int64Array),
     F32(Float32Array),
     F64(Float64Array),
     Text(StringArray),
     TextView(StringViewArray),
-    Time(TimestampMicrosecondArray, TimeText),
+    Time { counts: Int64Array, unit: TimeUnit, text: TimeText },
 }
 
 impl Values {
-    /// Those that are written here, if the client was told the type that they have in tables.
+    /// Those of an array, if the client was told PostgreSQL's type for it and no other.
     fn of(array: &ArrayRef, told: &Type) -> Option<Self> {
         Some(match (array.data_type(), told) {
             (DataType::Boolean, &Type::BOOL) => Self::Bool(array.as_boolean().clone()),
-            (DataType::Int64, &Type::INT8) => Self::I64(array.as_primitive::<Int64Type>().clone()),
-            (DataType::Float32, &Type::FLOAT4) => Self::F32(array.as_primitive::<Float32Type>().clone()),
-            (DataType::Float64, &Type::FLOAT8) => Self::F64(array.as_primitive::<Float64Type>().clone()),
-            (DataType::Utf8, &Type::TEXT) => Self::Text(array.as_string::<i32>().clone()),
+            // PostgreSQL has no integers of one byte, so two were told.
+            (DataType::Int8, &Type::INT2) => Self::I16(array.as_primitive::<Int8Type>().unary(i16::from)),
+            (DataType::Int16, &Type::INT2) => Self::I16(array.as_primitive().clone()),
+            (DataType::Int32, &Type::INT4) => Self::I32(array.as_primitive().clone()),
+            (DataType::Int64, &Type::INT8) => Self::I64(array.as_primitive().clone()),
+            (DataType::Float32, &Type::FLOAT4) => Self::F32(array.as_primitive().clone()),
+            (DataType::Float64, &Type::FLOAT8) => Self::F64(array.as_primitive().clone()),
+            (DataType::Utf8, &Type::TEXT) => Self::Text(array.as_string().clone()),
             (DataType::Utf8View, &Type::TEXT) => Self::TextView(array.as_string_view().clone()),
             (DataType::Timestamp(unit, zone), &Type::TIMESTAMP | &Type::TIMESTAMPTZ)
                 if zone.as_deref().is_none_or(|zone| ["UTC", "+00:00"].contains(&zone)) =>
             {
-                Self::Time(microseconds(array, *unit)?, TimeText::new(zone.is_some()))
+                Self::Time { counts: counts(array, *unit), unit: *unit, text: TimeText::new(zone.is_some()) }
             }
             _ => return None,
         })
     }
 
-    fn is_null(&self, row: usize) -> bool {
-        match self {
-            Self::Bool(array) => array.is_null(row),
-            Self::I64(array) => array.is_null(row),
-            Self::F32(array) => array.is_null(row),
-            Self::F64(array) => array.is_null(row),
-            Self::Text(array) => array.is_null(row),
-            Self::TextView(array) => array.is_null(row),
-            Self::Time(array, _) => array.is_null(row),
-        }
-    }
-
     fn write_binary(&self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
         match self {
             Self::Bool(array) => out.put_u8(array.value(row).into()),
+            Self::I16(array) => out.put_i16(array.value(row)),
+            Self::I32(array) => out.put_i32(array.value(row)),
             Self::I64(array) => out.put_i64(array.value(row)),
             Self::F32(array) => out.put_f32(array.value(row)),
             Self::F64(array) => out.put_f64(array.value(row)),
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
-            Self::Time(array, _) => {
-                let since_2000 = array.value(row).checked_sub(EPOCH_US);
-                out.put_i64(since_2000.ok_or_else(|| PgError::new("22008", "timestamp out of range"))?);
+            Self::Time { counts, unit, .. } => {
+                let since_2000 = micros(counts.value(row), *unit)?.checked_sub(EPOCH_US);
+                out.put_i64(since_2000.ok_or_else(out_of_range)?);
             }
         }
         Ok(())
     }
 
-    fn write_text(&mut self, row: usize, out: &mut BytesMut) {
+    fn write_text(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
         match self {
             Self::Bool(array) => out.put_u8(if array.value(row) { b't' } else { b'f' }),
-            Self::I64(array) => write!(out, "{}", array.value(row)).expect("BUG: memory takes text"),
+            Self::I16(array) => write_integer(array.value(row).into(), out),
+            Self::I32(array) => write_integer(array.value(row).into(), out),
+            Self::I64(array) => write_integer(array.value(row), out),
             Self::F32(array) => write_f32(array.value(row), out),
             Self::F64(array) => write_f64(array.value(row), out),
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
-            Self::Time(array, text) => text.write(array.value(row), out),
+            Self::Time { counts, unit, text } => text.write(micros(counts.value(row), *unit)?, out),
         }
+        Ok(())
     }
 }
 
-/// Times as PostgreSQL counts them; `None` if one of them is out of their range.
-fn microseconds(array: &ArrayRef, unit: TimeUnit) -> Option<TimestampMicrosecondArray> {
-    let times = |factor: i64| move |time: i64| time.checked_mul(factor).ok_or(());
+fn write_integer(number: i64, out: &mut BytesMut) {
+    write!(out, "{number}").expect("BUG: memory takes text");
+}
+
+/// Times as numbers of their unit since 1970.
+fn counts(array: &ArrayRef, unit: TimeUnit) -> Int64Array {
     match unit {
-        TimeUnit::Second => array.as_primitive::<TimestampSecondType>().try_unary(times(1_000_000)).ok(),
-        TimeUnit::Millisecond => {
-            array.as_primitive::<TimestampMillisecondType>().try_unary(times(1_000)).ok()
-        }
-        TimeUnit::Microsecond => Some(array.as_primitive::<TimestampMicrosecondType>().clone()),
-        TimeUnit::Nanosecond => {
-            Some(array.as_primitive::<TimestampNanosecondType>().unary(|time| time.div_euclid(1_000)))
-        }
+        TimeUnit::Second => array.as_primitive::<TimestampSecondType>().reinterpret_cast(),
+        TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().reinterpret_cast(),
+        TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().reinterpret_cast(),
+        TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().reinterpret_cast(),
     }
+}
+
+/// A time as PostgreSQL counts it.
+fn micros(count: i64, unit: TimeUnit) -> Result<i64, PgError> {
+    let micros = match unit {
+        TimeUnit::Second => count.checked_mul(1_000_000),
+        TimeUnit::Millisecond => count.checked_mul(1_000),
+        TimeUnit::Microsecond => Some(count),
+        TimeUnit::Nanosecond => Some(count.div_euclid(1_000)),
+    };
+    micros.ok_or_else(out_of_range)
+}
+
+fn out_of_range() -> PgError {
+    PgError::new("22008", "timestamp out of range")
 }
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::types::IntervalMonthDayNano;
     use arrow_array::{
-        Date32Array, Int64Array, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+        Date32Array, Int8Array, IntervalMonthDayNanoArray, TimestampMicrosecondArray,
+        TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
     };
     use arrow_schema::{Field, Schema};
 
@@ -200,12 +223,22 @@ mod tests {
     fn batch() -> RecordBatch {
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("bool", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+            ("i8", Arc::new(Int8Array::from(vec![Some(-7), None]))),
+            ("i16", Arc::new(Int16Array::from(vec![Some(-7), None]))),
+            ("i32", Arc::new(Int32Array::from(vec![Some(-7), None]))),
             ("i64", Arc::new(Int64Array::from(vec![Some(-7), None]))),
             ("f32", Arc::new(Float32Array::from(vec![Some(1.5), None]))),
             ("f64", Arc::new(Float64Array::from(vec![Some(60.0), None]))),
             ("text", Arc::new(StringArray::from(vec![Some("ä"), None]))),
             ("view", Arc::new(StringViewArray::from(vec![Some(""), None]))),
             ("date", Arc::new(Date32Array::from(vec![Some(10_958), None]))),
+            (
+                "interval",
+                Arc::new(IntervalMonthDayNanoArray::from(vec![
+                    Some(IntervalMonthDayNano::new(0, 1, 0)),
+                    None,
+                ])),
+            ),
             ("time", {
                 let times = TimestampMicrosecondArray::from(vec![Some(EPOCH_US + 1_500_000), None]);
                 Arc::new(times.with_timezone("UTC"))
@@ -243,21 +276,39 @@ mod tests {
     fn values_of_all_types_in_both_forms() {
         let of = |values: &[&[u8]]| values.iter().map(|value| Some(value.to_vec())).collect::<Vec<_>>();
         let time = b"2000-01-01 00:00:01.5+00".as_slice();
-        let text = [b"t".as_slice(), b"-7", b"1.5", b"60", "ä".as_bytes(), b"", b"2000-01-02", time];
+        let text = [
+            b"t".as_slice(),
+            b"-7",
+            b"-7",
+            b"-7",
+            b"-7",
+            b"1.5",
+            b"60",
+            "ä".as_bytes(),
+            b"",
+            b"2000-01-02",
+            b"1 day",
+            time,
+        ];
         assert_eq!(written(ValueFormat::Text, 0), of(&text));
         let binary = [
             b"\x01".as_slice(),
+            &(-7_i16).to_be_bytes(),
+            &(-7_i16).to_be_bytes(),
+            &(-7_i32).to_be_bytes(),
             &(-7_i64).to_be_bytes(),
             &1.5_f32.to_be_bytes(),
             &60_f64.to_be_bytes(),
             "ä".as_bytes(),
             b"",
             &1_i32.to_be_bytes(),
+            // Microseconds, days, months.
+            &[[0; 8].as_slice(), &1_i32.to_be_bytes(), &[0; 4]].concat(),
             &1_500_000_i64.to_be_bytes(),
         ];
         assert_eq!(written(ValueFormat::Binary, 0), of(&binary));
         for format in [ValueFormat::Text, ValueFormat::Binary] {
-            assert_eq!(written(format, 1), vec![None; 8]);
+            assert_eq!(written(format, 1), vec![None; 12]);
         }
     }
 
@@ -286,15 +337,21 @@ mod tests {
     }
 
     #[test]
-    fn a_time_before_those_that_the_client_can_have_is_an_error() {
-        let schema = Arc::new(Schema::new(vec![Field::new(
-            "time",
-            DataType::Timestamp(TimeUnit::Microsecond, None),
-            true,
-        )]));
-        let times = Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN]));
-        let batch = RecordBatch::try_new(schema, vec![times]).unwrap();
-        let mut page = Page::new(&batch, &fields(batch.schema_ref(), &[ValueFormat::Binary]).unwrap());
-        assert_eq!(page.write(0, &mut BytesMut::new()).unwrap_err().code, "22008");
+    fn times_that_the_client_cannot_have_are_errors_and_no_others() {
+        let page = |array: ArrayRef, format| {
+            let field = Field::new("time", array.data_type().clone(), true);
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();
+            Page::new(&batch, &fields(batch.schema_ref(), &[format]).unwrap())
+        };
+        let mut out = BytesMut::new();
+        let early = Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN]));
+        let mut binary = page(early, ValueFormat::Binary);
+        assert_eq!(binary.write(0, &mut out).unwrap_err().code, "22008");
+        let late = Arc::new(TimestampSecondArray::from(vec![i64::MAX, 0]));
+        for format in [ValueFormat::Text, ValueFormat::Binary] {
+            let mut of_seconds = page(Arc::clone(&late) as _, format);
+            assert_eq!(of_seconds.write(0, &mut out).unwrap_err().code, "22008");
+            assert_eq!(of_seconds.write(1, &mut out), Ok(()));
+        }
     }
 }

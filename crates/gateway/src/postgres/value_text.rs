@@ -1,6 +1,6 @@
 //! Numbers and times in text as PostgreSQL writes them (its manual, sections 8.1.3 and 8.5.2): clients parse it.
 //!
-//! Of a few numbers, such as 1e23, PostgreSQL writes a digit more, because it does not count on readers to round to even.
+//! Of a few numbers PostgreSQL writes more digits, `9.999999999999999e+22` for `1e+23`: it does not count on readers to round to even.
 
 use std::fmt::{Arguments, Write as _};
 use std::io::Write as _;

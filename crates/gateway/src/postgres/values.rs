@@ -43,22 +43,12 @@ pub(super) fn text_field(name: &str) -> Fields {
     Arc::new(vec![FieldInfo::new(name.into(), None, None, Type::TEXT, format)])
 }
 
-/// The names that the columns of a query have in PostgreSQL; none if they are those of the answer. What the engine calls
-/// `avg(telemetry.speed)` is `avg` there.
-pub(super) fn headings(schema: &Schema, sql: &str) -> Vec<String> {
-    let is_word = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
-    if schema.fields().iter().all(|field| is_word(field.name())) {
-        return Vec::new();
-    }
-    let names = hub::sql::headings(sql);
-    if names.len() == schema.fields().len() { names } else { Vec::new() }
-}
-
-/// What Describe says of columns.
+/// What Describe says of columns. They have the names of `headings`, unless those are none.
 pub(super) fn description(fields: &Fields, headings: &[String]) -> RowDescription {
     let mut description = RowDescription::new(fields.iter().map(described).collect());
-    for (field, heading) in description.fields.iter_mut().zip(headings) {
-        field.name.clone_from(heading);
+    if headings.len() == fields.len() {
+        let named = description.fields.iter_mut().zip(headings);
+        named.for_each(|(field, heading)| field.name.clone_from(heading));
     }
     description
 }

@@ -28,7 +28,7 @@ use crate::catalog::{Names, SCHEMA};
 use columns::INFORMATION_SCHEMA_NAME;
 pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use functions::{find as function, is_of_catalog};
-pub use headings::headings;
+pub(crate) use headings::headings;
 pub(crate) use objects::{Object, number};
 pub(crate) use rewrite::rewrite;
 pub(crate) use truth::planner as truth_planner;

@@ -12,10 +12,11 @@ use datafusion::arrow::compute::{concat, take};
 use datafusion::common::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
-use store::table::{TS_COLUMN, TS_TYPE};
+use store::table::TS_TYPE;
 
 use super::boundaries::BatchRuns;
 use super::states::RunStates;
+use crate::reading::is_ts;
 
 /// States of `first_value` and `last_value` by the time of the row: the value, its time, and whether there is one.
 pub(super) struct Edges {
@@ -43,9 +44,9 @@ impl Edges {
         };
         let [order] = aggregate.order_bys() else { return None };
         let column = order.expr.downcast_ref::<Column>()?;
-        let is_ts = column.name() == TS_COLUMN && !schema.field(column.index()).is_nullable();
+        let is_by_time = is_ts(schema.field(column.index()));
         let [value, ts, DataType::Boolean] = states else { return None };
-        (is_ts && **ts == *TS_TYPE).then(|| Self {
+        (is_by_time && **ts == *TS_TYPE).then(|| Self {
             newest: is_last != order.options.descending,
             ignores_nulls: aggregate.ignore_nulls(),
             types: [DataType::clone(value), TS_TYPE.clone()],

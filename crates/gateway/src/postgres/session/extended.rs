@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hub::sql::Prepared;
 use pgwire::messages::PgWireBackendMessage as Said;
 use pgwire::messages::data::{NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
@@ -99,7 +100,8 @@ impl Session {
         let of = |parsed: &Parsed| {
             let fields =
                 parsed.prepared.as_ref().map(|prepared| fields(prepared.schema(), formats)).transpose()?;
-            Ok(fields.map(|fields| description(&fields, &parsed.headings)))
+            let headings = parsed.prepared.as_ref().map(Prepared::headings).unwrap_or_default();
+            Ok(fields.map(|fields| description(&fields, headings)))
         };
         match &parsed.statement {
             Statement::Query(_) => of(parsed),
@@ -140,7 +142,6 @@ impl Session {
                     statement: Statement::Query(String::new()),
                     prepared: parsed.prepared.clone(),
                     types: parsed.types.clone(),
-                    headings: parsed.headings.clone(),
                 };
                 let declared = Portal::new(query.into(), portal.parameters, formats);
                 self.declare(cursor, *hold, declared)?;

@@ -7,7 +7,7 @@ use super::super::error::PgError;
 use super::super::frontend::ValueFormat;
 use super::super::portal::{Parsed, Portal, Rows};
 use super::super::statement::{self, Statement};
-use super::super::values::{description, fields, headings, text_field};
+use super::super::values::{description, fields, text_field};
 use super::run::Progress;
 use super::{Failed, Session};
 use crate::statements::statements;
@@ -44,8 +44,7 @@ impl Session {
             Statement::Query(text) => {
                 let mut rows = Rows::new(self.ask(&text).await?);
                 let fields = fields(rows.schema(), &[])?;
-                let headings = headings(rows.schema(), &text);
-                self.wire.say(Said::RowDescription(description(&fields, &headings)))?;
+                self.wire.say(Said::RowDescription(description(&fields, rows.headings())))?;
                 let progress = self.send_rows(&mut rows, &fields, usize::MAX).await?;
                 self.said("SELECT", progress)?;
             }
@@ -82,7 +81,7 @@ impl Session {
         let Some(rows) = &mut portal.rows else { return Err(PgError::unknown_cursor(cursor).into()) };
         let fields = fields(rows.schema(), formats.unwrap_or(&portal.formats))?;
         if formats.is_none() {
-            self.wire.say(Said::RowDescription(description(&fields, &portal.parsed.headings)))?;
+            self.wire.say(Said::RowDescription(description(&fields, rows.headings())))?;
         }
         let progress = self.send_rows(rows, &fields, rows_max).await?;
         self.keep_portal(cursor.into(), portal)?;
