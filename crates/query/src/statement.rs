@@ -1,5 +1,6 @@
 //! From text to a statement that only reads.
 
+mod nesting;
 mod size;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
             remedy: "shorten it",
         });
     }
+    nesting::check(sql)?;
     let mut statements = DFParserBuilder::new(sql)
         .with_dialect(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
@@ -207,6 +209,43 @@ mod tests {
         assert!(refusal(&long).contains("262144 bytes"));
         let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
         assert!(refusal(&deep).contains("64 levels"), "{}", refusal(&deep));
+    }
+
+    /// What takes the parser twice as long for each level ends before that is noticed.
+    #[test]
+    fn nested_calls_and_types_have_their_limits() {
+        let most = nesting::CALL_LEVELS_MAX;
+        for (open, value, close) in [
+            ("abs(", "1", ")"),
+            ("struct(", "1", ")"),
+            ("ARRAY[", "1", "]"),
+            ("(SELECT ", "1", ")"),
+            ("a[", "1", "]"),
+        ] {
+            let nested =
+                |levels: usize| format!("SELECT {}{value}{}", open.repeat(levels), close.repeat(levels));
+            let taken = parse(&nested(most)).err().map(|error| error.to_string());
+            assert!(taken.is_none_or(|error| !error.contains("nesting")), "{open}");
+            let error = refusal(&nested(most + 1));
+            assert!(
+                error.contains("the nesting of calls, lists and subqueries") && error.contains("16 levels"),
+                "{error}"
+            );
+            assert!(refusal(&nested(20_000)).contains("16 levels"));
+        }
+        parse(&format!("SELECT {}1{}", "(".repeat(20), ")".repeat(20))).unwrap();
+        parse(&format!("SELECT 1 WHERE {}true{}", "NOT (".repeat(20), ")".repeat(20))).unwrap();
+        parse(&format!("SELECT {}", "abs(1), ".repeat(1_000) + "1")).unwrap();
+        parse("SELECT a < b, 'ARRAY<', \"array\" < 1, ')))' FROM t").unwrap();
+        for (sql, told) in [
+            ("EXPLAIN ".repeat(30_000) + "SELECT 1", "EXPLAIN"),
+            ("SELECT 1::int".to_owned() + &"[]".repeat(100_000), "number of []"),
+            ("SELECT 1::".to_owned() + &"ARRAY<".repeat(40_000) + "int", "nesting of types"),
+            ("SELECT 1::".to_owned() + &"STRUCT<".repeat(30_000) + "int", "nesting of types"),
+        ] {
+            assert!(refusal(&sql).contains(told), "{}", refusal(&sql));
+        }
+        assert!(refusal("SELECT )))").starts_with("syntax error: "));
     }
 
     #[test]
