@@ -72,6 +72,15 @@ pub(crate) fn parameters(statement: &Statement) -> BTreeSet<String> {
     }
 }
 
+/// Refuses more of something than its limit.
+fn within(count: usize, limit: usize, what: &'static str, unit: &str) -> Result<(), QueryError> {
+    if count <= limit {
+        return Ok(());
+    }
+    let remedy = "take the statement apart; many values belong into one IN (...)";
+    Err(QueryError::OverLimit { what, limit: format!("{limit} {unit}"), remedy })
+}
+
 fn too_deep(error: DataFusionError) -> QueryError {
     match error.find_root() {
         DataFusionError::SQL(inner, _) if matches!(**inner, ParserError::RecursionLimitExceeded) => {

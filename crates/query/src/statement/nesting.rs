@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
 
+use super::within;
 use crate::QueryError;
 
 /// Most calls, subqueries and lists within each other.
@@ -80,12 +81,4 @@ fn keyword(token: &Token) -> Option<Keyword> {
 /// Whether a type may follow in angle brackets.
 fn is_generic(keyword: Keyword) -> bool {
     matches!(keyword, Keyword::ARRAY | Keyword::STRUCT | Keyword::MAP)
-}
-
-fn within(count: usize, limit: usize, what: &'static str, unit: &str) -> Result<(), QueryError> {
-    if count <= limit {
-        return Ok(());
-    }
-    let remedy = "take the statement apart, such as with WITH";
-    Err(QueryError::OverLimit { what, limit: format!("{limit} {unit}"), remedy })
 }
