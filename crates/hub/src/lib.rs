@@ -33,7 +33,7 @@ pub use store::{
 };
 
 use clock::ReceiptClock;
-use history::{History, HistoryError, HistoryRequest, RowSink, Sink};
+use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink};
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use registry::Registry;
@@ -152,6 +152,11 @@ impl Hub {
         sink: &mut impl RowSink,
     ) -> Result<(), HistoryError> {
         history::read_rows_into(&*self.store, series, request, sink)
+    }
+
+    /// What has become of the values of some series together, one per interval.
+    pub fn reduce(&self, series: &[SeriesId], request: &HistoryRequest) -> Result<Reduction, HistoryError> {
+        Reduction::read(&*self.store, series, request)
     }
 
     /// Makes everything durable that was appended, and stops. Doors must have stopped before.

@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::Hub;
-use hub::history::{Aggregation, HistoryRequest, check_values};
+use hub::history::{Aggregation, HistoryRequest, Reduction, check_intervals, check_values};
 use hub::registry::Device;
+use model::SeriesId;
+use model::limits::READ_ROWS_MAX;
 
 use super::columns_text::ColumnsText;
 use super::crew::Crew;
 use super::error::ApiError;
+use super::groups::Group;
 use super::history_text::HistoryText;
 use super::json::{Entries, too_long};
 use super::limits::ANSWER_BYTES_MAX;
@@ -16,6 +19,8 @@ use super::pieces::Pieces;
 
 /// Devices of one piece of work: few enough that threads end at about the same time.
 const DEVICES_AT_ONCE: usize = 8;
+/// Pieces of work that groups are made into if they have enough devices.
+const PIECES_MIN: usize = 16;
 /// Values that may come for which a thread is started; it takes about as long as writing a thousand of them.
 pub(super) const VALUES_PER_THREAD_MIN: usize = 8 * 1024;
 
@@ -63,6 +68,55 @@ impl Histories<'_> {
             Ok(entries)
         })?;
         Ok(Entries::object(parts))
+    }
+
+    /// An object with the history of each group under its name: what its devices have together. A device counts once.
+    pub(crate) fn of_groups(&self, groups: &[Group], crew: &Crew) -> Result<Pieces, ApiError> {
+        let values = check_intervals(self.request, groups.len())?;
+        let of_group = |group: &Group| -> Result<Vec<SeriesId>, ApiError> {
+            let found = group.devices.iter().filter_map(|device| self.hub.find_series_of(device).transpose());
+            let mut series: Vec<SeriesId> = found.collect::<Result<_, _>>()?;
+            series.sort_unstable();
+            series.dedup();
+            Ok(series)
+        };
+        let of_groups: Vec<_> = groups.iter().map(of_group).collect::<Result<_, _>>()?;
+        let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
+        let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
+        let reduced = crew.make(pieces.len(), |piece| Ok(self.hub.reduce(pieces[piece], self.request)?))?;
+        let mut reduced = reduced.into_iter();
+        let mut entries = Entries::default();
+        for (group, shares) in groups.iter().zip(&shares) {
+            let of_group = reduced.by_ref().take(shares.len()).reduce(|mut one, other| {
+                one.merge(other);
+                one
+            });
+            let bytes_max = ANSWER_BYTES_MAX.saturating_sub(entries.len() + group.name.len());
+            let text = self.write_reduced(of_group.expect("BUG: a group has a share"), crew, bytes_max)?;
+            entries.text_entry(&group.name, text)?;
+        }
+        Ok(Entries::object([entries]))
+    }
+
+    fn write_reduced(&self, reduction: Reduction, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
+        let HistoryRequest { keys, order, .. } = self.request;
+        let mut out = Pieces::default();
+        match self.form {
+            Form::Lists { strict } => {
+                let mut text = HistoryText::new(keys.len(), strict, bytes_max);
+                reduction.give(*order, &mut text);
+                if text.is_over() {
+                    return Err(too_long());
+                }
+                HistoryText::write([text], keys, &mut out);
+            }
+            Form::Columns => {
+                let mut text = ColumnsText::new(keys.len(), bytes_max, crew);
+                reduction.give_rows(keys, *order, &mut text);
+                text.write(keys, &mut out)?;
+            }
+        }
+        Ok(out)
     }
 
     fn write(&self, device: &Device, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
@@ -120,5 +174,37 @@ impl Histories<'_> {
         let mut out = Pieces::default();
         text.write(&self.request.keys, &mut out)?;
         Ok(out)
+    }
+}
+
+/// A group's series in pieces of work, at least one. Who asks twice gets the same sums of floats, so this does not
+/// depend on how many threads there are; and what all pieces hold until they are merged is no more than an answer may have.
+fn shares(series: &[SeriesId], groups: usize, values: u64) -> Vec<&[SeriesId]> {
+    let wanted = PIECES_MIN.div_ceil(groups).min(series.len() / DEVICES_AT_ONCE);
+    let held_max = READ_ROWS_MAX as u64 / values.max(1);
+    let shares = wanted.min(usize::try_from(held_max).unwrap_or(usize::MAX)).max(1);
+    match series.len().div_ceil(shares) {
+        0 => vec![series],
+        each => series.chunks(each).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_groups_are_shared_as_far_as_memory_allows() {
+        let series: Vec<SeriesId> = (0..1_000).map(SeriesId).collect();
+        let lengths = |count: usize, groups, values| -> Vec<usize> {
+            shares(&series[..count], groups, values).iter().map(|share| share.len()).collect()
+        };
+        assert_eq!(lengths(1_000, 1, 144), [63; 15].into_iter().chain([55]).collect::<Vec<_>>());
+        assert_eq!(lengths(100, 10, 1_440), [50, 50]);
+        assert_eq!(lengths(10, 10, 1_440), [10]);
+        assert_eq!(lengths(1_000, 100, 144), [1_000]);
+        assert_eq!(lengths(1_000, 1, 400_000), [500, 500]);
+        assert_eq!(lengths(1_000, 1, READ_ROWS_MAX as u64), [1_000]);
+        assert_eq!(lengths(0, 1, 0), [0]);
     }
 }

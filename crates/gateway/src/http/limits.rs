@@ -16,8 +16,8 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a refused body that are read and thrown away, so that its sender gets to see the answer.
 pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of a JSON request of the REST interface (logins, devices).
-pub(crate) const REST_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a JSON request of the REST interface (logins, devices, ids of devices to read).
+pub(crate) const REST_BODY_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of a request with a query. The query itself has its own, smaller bound; this is for the parameters.
 pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long a write waits for a busy store before it is answered with 429.
@@ -90,4 +90,8 @@ const _: () = assert!(
 const _: () = assert!(
     model::limits::READ_ROWS_DEFAULT <= model::limits::READ_ROWS_MAX,
     "a request without a limit is answered"
+);
+const _: () = assert!(
+    DEVICES_PER_READ_MAX * r#""00000000-0000-0000-0000-000000000000", "#.len() <= REST_BODY_BYTES_MAX,
+    "as many devices as may be read at once can be named"
 );

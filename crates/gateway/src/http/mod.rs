@@ -15,6 +15,7 @@ mod dashboard;
 mod device_api;
 mod devices;
 pub(crate) mod error;
+mod groups;
 mod histories;
 mod history_text;
 mod json;

@@ -15,9 +15,10 @@ use serde::Serialize;
 use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
+use super::groups::{Group, Whose, devices_of};
 use super::histories::{Form, Histories};
 use super::json::{Entries, Json, Object, TsValue, json_response};
-use super::limits::{ANSWER_BYTES_MAX, DEVICES_PER_READ_MAX, KEYS_PER_REQUEST_MAX};
+use super::limits::{ANSWER_BYTES_MAX, KEYS_PER_REQUEST_MAX};
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 
@@ -59,36 +60,47 @@ pub(crate) async fn values(
 }
 
 /// `POST /api/tacho/values` with the ids of devices as a JSON array: for each of them what [`values`] answers with the same
-/// parameters, or with `format=columns` its history as columns.
+/// parameters, or with `format=columns` its history as columns. With an object of such arrays: for each group what its
+/// devices have together.
 pub(crate) async fn values_of_many(
     State(door): State<Arc<Door>>,
     session: Session,
     params: Params,
-    JsonBody(ids): JsonBody<Vec<String>>,
+    JsonBody(whose): JsonBody<Whose>,
 ) -> Result<Response, ApiError> {
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
     let form = form(&params, &wanted, strict)?;
-    if ids.len() > DEVICES_PER_READ_MAX {
-        let count = ids.len();
-        let message =
-            format!("{count} devices are named, the limit is {DEVICES_PER_READ_MAX}; ask in pieces");
-        return Err(ApiError::argument(message));
-    }
-    let devices = ids.iter().map(|id| session.device(&door.hub, parse_id(id)?));
-    let devices: Vec<Arc<Device>> = devices.collect::<Result<_, ApiError>>()?;
-    let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
-    let read = move || {
-        let devices: Vec<_> = ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
-        let answer = match &wanted {
-            Wanted::Latest(keys) => latest_of_many(&hub, &devices, keys.as_deref(), strict)?,
-            Wanted::History(request) => {
-                Histories { hub: &hub, request, form }.of_many(&devices, &crew_of.reads.crew())?
-            }
-        };
-        Ok(json_response(Body::new(answer.into_body())))
+    whose.check()?;
+    let hub = Arc::clone(&door.hub);
+    let crew_of = Arc::clone(&door);
+    let crew = move || crew_of.reads.crew();
+    let answer = match whose {
+        Whose::Devices(ids) => {
+            let devices = devices_of(&door, &session, &ids)?;
+            let read = move || {
+                let devices: Vec<_> =
+                    ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
+                match &wanted {
+                    Wanted::Latest(keys) => latest_of_many(&hub, &devices, keys.as_deref(), strict),
+                    Wanted::History(request) => {
+                        Histories { hub: &hub, request, form }.of_many(&devices, &crew())
+                    }
+                }
+            };
+            door.reads.run(read).await?
+        }
+        Whose::Groups(named) => {
+            let request = wanted.reduced()?;
+            let group = |(name, ids): (String, Vec<String>)| {
+                Ok(Group { name, devices: devices_of(&door, &session, &ids)? })
+            };
+            let groups: Vec<Group> = named.into_iter().map(group).collect::<Result<_, ApiError>>()?;
+            let read = move || Histories { hub: &hub, request: &request, form }.of_groups(&groups, &crew());
+            door.reads.run(read).await?
+        }
     };
-    door.reads.run(read).await?
+    Ok(json_response(Body::new(answer?.into_body())))
 }
 
 fn latest_of_many(
@@ -171,6 +183,17 @@ impl Wanted {
             limit: params.number("limit")?.unwrap_or(limits::READ_ROWS_DEFAULT),
             order,
         }))
+    }
+
+    /// The request of a history with one value per interval, the only one that groups can be asked for.
+    fn reduced(self) -> Result<HistoryRequest, ApiError> {
+        match self {
+            Self::History(request) if request.aggregation != Aggregation::None => Ok(request),
+            Self::History(_) | Self::Latest(_) => {
+                let message = "groups are answered with what their devices have together; give startTs, endTs and agg, or name the devices in one list";
+                Err(ApiError::argument(message))
+            }
+        }
     }
 }
 

@@ -134,7 +134,72 @@ async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
     }
     let nobody = server.post("/api/tacho/values", r#"["6a6a1f80-0000-11ee-8000-000000000000"]"#).await;
     assert_eq!(nobody.status, 404, "{}", nobody.text());
-    assert!(server.post("/api/tacho/values", "{}").await.refusal(400, 31).contains("sequence"));
+    assert!(server.post("/api/tacho/values", "7").await.refusal(400, 31).contains("sequence"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn groups_of_devices_are_answered_with_what_they_have_together() {
+    let server = Server::start().await;
+    let names = ["a", "b", "c", "silent"];
+    let ids = names.map(|name| server.add_device(name));
+    for (number, name) in names[..3].iter().enumerate() {
+        for second in 0..10 {
+            let x = second * (number as i64 + 1);
+            let rows = format!(
+                r#"{{"ts":{},"values":{{"x":{x},"f":{x}.5}}}}"#,
+                1_700_000_000_000_i64 + second * 1_000
+            );
+            assert_eq!(server.report(name, &rows).await.status, 200);
+        }
+    }
+    let [a, b, c, silent] = &ids;
+    // A device that is named twice counts once; one may be in several groups.
+    let body = format!(r#"{{"two":["{a}","{b}","{a}"],"all":["{a}","{b}","{c}","{silent}"],"none":[]}}"#);
+    let range = "startTs=1700000000000&endTs=1700000010000&interval=5000&useStrictDataTypes=true&orderBy=ASC";
+    let ask = async |parameters: &str, body: &str| {
+        server.post(&format!("/api/tacho/values?{parameters}"), body).await
+    };
+    for (parameters, expected) in [
+        (
+            "keys=x&agg=SUM",
+            r#"{"two":{"x":[{"ts":1700000002500,"value":30},{"ts":1700000007500,"value":105}]},"all":{"x":[{"ts":1700000002500,"value":60},{"ts":1700000007500,"value":210}]},"none":{}}"#,
+        ),
+        (
+            "keys=f&agg=AVG",
+            r#"{"two":{"f":[{"ts":1700000002500,"value":3.5},{"ts":1700000007500,"value":11.0}]},"all":{"f":[{"ts":1700000002500,"value":4.5},{"ts":1700000007500,"value":14.5}]},"none":{}}"#,
+        ),
+        (
+            "keys=f,x&agg=MAX&format=columns",
+            r#"{"two":{"ts":[1700000002500,1700000007500],"values":{"f":[8.5,18.5],"x":[8,18]}},"all":{"ts":[1700000002500,1700000007500],"values":{"f":[12.5,27.5],"x":[12,27]}},"none":{"ts":[],"values":{}}}"#,
+        ),
+        ("keys=y&agg=COUNT", r#"{"two":{},"all":{},"none":{}}"#),
+    ] {
+        let answer = ask(&format!("{parameters}&{range}"), &body).await;
+        assert_eq!((answer.status, answer.text()), (200, expected), "{parameters}");
+    }
+    assert_eq!(ask(&format!("keys=x&agg=SUM&{range}"), "{}").await.text(), "{}");
+    for parameters in ["", "keys=x", &format!("keys=x&{range}")] {
+        assert!(ask(parameters, &body).await.refusal(400, 30).contains("give startTs, endTs and agg"));
+    }
+    let long = "keys=x&agg=AVG&interval=1&startTs=1700000000000&endTs=1700000400000";
+    assert!(ask(long, &body).await.refusal(400, 30).contains("is 1200000, the limit is 1000000"));
+    let twice = format!(r#"{{"two":["{a}"],"two":["{b}"]}}"#);
+    assert!(ask(&format!("keys=x&agg=SUM&{range}"), &twice).await.refusal(400, 31).contains("two groups"));
+    let nobody = r#"{"x":["6a6a1f80-0000-11ee-8000-000000000000"]}"#;
+    assert_eq!(ask(&format!("keys=x&agg=SUM&{range}"), nobody).await.status, 404);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn as_many_devices_as_may_be_read_at_once_fit_into_a_body() {
+    let server = Server::start().await;
+    let id = server.add_device("a");
+    assert_eq!(server.report("a", r#"{"x":1}"#).await.status, 200);
+    let body = |count| format!("[\"{}\"]", vec![id.as_str(); count].join("\", \""));
+    let answer = server.post("/api/tacho/values?keys=x", &body(10_000)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(server.post("/api/tacho/values", &body(10_001)).await.refusal(400, 30).contains("10001 devices"));
     server.stop().await;
 }
 

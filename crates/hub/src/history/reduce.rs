@@ -1,4 +1,4 @@
-//! One value per interval.
+//! One value per interval, of one series or of several together.
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -6,9 +6,109 @@ use std::ops::{ControlFlow, Range};
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
+use super::rows::give_reduced;
 use super::{
-    Aggregation, HistoryError, HistoryRequest, Sample, Sink, check, number_of, numbers, scan_of, value_of,
+    Aggregation, History, HistoryError, HistoryRequest, RowSink, Sample, Sink, check, number_of, numbers,
+    scan_of, value_of,
 };
+
+/// Intervals of a page.
+const PAGE: usize = 64;
+
+/// What has become of the values of some series: for each key and interval what all of them together have.
+#[derive(Debug)]
+pub struct Reduction {
+    intervals: Intervals,
+    /// What an interval without rows has.
+    empty: Accumulator,
+    of_keys: Vec<Reduced>,
+}
+
+impl Reduction {
+    /// Reduces the values of the series as the request says, which has an aggregation. Each series counts as often as it
+    /// is named. Reads files: call it where blocking is allowed.
+    pub fn read(
+        store: &dyn Store,
+        series: &[SeriesId],
+        request: &HistoryRequest,
+    ) -> Result<Self, HistoryError> {
+        check_intervals(request, 1)?;
+        let intervals = Intervals::new(request.range, request.interval_us);
+        let empty = Accumulator::new(request.aggregation);
+        let mut reduction = Self { intervals, empty, of_keys: vec![Reduced::default(); request.keys.len()] };
+        let mut runs = Vec::new();
+        for series in series.iter().filter(|_| !request.range.is_empty()) {
+            reduction.add(store, *series, request, &mut runs)?;
+        }
+        Ok(reduction)
+    }
+
+    /// Adds the rows of a series. They are cheapest in ascending order; the few values that come of them are turned round.
+    fn add(
+        &mut self,
+        store: &dyn Store,
+        series: SeriesId,
+        request: &HistoryRequest,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), HistoryError> {
+        let scan = Scan { order: Order::Ascending, ..scan_of(series, request, usize::MAX) };
+        store.scan_blocks(&scan, &mut |block| {
+            self.add_block(block.times, block.columns, runs);
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    fn add_block(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], runs: &mut Vec<Run>) {
+        let Self { intervals, empty, of_keys } = self;
+        intervals.cut(times, runs);
+        for (of_key, columns) in of_keys.iter_mut().zip(columns) {
+            for (index, rows) in &*runs {
+                of_key.at(*index, intervals, empty).add_rows(columns, rows.clone());
+            }
+        }
+    }
+
+    /// Adds what has become of other series, reduced by the same request.
+    pub fn merge(&mut self, other: Self) {
+        self.of_keys.iter_mut().zip(other.of_keys).for_each(|(one, other)| one.merge(other));
+    }
+
+    /// Gives the values of each key to the sink.
+    pub fn give(self, order: Order, sink: &mut impl Sink) {
+        for (key, samples) in self.samples(order).enumerate() {
+            if give_samples(sink, key, &samples).is_break() {
+                break;
+            }
+        }
+    }
+
+    /// Gives the values to the sink, those of all keys in one interval as a row. The keys are those of the request.
+    pub fn give_rows(self, keys: &[String], order: Order, sink: &mut impl RowSink) {
+        let history: History = keys.iter().cloned().zip(self.samples(order)).collect();
+        give_reduced(&history, order, sink);
+    }
+
+    fn samples(self, order: Order) -> impl Iterator<Item = Vec<Sample>> {
+        let Self { intervals, of_keys, .. } = self;
+        of_keys.into_iter().map(move |of_key| {
+            let mut samples = of_key.samples(&intervals);
+            if order == Order::Descending {
+                samples.reverse();
+            }
+            samples
+        })
+    }
+}
+
+/// How many values so many answers to a request can have; refuses more than may be held at once.
+pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, HistoryError> {
+    let intervals = Intervals::new(request.range, request.interval_us).count().max(1);
+    let lists = (request.keys.len().max(1) as u64).saturating_mul(answers as u64);
+    let count = intervals.saturating_mul(lists);
+    check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
+    Ok(count)
+}
 
 pub(super) fn read(
     store: &dyn Store,
@@ -16,28 +116,7 @@ pub(super) fn read(
     request: &HistoryRequest,
     sink: &mut impl Sink,
 ) -> Result<(), HistoryError> {
-    let intervals = Intervals::new(request.range, request.interval_us);
-    let count = intervals.count().saturating_mul(request.keys.len().max(1) as u64);
-    check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
-    let mut of_keys: Vec<Reduced<'_>> =
-        request.keys.iter().map(|_| Reduced::new(&intervals, request.aggregation)).collect();
-    let mut runs = Vec::new();
-    // Rows are cheapest in ascending order; the few values that come of them are turned round.
-    let scan = Scan { order: Order::Ascending, ..scan_of(series, request, usize::MAX) };
-    store.scan_blocks(&scan, &mut |block| {
-        intervals.cut(block.times, &mut runs);
-        of_keys.iter_mut().zip(block.columns).for_each(|(of_key, columns)| of_key.add(columns, &runs));
-        ControlFlow::Continue(())
-    })?;
-    for (key, of_key) in of_keys.into_iter().enumerate() {
-        let mut samples = of_key.end();
-        if request.order == Order::Descending {
-            samples.reverse();
-        }
-        if give_samples(sink, key, &samples).is_break() {
-            break;
-        }
-    }
+    Reduction::read(store, &[series], request)?.give(request.order, sink);
     Ok(())
 }
 
@@ -54,73 +133,56 @@ fn give_samples(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> Control
 /// Rows of one interval.
 type Run = (u64, Range<usize>);
 
-/// What has become of the values of one key.
-struct Reduced<'a> {
-    intervals: &'a Intervals,
-    aggregation: Aggregation,
-    samples: Vec<Sample>,
-    /// The interval that rows to come may belong to.
-    open: Option<(u64, Accumulator)>,
+/// What has become of the values of one key: an accumulator for each interval, in pages that are made when an interval
+/// of theirs has a row.
+#[derive(Debug, Clone, Default)]
+struct Reduced {
+    pages: Vec<Vec<Accumulator>>,
 }
 
-impl<'a> Reduced<'a> {
-    fn new(intervals: &'a Intervals, aggregation: Aggregation) -> Self {
-        Self { intervals, aggregation, samples: Vec::new(), open: None }
+impl Reduced {
+    fn at(&mut self, index: u64, intervals: &Intervals, empty: &Accumulator) -> &mut Accumulator {
+        let index = usize::try_from(index).expect("BUG: intervals were counted");
+        let (page, place) = (index / PAGE, index % PAGE);
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, Vec::new);
+        }
+        let page = &mut self.pages[page];
+        if page.is_empty() {
+            let all = usize::try_from(intervals.count()).unwrap_or(PAGE);
+            page.resize(all.min(PAGE), empty.clone());
+        }
+        &mut page[place]
     }
 
-    /// Adds the rows of a block. Intervals ascend, so those between the first and the last of a block are in no other one.
-    fn add(&mut self, columns: &[ValueColumn], runs: &[Run]) {
-        let (first, inner, last) = match runs {
-            [] => return,
-            [only] => (only, [].as_slice(), None),
-            [first, inner @ .., last] => (first, inner, Some(last)),
-        };
-        self.go_on(columns, first);
-        if last.is_some() {
-            self.close();
+    fn merge(&mut self, other: Self) {
+        if other.pages.len() > self.pages.len() {
+            self.pages.resize_with(other.pages.len(), Vec::new);
         }
-        for (index, rows) in inner {
-            let whole = self.accumulated(columns, rows);
-            self.push(*index, whole);
-        }
-        if let Some(last) = last {
-            self.go_on(columns, last);
-        }
-    }
-
-    fn accumulated(&self, columns: &[ValueColumn], rows: &Range<usize>) -> Accumulator {
-        let mut accumulator = Accumulator::new(self.aggregation);
-        accumulator.add_rows(columns, rows.clone());
-        accumulator
-    }
-
-    fn go_on(&mut self, columns: &[ValueColumn], (index, rows): &Run) {
-        match &mut self.open {
-            Some((open, accumulator)) if open == index => accumulator.add_rows(columns, rows.clone()),
-            _ => {
-                self.close();
-                self.open = Some((*index, self.accumulated(columns, rows)));
+        for (page, other) in self.pages.iter_mut().zip(other.pages) {
+            if page.is_empty() {
+                *page = other;
+            } else {
+                page.iter_mut().zip(other).for_each(|(one, other)| one.merge(other));
             }
         }
     }
 
-    fn close(&mut self) {
-        if let Some((index, accumulator)) = self.open.take() {
-            self.push(index, accumulator);
-        }
-    }
-
-    fn push(&mut self, index: u64, accumulator: Accumulator) {
-        self.samples.extend(accumulator.result().map(|value| (self.intervals.middle(index), value)));
-    }
-
-    fn end(mut self) -> Vec<Sample> {
-        self.close();
-        self.samples
+    fn samples(self, intervals: &Intervals) -> Vec<Sample> {
+        let pages = self.pages.into_iter().zip((0..).step_by(PAGE));
+        let accumulators = pages.flat_map(|(page, first)| page.into_iter().zip(first..));
+        // The last page may have more than there are intervals; those have nothing.
+        accumulators
+            .filter_map(|(accumulator, index)| {
+                let value = accumulator.result()?;
+                Some((intervals.middle(index), value))
+            })
+            .collect()
     }
 }
 
 /// The intervals of a range, counted from its start. A range can be longer than an `i64` has numbers of microseconds.
+#[derive(Debug, Clone)]
 struct Intervals {
     range: TimeRange,
     span_us: u64,
@@ -128,11 +190,12 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// The range is not empty. An interval that is not positive is as long as the range.
+    /// An interval that is not positive is as long as the range.
     fn new(range: TimeRange, interval_us: i64) -> Self {
-        let span_us = range.end.micros().abs_diff(range.start.micros());
+        let span_us = if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) };
         let length_us = u64::try_from(interval_us).ok().filter(|length_us| *length_us > 0);
-        Self { range, span_us, length_us: length_us.map_or(span_us, |length_us| length_us.min(span_us)) }
+        let length_us = length_us.map_or(span_us, |length_us| length_us.min(span_us)).max(1);
+        Self { range, span_us, length_us }
     }
 
     fn count(&self) -> u64 {
@@ -179,81 +242,103 @@ fn length_below(times: &[i64], end: i64, guess: usize) -> usize {
 
 /// What has been seen of one interval.
 #[derive(Debug, Clone)]
-struct Accumulator {
-    aggregation: Aggregation,
-    count: u64,
-    numbers: u64,
-    sum_f64: f64,
-    sum_i64: Option<i64>,
-    floats: bool,
-    extreme: Option<Value>,
+enum Accumulator {
+    /// Values of any type.
+    Count(u64),
+    Numbers {
+        count: u64,
+        sum: f64,
+        /// As long as all are integers and it fits.
+        integers: Option<i64>,
+        mean: bool,
+    },
+    Extreme {
+        wanted: Ordering,
+        value: Option<Value>,
+    },
 }
 
 impl Accumulator {
     fn new(aggregation: Aggregation) -> Self {
-        Self { aggregation, count: 0, numbers: 0, sum_f64: 0.0, sum_i64: None, floats: false, extreme: None }
+        let numbers = |mean| Self::Numbers { count: 0, sum: 0.0, integers: Some(0), mean };
+        let extreme = |wanted| Self::Extreme { wanted, value: None };
+        match aggregation {
+            Aggregation::Avg => numbers(true),
+            Aggregation::Sum => numbers(false),
+            Aggregation::Min => extreme(Ordering::Less),
+            Aggregation::Max => extreme(Ordering::Greater),
+            Aggregation::Count => Self::Count(0),
+            Aggregation::None => panic!("BUG: plain values are not reduced"),
+        }
     }
 
     /// Adds what the rows have in the columns of one key.
     fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) {
-        let sums = matches!(self.aggregation, Aggregation::Avg | Aggregation::Sum);
-        match numbers(columns) {
-            Some(numbers) if sums => {
-                self.count += rows.len() as u64;
-                self.add_floats(&numbers[rows]);
+        match (&mut *self, numbers(columns)) {
+            (Self::Numbers { count, sum, integers, .. }, Some(numbers)) => {
+                *count += rows.len() as u64;
+                *integers = None;
+                *sum = numbers[rows].iter().fold(*sum, |sum, number| sum + number);
             }
+            (Self::Count(count), Some(_)) => *count += rows.len() as u64,
             _ => rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value)),
         }
     }
 
-    /// Adds some numbers, at least one.
-    fn add_floats(&mut self, numbers: &[f64]) {
-        self.numbers += numbers.len() as u64;
-        self.sum_i64 = None;
-        self.floats = true;
-        self.sum_f64 = numbers.iter().fold(self.sum_f64, |sum, number| sum + number);
-    }
-
     fn add(&mut self, value: ValueRef<'_>) {
-        self.count += 1;
-        match self.aggregation {
-            Aggregation::None | Aggregation::Count => {}
-            Aggregation::Avg | Aggregation::Sum => match value {
-                ValueRef::I64(number) => self.add_integer(number),
-                ValueRef::F64(number) => self.add_floats(&[number]),
-                ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => {}
-            },
-            Aggregation::Min => self.replace(value, Ordering::Less),
-            Aggregation::Max => self.replace(value, Ordering::Greater),
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Numbers { count, sum, integers, .. } => {
+                let integer = match value {
+                    ValueRef::I64(integer) => Some(integer),
+                    ValueRef::F64(_) => None,
+                    ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => return,
+                };
+                *count += 1;
+                *sum += number(value);
+                *integers = add_integers(*integers, integer);
+            }
+            Self::Extreme { wanted, value: present } => {
+                if is_replaced(value, present.as_ref(), *wanted) {
+                    *present = Some(value.to_owned());
+                }
+            }
         }
     }
 
-    fn add_integer(&mut self, integer: i64) {
-        self.sum_i64 = match (self.numbers, self.sum_i64) {
-            (0, _) => Some(integer),
-            (_, sum) => sum.and_then(|sum| sum.checked_add(integer)),
-        };
-        self.numbers += 1;
-        self.sum_f64 += integer as f64;
-    }
-
-    fn replace(&mut self, value: ValueRef<'_>, wanted: Ordering) {
-        if is_replaced(value, self.extreme.as_ref(), wanted) {
-            self.extreme = Some(value.to_owned());
+    /// Adds what has been seen of the same interval elsewhere.
+    fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Count(count), Self::Count(more)) => *count += more,
+            (
+                Self::Numbers { count, sum, integers, .. },
+                Self::Numbers { count: more, sum: more_sum, integers: more_integers, .. },
+            ) => {
+                *count += more;
+                *sum += more_sum;
+                *integers = add_integers(*integers, more_integers);
+            }
+            (one, Self::Extreme { value, .. }) => {
+                value.iter().for_each(|value| one.add(value.as_ref()));
+            }
+            _ => panic!("BUG: reductions of different requests"),
         }
     }
 
     fn result(self) -> Option<Value> {
-        match self.aggregation {
-            Aggregation::Count if self.count > 0 => Some(Value::I64(self.count as i64)),
-            Aggregation::Min | Aggregation::Max => self.extreme,
-            Aggregation::Avg if self.numbers > 0 => Some(Value::F64(self.sum_f64 / self.numbers as f64)),
-            Aggregation::Sum if self.numbers > 0 => {
-                Some(self.sum_i64.filter(|_| !self.floats).map_or(Value::F64(self.sum_f64), Value::I64))
-            }
-            Aggregation::Count | Aggregation::Avg | Aggregation::Sum | Aggregation::None => None,
+        match self {
+            Self::Count(0) | Self::Numbers { count: 0, .. } => None,
+            Self::Count(count) => Some(Value::I64(count as i64)),
+            Self::Numbers { count, sum, mean: true, .. } => Some(Value::F64(sum / count as f64)),
+            Self::Numbers { integers: Some(sum), .. } => Some(Value::I64(sum)),
+            Self::Numbers { sum, .. } => Some(Value::F64(sum)),
+            Self::Extreme { value, .. } => value,
         }
     }
+}
+
+fn add_integers(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one?.checked_add(other?)
 }
 
 /// Numbers go before strings; other types have no order.
@@ -293,7 +378,9 @@ mod tests {
         [Some(0.5), Some(1.5), None, Some(0.1), None, None, None, None, Some(4.0), None, Some(0.2)];
 
     fn reduced(aggregation: Aggregation, intervals: &Intervals, blocks: &[Range<usize>]) -> Vec<Sample> {
-        let mut of_key = Reduced::new(intervals, aggregation);
+        let of_keys = vec![Reduced::default()];
+        let (intervals, empty) = (intervals.clone(), Accumulator::new(aggregation));
+        let mut reduction = Reduction { intervals, empty, of_keys };
         let mut runs = Vec::new();
         for rows in blocks {
             let columns = [
@@ -302,10 +389,9 @@ mod tests {
             ];
             // Numbers without a hole are added another way.
             let columns = if numbers(&columns[1..]).is_some() { &columns[1..] } else { &columns };
-            intervals.cut(&TIMES[rows.clone()], &mut runs);
-            of_key.add(columns, &runs);
+            reduction.add_block(&TIMES[rows.clone()], &[columns.to_vec()], &mut runs);
         }
-        of_key.end()
+        reduction.samples(Order::Ascending).next().unwrap()
     }
 
     #[test]

@@ -7,8 +7,8 @@ use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Order, Store, ValueColumn};
 
 use super::{
-    Aggregation, History, HistoryError, HistoryRequest, Sample, check, number_of, numbers, read, scan_of,
-    value_of,
+    Aggregation, History, HistoryError, HistoryRequest, Reduction, Sample, check, number_of, numbers,
+    scan_of, value_of,
 };
 
 /// Takes the rows of an answer in their order. In a row at least one key has a value.
@@ -33,7 +33,7 @@ pub fn read_rows_into(
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            give_reduced(&read(store, series, request)?, request.order, sink);
+            Reduction::read(store, &[series], request)?.give_rows(&request.keys, request.order, sink);
             Ok(())
         }
     }
@@ -84,7 +84,7 @@ fn rows_with_values(count: usize, columns: &[Vec<ValueColumn>]) -> Vec<Range<usi
 }
 
 /// Puts together what the keys have in the same interval.
-fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
+pub(super) fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
     let times = times_of(history, order);
     let columns: Option<Vec<Vec<ValueColumn>>> = history
         .iter()
@@ -145,6 +145,7 @@ mod tests {
     use model::{Batch, SeriesKey, TimeRange, Value};
     use store::{Durability, MemoryStore};
 
+    use super::super::read;
     use super::*;
 
     type Row = (i64, Vec<Option<Value>>);

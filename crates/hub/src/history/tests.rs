@@ -128,3 +128,103 @@ fn more_intervals_than_can_be_counted_are_over_the_limit() {
     let refused = read(&store, series, &request).unwrap_err();
     assert!(refused.to_string().starts_with("the number of intervals over all keys"), "{refused}");
 }
+
+/// A hundred rows of all types with gaps of all lengths; their numbers can be summed in any order without loss.
+fn mixed_rows() -> Vec<(i64, Value)> {
+    let text = |row: i64| Value::String(format!("text {}", row % 7).into());
+    let value = |row: i64| match row % 11 {
+        0 | 4 => Value::I64(row - 50),
+        1 => text(row),
+        2 => Value::Bool(true),
+        _ => Value::F64(row as f64 / 4.0),
+    };
+    // A stretch of integers alone, and one of text.
+    let of = |row: i64| match row {
+        30..40 => Value::I64(row),
+        60..70 => text(row),
+        _ => value(row),
+    };
+    (0..100).map(|row| (row * row % 7_919, of(row))).collect()
+}
+
+/// The rows, dealt out to so many series.
+fn dealt(rows: &[(i64, Value)], count: usize) -> (MemoryStore, Vec<SeriesId>) {
+    let store = MemoryStore::new();
+    let series: Vec<SeriesId> = (0..count)
+        .map(|number| {
+            store.series(&SeriesKey::device("telemetry", &format!("car-{number}")).unwrap()).unwrap()
+        })
+        .collect();
+    let mut batch = Batch::new();
+    for (number, (ts, value)) in rows.iter().enumerate() {
+        let mut row = batch.builder();
+        row.field("k", value.as_ref());
+        row.row(series[number * 7 % 13 % count], at(*ts));
+        row.finish();
+    }
+    store.append(&batch, Durability::Fsync).unwrap();
+    (store, series)
+}
+
+fn given(reduction: Reduction, order: Order) -> Vec<Sample> {
+    let mut collected = Collected(vec![Vec::new()]);
+    reduction.give(order, &mut collected);
+    collected.0.remove(0)
+}
+
+#[test]
+fn series_together_have_what_one_with_all_their_rows_has() {
+    let rows = mixed_rows();
+    let (store, all) = dealt(&rows, 1);
+    for aggregation in
+        [Aggregation::Min, Aggregation::Max, Aggregation::Avg, Aggregation::Sum, Aggregation::Count]
+    {
+        for (interval_us, order) in [
+            (0, Order::Ascending),
+            (1, Order::Descending),
+            (37, Order::Ascending),
+            (1_000, Order::Descending),
+        ] {
+            let range = TimeRange::new(at(0), at(7_919));
+            let request = HistoryRequest { range, order, ..request(aggregation, interval_us) };
+            let expected = read(&store, all[0], &request).unwrap().remove(0).1;
+            assert!(!expected.is_empty());
+            for count in [2, 5, 13] {
+                let (store, series) = dealt(&rows, count);
+                let together = Reduction::read(&store, &series, &request).unwrap();
+                assert_eq!(given(together, order), expected, "{aggregation:?} {interval_us} {count}");
+                for share in 1..=count {
+                    let merged = series
+                        .chunks(share)
+                        .map(|series| Reduction::read(&store, series, &request).unwrap())
+                        .reduce(|mut one, other| {
+                            one.merge(other);
+                            one
+                        });
+                    assert_eq!(
+                        given(merged.unwrap(), order),
+                        expected,
+                        "{aggregation:?} {interval_us} {count} in shares of {share}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_series_and_no_range_have_nothing() {
+    let (store, series) = store_with(&INTS);
+    let sums = request(Aggregation::Sum, 10);
+    assert_eq!(given(Reduction::read(&store, &[], &sums).unwrap(), Order::Ascending), []);
+    let empty = HistoryRequest { range: TimeRange::new(at(5), at(5)), ..sums };
+    assert_eq!(given(Reduction::read(&store, &[series], &empty).unwrap(), Order::Ascending), []);
+    assert!(check_intervals(&empty, 1_000_001).is_err(), "answers take memory even if they are empty");
+    let million = HistoryRequest {
+        range: TimeRange::new(at(0), at(1_000_000)),
+        keys: vec!["k".into()],
+        ..request(Aggregation::Avg, 1)
+    };
+    assert_eq!(check_intervals(&million, 1).unwrap(), 1_000_000);
+    assert!(check_intervals(&million, 2).unwrap_err().to_string().contains("is 2000000"));
+}
