@@ -58,6 +58,21 @@ async fn runs_give_what_a_hash_table_gives() {
             "",
         ),
         ("date_trunc('hour', ts)", "date_trunc('hour', CASE WHEN n < 0 THEN NULL ELSE ts END)", ""),
+        // Made of one tag: once for each run, unless a condition needs the tag in each row; of two: in each row.
+        ("right(device, 1)", "CASE WHEN n < 0 THEN '' ELSE right(device, 1) END", ""),
+        (
+            "right(device, 1)",
+            "CASE WHEN n < 0 THEN '' ELSE right(device, 1) END",
+            "WHERE device || line <> 'd4M1' OR line IS NULL",
+        ),
+        ("coalesce(line, 'none')", "CASE WHEN n < 0 THEN '' ELSE coalesce(line, 'none') END", "WHERE n > 2"),
+        (
+            "CASE line WHEN 'M1' THEN 1 ELSE 2 END",
+            "CASE WHEN n < 0 THEN 3 WHEN line = 'M1' THEN 1 ELSE 2 END",
+            "",
+        ),
+        ("line IS NULL", "CASE WHEN n < 0 THEN NULL ELSE line IS NULL END", ""),
+        ("device || line", "CASE WHEN n < 0 THEN '' ELSE device || line END", ""),
     ] {
         // All are read by several threads, two by one.
         for lines in ["lines", "(SELECT * FROM lines WHERE device IN ('d1', 'd7'))"] {
@@ -118,6 +133,27 @@ async fn what_looks_at_tags_sees_them_in_each_row() {
         })
         .collect();
     assert_eq!(rows(&engine, sql).await, expected);
+}
+
+#[tokio::test]
+async fn what_is_made_of_a_tag_groups_series_together() {
+    let engine = engine(lines());
+    let asked = |group: &str| {
+        format!(
+            "SELECT {group} AS g, time_bucket(INTERVAL '6 hours', ts) AS t, avg(x), count(*) FROM lines \
+             WHERE device <> 'd3' GROUP BY g, t ORDER BY g, t"
+        )
+    };
+    let group = "coalesce(line, 'none')";
+    assert!(plan(&engine, &asked(group)).await.contains("RunAggregateExec: mode=Partial"));
+    let answer = rows(&engine, &asked(group)).await;
+    // 10,000 rows of 10 s are five times six hours.
+    assert_eq!(answer.len(), 3 * 5);
+    assert_eq!(answer, rows(&engine, &asked(&format!("CASE WHEN n < 0 THEN '' ELSE {group} END"))).await);
+    // What differs from row to row is not made of the tag alone.
+    let volatile =
+        "SELECT count(*) > 9000 FROM (SELECT DISTINCT device || random() FROM lines WHERE device = 'd0')";
+    assert_eq!(rows(&engine, volatile).await, ["true"]);
 }
 
 #[tokio::test]

@@ -5,51 +5,91 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, RunArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, UInt32Array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema, SchemaRef};
 use datafusion::arrow::compute::{cast, partition, take};
-use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 
 use crate::functions::date_bin::Steps;
+use crate::reading::is_tag;
 
 /// An expression that rows are grouped by.
 pub(super) struct Group {
     expression: Arc<dyn PhysicalExpr>,
-    /// The column of times and the steps that the expression makes of them, if it does nothing else.
-    steps: Option<(usize, Steps)>,
+    shortcut: Option<Shortcut>,
+}
+
+/// How values are found without looking at every row.
+enum Shortcut {
+    /// The expression makes steps of a column of times and does nothing else.
+    Steps { column: usize, steps: Steps },
+    /// It looks at one tag alone: the expression over a column with that tag's values.
+    OfTag { column: usize, of_values: Arc<dyn PhysicalExpr>, schema: SchemaRef },
 }
 
 /// Its values for the rows of a batch.
 pub(super) enum GroupValues {
     /// For each row.
     Rows(ArrayRef),
-    /// For each run.
-    Runs(RunArray<Int32Type>),
-    /// For each step of time: the row behind it, and where the step begins.
-    Steps { ends: Vec<u32>, starts: ArrayRef },
+    /// For each run: the row behind it, and the value.
+    Runs { ends: Vec<u32>, values: ArrayRef },
 }
 
 impl Group {
-    pub(super) fn new(expression: &Arc<dyn PhysicalExpr>) -> Self {
-        let steps = Steps::of_column(expression).map(|(column, steps)| (column.index(), steps));
-        Self { expression: Arc::clone(expression), steps }
+    /// Of rows with this schema.
+    pub(super) fn new(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+        let shortcut = match Steps::of_column(expression) {
+            Some((column, steps)) => Some(Shortcut::Steps { column: column.index(), steps }),
+            None => tag_of(expression, schema)
+                .map(|column| {
+                    let field = schema.field(column).clone();
+                    let of_values = over_one_column(expression)?;
+                    let schema = Arc::new(Schema::new(vec![field]));
+                    Ok::<_, DataFusionError>(Shortcut::OfTag { column, of_values, schema })
+                })
+                .transpose()?,
+        };
+        Ok(Self { expression: Arc::clone(expression), shortcut })
     }
 
     pub(super) fn values(&self, batch: &RecordBatch) -> Result<GroupValues> {
-        if let Some((column, steps)) = self.steps
-            && let Some(values) =
-                values_of_steps(batch.column(column), steps, &self.expression.data_type(&batch.schema())?)?
-        {
-            return Ok(values);
+        let found = match &self.shortcut {
+            Some(Shortcut::Steps { column, steps }) => {
+                let data_type = self.expression.data_type(&batch.schema())?;
+                values_of_steps(batch.column(*column), *steps, &data_type)?
+            }
+            Some(Shortcut::OfTag { column, of_values, schema }) => {
+                values_of_tag(batch.column(*column), of_values, schema)?
+            }
+            None => None,
+        };
+        if let Some(found) = found {
+            return Ok(found);
         }
-        let values = self.expression.evaluate(batch)?.into_array(batch.num_rows())?;
-        Ok(match values.as_run_opt::<Int32Type>() {
-            Some(runs) => GroupValues::Runs(runs.clone()),
-            None => GroupValues::Rows(values),
-        })
+        Ok(GroupValues::Rows(self.expression.evaluate(batch)?.into_array(batch.num_rows())?))
     }
+}
+
+/// The column of the only one that an expression looks at, if that is a tag and its value alone decides.
+pub(super) fn tag_of(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<usize> {
+    let columns = collect_columns(expression);
+    let only = columns.iter().next().filter(|_| columns.len() == 1)?;
+    (is_tag(schema.field(only.index())) && !is_volatile(expression)).then(|| only.index())
+}
+
+/// An expression that looks at one column, over batches that have no other.
+fn over_one_column(expression: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+    let first = |expression: Arc<dyn PhysicalExpr>| match expression.downcast_ref::<Column>() {
+        Some(column) => Ok(Transformed::yes(Arc::new(Column::new(column.name(), 0)) as _)),
+        None => Ok(Transformed::no(expression)),
+    };
+    Ok(Arc::clone(expression).transform_up(first)?.data)
 }
 
 /// None if a time is missing or so far away that the steps might not reach it.
@@ -67,7 +107,21 @@ fn values_of_steps(times: &ArrayRef, steps: Steps, data_type: &DataType) -> Resu
     }
     let starts = PrimitiveArray::<TimestampMicrosecondType>::new(starts.into(), None);
     let starts = starts.with_data_type(times.data_type().clone());
-    Ok(Some(GroupValues::Steps { ends, starts: cast(&starts, data_type)? }))
+    Ok(Some(GroupValues::Runs { ends, values: cast(&starts, data_type)? }))
+}
+
+/// None if the tag does not come as runs.
+fn values_of_tag(
+    tag: &ArrayRef,
+    of_values: &Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+) -> Result<Option<GroupValues>> {
+    let Some(runs) = tag.as_run_opt::<Int32Type>() else { return Ok(None) };
+    let ends: Vec<u32> = runs.run_ends().sliced_values().map(|end| end as u32).collect();
+    let values = runs.values_slice();
+    let count = values.len();
+    let values = of_values.evaluate(&RecordBatch::try_new(Arc::clone(schema), vec![values])?)?;
+    Ok(Some(GroupValues::Runs { ends, values: values.into_array(count)? }))
 }
 
 impl GroupValues {
@@ -78,11 +132,7 @@ impl GroupValues {
     pub(super) fn changes(&self, rows: usize) -> Result<BooleanBuffer> {
         match self {
             Self::Rows(values) => changes_of(values),
-            Self::Runs(runs) => {
-                let ends = runs.run_ends().sliced_values().map(|end| end as usize);
-                Ok(changes_at(ends, rows))
-            }
-            Self::Steps { ends, .. } => Ok(changes_at(ends.iter().map(|end| *end as usize), rows)),
+            Self::Runs { ends, .. } => Ok(changes_at(ends.iter().map(|end| *end as usize), rows)),
         }
     }
 
@@ -90,17 +140,10 @@ impl GroupValues {
     pub(super) fn of_runs(&self, first_rows: &UInt32Array) -> Result<ArrayRef> {
         match self {
             Self::Rows(values) => Ok(take(values, first_rows, None)?),
-            Self::Runs(runs) => {
-                let ends = runs.run_ends().sliced_values().map(|end| end as u32);
-                let first_run = runs.run_ends().get_start_physical_index() as u32;
-                let runs_of_rows = run_of_each(first_rows.values(), ends);
-                let runs_of_rows: UInt32Array = runs_of_rows.map(|run| first_run + run).collect();
-                Ok(take(runs.values(), &runs_of_rows, None)?)
-            }
-            Self::Steps { ends, starts } => {
+            Self::Runs { ends, values } => {
                 let runs_of_rows: UInt32Array =
                     run_of_each(first_rows.values(), ends.iter().copied()).collect();
-                Ok(take(starts, &runs_of_rows, None)?)
+                Ok(take(values, &runs_of_rows, None)?)
             }
         }
     }
@@ -161,7 +204,11 @@ where
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Int32Array, Int64Array, StringViewArray};
+    use arrow_array::{Int32Array, Int64Array, RunArray, StringViewArray};
+    use arrow_schema::Field;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{BinaryExpr, IsNullExpr, lit};
+    use store::table::COLUMN_KIND;
 
     use super::*;
 
@@ -172,26 +219,62 @@ mod tests {
         (changes.set_indices().collect(), values.of_runs(&first_rows.to_vec().into()).unwrap())
     }
 
+    /// Of one tag `device` beside a time.
+    fn schema() -> Schema {
+        let kind = [(COLUMN_KIND.to_owned(), "tag".to_owned())].into();
+        let tag = Field::new("device", DataType::Utf8View, true).with_metadata(kind);
+        Schema::new(vec![Field::new("ts", DataType::Int64, false), tag])
+    }
+
+    fn of_tag(expression: &Arc<dyn PhysicalExpr>, tag: ArrayRef) -> GroupValues {
+        let Some(Shortcut::OfTag { column, of_values, schema }) =
+            Group::new(expression, &schema()).unwrap().shortcut
+        else {
+            panic!("no expression of a tag");
+        };
+        assert_eq!(column, 1);
+        values_of_tag(&tag, &of_values, &schema).unwrap().unwrap()
+    }
+
     #[test]
-    fn runs_change_where_they_end_even_when_cut() {
+    fn tags_change_where_their_runs_end_even_when_cut() {
         let texts = StringViewArray::from(vec![Some("a"), None, Some("b")]);
         let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 3, 9]), &texts).unwrap();
-        let (changes, values) = found(&GroupValues::Runs(runs.clone()), 9, &[0, 1, 2, 3, 8]);
+        let device: Arc<dyn PhysicalExpr> = Arc::new(Column::new("device", 1));
+        let of = |runs: RunArray<Int32Type>| of_tag(&device, Arc::new(runs));
+        let (changes, values) = found(&of(runs.clone()), 9, &[0, 1, 2, 3, 8]);
         assert_eq!(changes, [1, 2]);
         let expected = [Some("a"), Some("a"), None, Some("b"), Some("b")];
         assert_eq!(values.as_string_view().iter().collect::<Vec<_>>(), expected);
-        let (changes, values) = found(&GroupValues::Runs(runs.slice(2, 4)), 4, &[0, 1]);
+        let (changes, values) = found(&of(runs.slice(2, 4)), 4, &[0, 1]);
         assert_eq!(changes, [0]);
         assert_eq!(values.as_string_view().iter().collect::<Vec<_>>(), [None, Some("b")]);
-        let (changes, values) = found(&GroupValues::Runs(runs.slice(5, 1)), 1, &[0]);
+        let (changes, values) = found(&of(runs.slice(5, 1)), 1, &[0]);
         assert_eq!((changes.len(), values.as_string_view().value(0)), (0, "b"));
+        let absent: Arc<dyn PhysicalExpr> = Arc::new(IsNullExpr::new(Arc::clone(&device)));
+        let (_, values) = found(&of_tag(&absent, Arc::new(runs)), 9, &[0, 2, 5]);
+        assert_eq!(values.as_boolean().iter().flatten().collect::<Vec<_>>(), [false, true, false]);
+    }
+
+    #[test]
+    fn what_looks_at_more_than_a_tag_has_no_shortcut() {
+        let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
+        let both: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(
+            Arc::new(IsNullExpr::new(column("device", 1))),
+            Operator::Or,
+            Arc::new(IsNullExpr::new(column("ts", 0))),
+        ));
+        assert_eq!(tag_of(&both, &schema()), None);
+        assert_eq!(tag_of(&column("ts", 0), &schema()), None);
+        assert_eq!(tag_of(&column("device", 1), &schema()), Some(1));
+        assert_eq!(tag_of(&lit(1), &schema()), None);
     }
 
     #[test]
     fn steps_change_where_the_next_one_begins() {
         let ends = vec![3, 4, 20];
-        let starts: ArrayRef = Arc::new(Int64Array::from(vec![10, 20, 0]));
-        let (changes, values) = found(&GroupValues::Steps { ends, starts }, 20, &[0, 2, 3, 4, 19]);
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![10, 20, 0]));
+        let (changes, values) = found(&GroupValues::Runs { ends, values }, 20, &[0, 2, 3, 4, 19]);
         assert_eq!(changes, [2, 3]);
         assert_eq!(values.as_primitive::<Int64Type>().values(), &[10, 10, 20, 0, 0]);
     }

@@ -163,12 +163,13 @@ impl RunAggregate {
         self.first.downcast_ref().expect("BUG: it is made of an aggregation only")
     }
 
-    /// Whether tags are looked at as groups only, where it is enough to see them once for each run.
+    /// Whether tags are looked at by groups of one tag only, where it is enough to see them once for each run.
     fn takes_tag_runs(&self, input: &Input<'_>, arguments: &[Expressions]) -> bool {
         let first = self.first();
+        let schema = first.input().schema();
         let groups = first.group_expr().expr().iter().map(|(group, _)| group);
         let mut others = groups
-            .filter(|group| !group.is::<Column>())
+            .filter(|group| groups::tag_of(group, &schema).is_none())
             .chain(arguments.iter().flatten())
             .chain(first.filter_expr().iter().flatten());
         !input.filters_look_at_tags() && !others.any(|other| looks_at_tags(other, first.input()))
@@ -247,10 +248,11 @@ impl ExecutionPlan for RunAggregate {
             Manner { tag_runs: self.takes_tag_runs(&input, &arguments), whole_series: gives_answers };
         let groups = first.group_expr().expr();
         let ending = gives_answers.then(|| Ending::of(groups.len(), first.aggr_expr())).transpose()?;
+        let rows = first.input().schema();
         let work = Work {
             rows: input.rows(partition, manner),
             ended: false,
-            groups: groups.iter().map(|(group, _)| Group::new(group)).collect(),
+            groups: groups.iter().map(|(group, _)| Group::new(group, &rows)).collect::<Result<_>>()?,
             arguments,
             filters,
             runs: Runs::of(states),
