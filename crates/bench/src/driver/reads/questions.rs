@@ -12,7 +12,10 @@ use crate::http::Client;
 
 const HOUR_MS: i64 = 3_600_000;
 const BUCKET_MS: i64 = 300_000;
+const MINUTE_MS: i64 = 60_000;
 const SERIES: usize = 100;
+/// Groups of the series, by the last digit of their number.
+const GROUPS: usize = 10;
 
 /// A question.
 pub(super) struct Question {
@@ -78,13 +81,15 @@ struct Columns {
 }
 
 /// Names of all questions.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 22] = [
     "latest-1000",
     "wide-1h",
     "one-1h",
     "one-12h-means",
     "hundred-1h",
     "hundred-12h-means",
+    "grouped-1h-means",
+    "grouped-12h-means",
     "wide-1h-columns",
     "one-1h-columns",
     "hundred-1h-columns",
@@ -95,6 +100,8 @@ pub(crate) const NAMES: [&str; 18] = [
     "sql-one-12h-means",
     "sql-hundred-1h",
     "sql-hundred-12h-means",
+    "sql-grouped-1h-means",
+    "sql-grouped-12h-means",
     "sql-latest-1000",
     "sql-count-avg",
 ];
@@ -111,7 +118,10 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
     let wide = format!("/api/plugins/telemetry/DEVICE/{}/values/timeseries?{wide_question}", filled.wide);
     let per_hour = (HOUR_MS / STEP_MS) as usize;
     let buckets = (12 * HOUR_MS / BUCKET_MS) as usize;
+    let minutes = (HOUR_MS / MINUTE_MS) as usize;
+    let groups = || Some(Value::Object((0..GROUPS).map(|group| group_of(&filled.ids, group)).collect()));
     let means = format!("keys=x&{half_day}&agg=AVG&interval={BUCKET_MS}&limit={buckets}");
+    let minute_means = format!("keys=x&{hour}&agg=AVG&interval={MINUTE_MS}");
     let raw = format!("keys=x&{hour}&limit={per_hour}");
     let many = |question: &str| format!("/api/tacho/values?{question}");
     let direct = |name, path, body, values| Question { name, path, body, values, count: Count::Values };
@@ -143,6 +153,8 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
         direct("one-12h-means", one(&means), None, buckets),
         direct("hundred-1h", many(&raw), hundred(), SERIES * per_hour),
         direct("hundred-12h-means", many(&means), hundred(), SERIES * buckets),
+        direct("grouped-1h-means", many(&minute_means), groups(), GROUPS * minutes),
+        direct("grouped-12h-means", many(&means), groups(), GROUPS * buckets),
         columns("wide-1h-columns", &wide_question, Some(json!([filled.wide])), 3_600 * WIDE_KEYS),
         columns("one-1h-columns", &raw, Some(json!(filled.ids[..1])), per_hour),
         columns("hundred-1h-columns", &raw, hundred(), SERIES * per_hour),
@@ -180,6 +192,8 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
             ),
             SERIES * buckets,
         ),
+        sql("sql-grouped-1h-means", grouped("1 minute", &hundred_names, &h1), GROUPS * minutes),
+        sql("sql-grouped-12h-means", grouped("5 minutes", &hundred_names, &h12), GROUPS * buckets),
         sql(
             "sql-latest-1000",
             format!("SELECT device, last(x, ts) FROM telemetry WHERE {h1} AND x IS NOT NULL GROUP BY device"),
@@ -187,6 +201,18 @@ pub(super) fn all(size: Size, filled: &Filled) -> Vec<Question> {
         ),
         sql("sql-count-avg", "SELECT count(*), avg(x) FROM telemetry".to_owned(), 1),
     ]
+}
+
+/// The name of a group and the ids of its devices.
+fn group_of(ids: &[String], group: usize) -> (String, Value) {
+    let of_group: Vec<&String> = ids[..SERIES].iter().skip(group).step_by(GROUPS).collect();
+    (group.to_string(), json!(of_group))
+}
+
+fn grouped(bucket: &str, devices: &str, between: &str) -> String {
+    format!(
+        "SELECT right(device, 1) AS line, time_bucket(INTERVAL '{bucket}', ts) AS t, avg(x) FROM telemetry WHERE device IN ({devices}) AND {between} GROUP BY line, t"
+    )
 }
 
 fn range(start_ms: i64, end_ms: i64) -> String {
