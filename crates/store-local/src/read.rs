@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use store::{Order, ReadOrder, Scan, ScannedBlock, StoreError, ValueColumn};
 
 use crate::catalog::Table;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Extent};
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
@@ -26,13 +26,11 @@ use values::Columns;
 /// Fewest rows of the first batch of a scan; each further batch has more.
 const FIRST_BATCH_ROWS: usize = 256;
 
-/// What a read of one series looks at.
+/// What a read of one series looks at: chunks and parts that may have rows of it, oldest first.
 struct Snapshot {
     table: u32,
     series: u32,
-    /// Oldest first.
     chunks: Vec<Arc<Chunk>>,
-    /// Parts that may have rows of the series, oldest first.
     parts: Vec<Arc<Part>>,
 }
 
@@ -95,7 +93,7 @@ impl Core {
                 return Ok(());
             }
             let slots = slots(definitions, keys.iter().flatten().copied().collect());
-            (keys, slots, snapshot(&mut state, scan.series.0 as u32))
+            (keys, slots, snapshot(&mut state, scan.series.0 as u32, Some(scan.range)))
         };
         let mut reader = SeriesReader::new(self, &snapshot, &slots, scan.range, scan.order, scan.limit);
         while let Some(rows) = reader.next()? {
@@ -128,12 +126,21 @@ fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
     keys.into_iter().flat_map(of_key).collect()
 }
 
-fn snapshot(state: &mut State, series: u32) -> Snapshot {
+/// Tables have many chunks and parts, most of which have other series or times than those of the range (all, if there is
+/// none). They are told apart here, before anything is made of each.
+fn snapshot(state: &mut State, series: u32, range: Option<TimeRange>) -> Snapshot {
+    let is_wanted = |(first, last): (i64, i64)| {
+        range.is_none_or(|range| first < range.end.micros() && range.start.micros() <= last)
+    };
+    let may_have =
+        |extent: Extent| extent.series.0 <= series && series <= extent.series.1 && is_wanted(extent.ts);
     let place = &state.series[series as usize];
     let table = place.table;
     let open = &state.tables[table as usize].open;
     let mut copy = None;
-    if let Some(head_row) = place.head(open.number) {
+    if let Some(head_row) = place.head(open.number)
+        && open.extent().is_some_and(may_have)
+    {
         let mut rows: Vec<u32> = open.chain(head_row).take(READ_COPY_ROWS_MAX + 1).collect();
         if rows.len() > READ_COPY_ROWS_MAX {
             state.freeze(table);
@@ -143,13 +150,14 @@ fn snapshot(state: &mut State, series: u32) -> Snapshot {
         }
     }
     let memory = &state.tables[table as usize];
+    let chunks = memory.flushing.iter().chain(&memory.frozen);
     let parts = state.version.parts(table);
     Snapshot {
         table,
         series,
-        chunks: memory.flushing.iter().chain(&memory.frozen).cloned().chain(copy).collect(),
+        chunks: chunks.filter(|chunk| chunk.extent().is_some_and(may_have)).cloned().chain(copy).collect(),
         parts: parts
-            .filter(|part| part.info.series.0 <= series && series <= part.info.series.1)
+            .filter(|part| may_have(Extent { series: part.info.series, ts: part.info.ts }))
             .cloned()
             .collect(),
     }

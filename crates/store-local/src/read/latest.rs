@@ -45,7 +45,7 @@ impl Core {
             let slots = slots(definitions, (0..keys as KeyId).collect());
             let State { series, latest, .. } = &mut *state;
             series[id as usize].begin_partial(id, latest);
-            (keys, slots, snapshot(&mut state, id), expiries)
+            (keys, slots, snapshot(&mut state, id, None), expiries)
         };
         let newest = self.newest(keys, &slots, &snapshot)?;
         let mut state = self.state.lock();
