@@ -59,10 +59,10 @@ async fn runs_give_what_a_hash_table_gives() {
         ),
         ("date_trunc('hour', ts)", "date_trunc('hour', CASE WHEN n < 0 THEN NULL ELSE ts END)", ""),
         // Made of one tag: once for each run, unless a condition needs the tag in each row; of two: in each row.
-        ("right(device, 1)", "CASE WHEN n < 0 THEN '' ELSE right(device, 1) END", ""),
+        ("right(line, 1)", "CASE WHEN n < 0 THEN '' ELSE right(line, 1) END", ""),
         (
-            "right(device, 1)",
-            "CASE WHEN n < 0 THEN '' ELSE right(device, 1) END",
+            "right(line, 1)",
+            "CASE WHEN n < 0 THEN '' ELSE right(line, 1) END",
             "WHERE device || line <> 'd4M1' OR line IS NULL",
         ),
         ("coalesce(line, 'none')", "CASE WHEN n < 0 THEN '' ELSE coalesce(line, 'none') END", "WHERE n > 2"),
@@ -150,10 +150,20 @@ async fn what_is_made_of_a_tag_groups_series_together() {
     // 10,000 rows of 10 s are five times six hours.
     assert_eq!(answer.len(), 3 * 5);
     assert_eq!(answer, rows(&engine, &asked(&format!("CASE WHEN n < 0 THEN '' ELSE {group} END"))).await);
-    // What differs from row to row is not made of the tag alone.
-    let volatile =
-        "SELECT count(*) > 9000 FROM (SELECT DISTINCT device || random() FROM lines WHERE device = 'd0')";
-    assert_eq!(rows(&engine, volatile).await, ["true"]);
+}
+
+#[tokio::test]
+async fn what_differs_from_row_to_row_is_no_run() {
+    let engine = engine(lines());
+    let by_name = "SELECT count(*) > 9000 FROM (SELECT device || random() AS g FROM lines WHERE device = 'd0' GROUP BY g)";
+    assert!(!plan(&engine, by_name).await.contains("RunAggregate"));
+    assert_eq!(rows(&engine, by_name).await, ["true"]);
+    // Beside all tags, where there would be no last stage to put the runs together.
+    let halves =
+        "SELECT device, line, random() < 0.5 AS h, count(*) AS n FROM lines GROUP BY device, line, h";
+    assert!(!plan(&engine, halves).await.contains("RunAggregate"));
+    let counted = format!("SELECT count(*), sum(n) FROM ({halves})");
+    assert_eq!(rows(&engine, &counted).await, ["18 90000"]);
 }
 
 #[tokio::test]

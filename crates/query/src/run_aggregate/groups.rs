@@ -14,7 +14,6 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr_common::physical_expr::is_volatile;
 
 use crate::functions::date_bin::Steps;
 use crate::reading::is_tag;
@@ -76,11 +75,12 @@ impl Group {
     }
 }
 
-/// The column of the only one that an expression looks at, if that is a tag and its value alone decides.
+/// The number of the only column that an expression looks at, if that is a tag. Groups of runs are never volatile, so the
+/// tag alone decides.
 pub(super) fn tag_of(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<usize> {
     let columns = collect_columns(expression);
     let only = columns.iter().next().filter(|_| columns.len() == 1)?;
-    (is_tag(schema.field(only.index())) && !is_volatile(expression)).then(|| only.index())
+    is_tag(schema.field(only.index())).then(|| only.index())
 }
 
 /// An expression that looks at one column, over batches that have no other.

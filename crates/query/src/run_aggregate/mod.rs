@@ -30,6 +30,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, aggregate_expressions};
 use datafusion::physical_plan::execution_plan::{
@@ -91,6 +92,9 @@ fn groups_are_runs(first: &AggregateExec) -> bool {
 
 /// Whether a value depends on nothing but tags and, in steps, on the time.
 fn changes_slowly(group: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    if is_volatile(group) {
+        return false;
+    }
     let is_tag = |column: &Column| is_tag(schema.field(column.index()));
     let is_ts = |column: &Column| schema.field(column.index()).name() == TS_COLUMN;
     match group.downcast_ref::<Column>() {
