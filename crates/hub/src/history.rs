@@ -48,7 +48,7 @@ pub struct HistoryRequest {
     pub order: Order,
 }
 
-pub use reduce::{Reduction, check_intervals};
+pub use reduce::{Reduction, TextHeld, check_intervals};
 pub use rows::{RowSink, read_rows_into};
 
 /// A value and its time.

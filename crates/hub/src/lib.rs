@@ -33,7 +33,7 @@ pub use store::{
 };
 
 use clock::ReceiptClock;
-use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink};
+use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use registry::Registry;
@@ -155,8 +155,13 @@ impl Hub {
     }
 
     /// What has become of the values of some series together, one per interval.
-    pub fn reduce(&self, series: &[SeriesId], request: &HistoryRequest) -> Result<Reduction, HistoryError> {
-        Reduction::read(&*self.store, series, request)
+    pub fn reduce(
+        &self,
+        series: &[SeriesId],
+        request: &HistoryRequest,
+        text: &TextHeld,
+    ) -> Result<Reduction, HistoryError> {
+        Reduction::read(&*self.store, series, request, text)
     }
 
     /// Makes everything durable that was appended, and stops. Doors must have stopped before.

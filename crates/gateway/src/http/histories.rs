@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::Hub;
-use hub::history::{Aggregation, HistoryRequest, Reduction, check_intervals, check_values};
+use hub::history::{Aggregation, HistoryRequest, Reduction, TextHeld, check_intervals, check_values};
 use hub::registry::Device;
 use model::SeriesId;
 use model::limits::READ_ROWS_MAX;
@@ -83,7 +83,9 @@ impl Histories<'_> {
         let of_groups: Vec<_> = groups.iter().map(of_group).collect::<Result<_, _>>()?;
         let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
         let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
-        let reduced = crew.make(pieces.len(), |piece| Ok(self.hub.reduce(pieces[piece], self.request)?))?;
+        let text = TextHeld::default();
+        let reduced =
+            crew.make(pieces.len(), |piece| Ok(self.hub.reduce(pieces[piece], self.request, &text)?))?;
         let mut reduced = reduced.into_iter();
         let mut entries = Entries::default();
         for (group, shares) in groups.iter().zip(&shares) {

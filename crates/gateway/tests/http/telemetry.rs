@@ -183,7 +183,9 @@ async fn groups_of_devices_are_answered_with_what_they_have_together() {
         assert!(ask(parameters, &body).await.refusal(400, 30).contains("give startTs, endTs and agg"));
     }
     let long = "keys=x&agg=AVG&interval=1&startTs=1700000000000&endTs=1700000400000";
-    assert!(ask(long, &body).await.refusal(400, 30).contains("is 1200000, the limit is 1000000"));
+    assert!(
+        ask(long, &body).await.refusal(400, 30).contains("keys and groups is 1200000, the limit is 1000000")
+    );
     let twice = format!(r#"{{"two":["{a}"],"two":["{b}"]}}"#);
     assert!(ask(&format!("keys=x&agg=SUM&{range}"), &twice).await.refusal(400, 31).contains("two groups"));
     let nobody = r#"{"x":["6a6a1f80-0000-11ee-8000-000000000000"]}"#;

@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{self, AtomicI64};
 
+use model::limits::READ_TEXT_BYTES_MAX;
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
@@ -24,6 +26,16 @@ pub struct Reduction {
     of_keys: Vec<Reduced>,
 }
 
+/// The bytes of text that reductions of one request hold together: numbers are bounded by their count, texts are not.
+#[derive(Debug, Default)]
+pub struct TextHeld(AtomicI64);
+
+impl TextHeld {
+    fn add(&self, bytes: i64) -> u64 {
+        u64::try_from(self.0.fetch_add(bytes, atomic::Ordering::Relaxed) + bytes).unwrap_or(0)
+    }
+}
+
 impl Reduction {
     /// Reduces the values of the series as the request says, which has an aggregation. Each series counts as often as it
     /// is named. Reads files: call it where blocking is allowed.
@@ -31,6 +43,7 @@ impl Reduction {
         store: &dyn Store,
         series: &[SeriesId],
         request: &HistoryRequest,
+        text: &TextHeld,
     ) -> Result<Self, HistoryError> {
         check_intervals(request, 1)?;
         let intervals = Intervals::new(request.range, request.interval_us);
@@ -38,7 +51,7 @@ impl Reduction {
         let mut reduction = Self { intervals, empty, of_keys: vec![Reduced::default(); request.keys.len()] };
         let mut runs = Vec::new();
         for series in series.iter().filter(|_| !request.range.is_empty()) {
-            reduction.add(store, *series, request, &mut runs)?;
+            reduction.add(store, *series, request, text, &mut runs)?;
         }
         Ok(reduction)
     }
@@ -49,24 +62,37 @@ impl Reduction {
         store: &dyn Store,
         series: SeriesId,
         request: &HistoryRequest,
+        text: &TextHeld,
         runs: &mut Vec<Run>,
     ) -> Result<(), HistoryError> {
+        let mut held = 0;
         let scan = Scan { order: Order::Ascending, ..scan_of(series, request, usize::MAX) };
         store.scan_blocks(&scan, &mut |block| {
-            self.add_block(block.times, block.columns, runs);
-            ControlFlow::Continue(())
+            held = text.add(self.add_block(block.times, block.columns, runs));
+            if held > READ_TEXT_BYTES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
+        if held > READ_TEXT_BYTES_MAX {
+            return Err(HistoryError::OverLimit {
+                what: "the text of the smallest or largest values in bytes",
+                actual: held,
+                limit: READ_TEXT_BYTES_MAX,
+                remedy: "ask for fewer devices or keys, or a longer interval",
+            });
+        }
         Ok(())
     }
 
-    fn add_block(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], runs: &mut Vec<Run>) {
+    /// Returns how many bytes of text more are held.
+    fn add_block(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], runs: &mut Vec<Run>) -> i64 {
         let Self { intervals, empty, of_keys } = self;
         intervals.cut(times, runs);
+        let mut text = 0;
         for (of_key, columns) in of_keys.iter_mut().zip(columns) {
             for (index, rows) in &*runs {
-                of_key.at(*index, intervals, empty).add_rows(columns, rows.clone());
+                text += of_key.at(*index, intervals, empty).add_rows(columns, rows.clone());
             }
         }
+        text
     }
 
     /// Adds what has become of other series, reduced by the same request.
@@ -106,7 +132,14 @@ pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, 
     let intervals = Intervals::new(request.range, request.interval_us).count().max(1);
     let lists = (request.keys.len().max(1) as u64).saturating_mul(answers as u64);
     let count = intervals.saturating_mul(lists);
-    check("the number of intervals over all keys", count, "ask for a longer interval or a shorter range")?;
+    let (what, remedy) = match answers {
+        0 | 1 => ("the number of intervals over all keys", "ask for a longer interval or a shorter range"),
+        _ => (
+            "the number of intervals over all keys and groups",
+            "ask for a longer interval, a shorter range or fewer groups",
+        ),
+    };
+    check(what, count, remedy)?;
     Ok(count)
 }
 
@@ -116,7 +149,7 @@ pub(super) fn read(
     request: &HistoryRequest,
     sink: &mut impl Sink,
 ) -> Result<(), HistoryError> {
-    Reduction::read(store, &[series], request)?.give(request.order, sink);
+    Reduction::read(store, &[series], request, &TextHeld::default())?.give(request.order, sink);
     Ok(())
 }
 
@@ -149,8 +182,8 @@ impl Reduced {
         }
         let page = &mut self.pages[page];
         if page.is_empty() {
-            let all = usize::try_from(intervals.count()).unwrap_or(PAGE);
-            page.resize(all.min(PAGE), empty.clone());
+            let left = intervals.count() - (index - place) as u64;
+            page.resize(left.min(PAGE as u64) as usize, empty.clone());
         }
         &mut page[place]
     }
@@ -171,12 +204,8 @@ impl Reduced {
     fn samples(self, intervals: &Intervals) -> Vec<Sample> {
         let pages = self.pages.into_iter().zip((0..).step_by(PAGE));
         let accumulators = pages.flat_map(|(page, first)| page.into_iter().zip(first..));
-        // The last page may have more than there are intervals; those have nothing.
         accumulators
-            .filter_map(|(accumulator, index)| {
-                let value = accumulator.result()?;
-                Some((intervals.middle(index), value))
-            })
+            .filter_map(|(accumulator, index)| Some((intervals.middle(index), accumulator.result()?)))
             .collect()
     }
 }
@@ -216,15 +245,16 @@ impl Intervals {
         Timestamp::from_micros(self.at(start_us + (end_us - start_us) / 2))
     }
 
-    /// Runs of rows of one interval each; times ascend.
+    /// Runs of rows of one interval each; times ascend and are inside the range.
     fn cut(&self, times: &[i64], runs: &mut Vec<Run>) {
         runs.clear();
         let (mut begin, mut length) = (0, 1);
         while let Some(ts) = times.get(begin) {
-            let index = ts.abs_diff(self.range.start.micros()) / self.length_us;
+            let offset_us = ts.abs_diff(self.range.start.micros());
+            assert!(offset_us < self.span_us, "BUG: a row outside of the range that was asked for");
+            let index = offset_us / self.length_us;
             let end = self.at(self.end_offset_us(index));
-            // A row behind the range is not to be an endless loop.
-            length = length_below(&times[begin..], end, length).max(1);
+            length = length_below(&times[begin..], end, length);
             runs.push((index, begin..begin + length));
             begin += length;
         }
@@ -272,16 +302,31 @@ impl Accumulator {
         }
     }
 
-    /// Adds what the rows have in the columns of one key.
-    fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) {
+    /// Adds what the rows have in the columns of one key; returns how many bytes of text more are held.
+    fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) -> i64 {
         match (&mut *self, numbers(columns)) {
             (Self::Numbers { count, sum, integers, .. }, Some(numbers)) => {
                 *count += rows.len() as u64;
                 *integers = None;
                 *sum = numbers[rows].iter().fold(*sum, |sum, number| sum + number);
+                0
             }
-            (Self::Count(count), Some(_)) => *count += rows.len() as u64,
-            _ => rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value)),
+            (Self::Count(count), Some(_)) => {
+                *count += rows.len() as u64;
+                0
+            }
+            _ => {
+                let held = self.text_bytes();
+                rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value));
+                self.text_bytes() - held
+            }
+        }
+    }
+
+    fn text_bytes(&self) -> i64 {
+        match self {
+            Self::Extreme { value: Some(Value::String(text)), .. } => text.len() as i64,
+            Self::Extreme { .. } | Self::Count(_) | Self::Numbers { .. } => 0,
         }
     }
 

@@ -7,8 +7,8 @@ use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Order, Store, ValueColumn};
 
 use super::{
-    Aggregation, History, HistoryError, HistoryRequest, Reduction, Sample, check, number_of, numbers,
-    scan_of, value_of,
+    Aggregation, History, HistoryError, HistoryRequest, Reduction, Sample, TextHeld, check, number_of,
+    numbers, scan_of, value_of,
 };
 
 /// Takes the rows of an answer in their order. In a row at least one key has a value.
@@ -33,7 +33,8 @@ pub fn read_rows_into(
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            Reduction::read(store, &[series], request)?.give_rows(&request.keys, request.order, sink);
+            let reduction = Reduction::read(store, &[series], request, &TextHeld::default())?;
+            reduction.give_rows(&request.keys, request.order, sink);
             Ok(())
         }
     }

@@ -166,6 +166,14 @@ fn dealt(rows: &[(i64, Value)], count: usize) -> (MemoryStore, Vec<SeriesId>) {
     (store, series)
 }
 
+fn reduced(
+    store: &dyn Store,
+    series: &[SeriesId],
+    request: &HistoryRequest,
+) -> Result<Reduction, HistoryError> {
+    Reduction::read(store, series, request, &TextHeld::default())
+}
+
 fn given(reduction: Reduction, order: Order) -> Vec<Sample> {
     let mut collected = Collected(vec![Vec::new()]);
     reduction.give(order, &mut collected);
@@ -191,12 +199,12 @@ fn series_together_have_what_one_with_all_their_rows_has() {
             assert!(!expected.is_empty());
             for count in [2, 5, 13] {
                 let (store, series) = dealt(&rows, count);
-                let together = Reduction::read(&store, &series, &request).unwrap();
+                let together = reduced(&store, &series, &request).unwrap();
                 assert_eq!(given(together, order), expected, "{aggregation:?} {interval_us} {count}");
                 for share in 1..=count {
                     let merged = series
                         .chunks(share)
-                        .map(|series| Reduction::read(&store, series, &request).unwrap())
+                        .map(|series| reduced(&store, series, &request).unwrap())
                         .reduce(|mut one, other| {
                             one.merge(other);
                             one
@@ -216,9 +224,9 @@ fn series_together_have_what_one_with_all_their_rows_has() {
 fn no_series_and_no_range_have_nothing() {
     let (store, series) = store_with(&INTS);
     let sums = request(Aggregation::Sum, 10);
-    assert_eq!(given(Reduction::read(&store, &[], &sums).unwrap(), Order::Ascending), []);
+    assert_eq!(given(reduced(&store, &[], &sums).unwrap(), Order::Ascending), []);
     let empty = HistoryRequest { range: TimeRange::new(at(5), at(5)), ..sums };
-    assert_eq!(given(Reduction::read(&store, &[series], &empty).unwrap(), Order::Ascending), []);
+    assert_eq!(given(reduced(&store, &[series], &empty).unwrap(), Order::Ascending), []);
     assert!(check_intervals(&empty, 1_000_001).is_err(), "answers take memory even if they are empty");
     let million = HistoryRequest {
         range: TimeRange::new(at(0), at(1_000_000)),
@@ -227,4 +235,23 @@ fn no_series_and_no_range_have_nothing() {
     };
     assert_eq!(check_intervals(&million, 1).unwrap(), 1_000_000);
     assert!(check_intervals(&million, 2).unwrap_err().to_string().contains("is 2000000"));
+}
+
+#[test]
+fn texts_are_bounded_by_their_bytes_over_all_that_is_reduced_together() {
+    let long = "x".repeat(60_000);
+    let rows: Vec<_> = (0..100).map(|ts| (ts, ValueRef::String(&long))).collect();
+    let (store, series) = store_with(&rows);
+    let largest = request(Aggregation::Max, 1);
+    let text = TextHeld::default();
+    // 6 MB each, of which 64 MiB may be held.
+    let answers: Vec<_> =
+        (0..12).map(|_| Reduction::read(&store, &[series], &largest, &text).is_ok()).collect();
+    assert_eq!(answers, [[true; 11].as_slice(), &[false]].concat());
+    let refused = Reduction::read(&store, &[series], &largest, &text).unwrap_err().to_string();
+    assert!(refused.contains("the limit is 67108864; ask for fewer devices"), "{refused}");
+    // One interval holds one text, however many rows it has.
+    let text = TextHeld::default();
+    let whole = request(Aggregation::Max, 0);
+    assert!((0..1_000).all(|_| Reduction::read(&store, &[series], &whole, &text).is_ok()));
 }
