@@ -29,7 +29,7 @@ run: $(if $(shell command -v npm),dashboard-build)
 test: setup format tidy dashboard lint unit docs licences binary e2e fuzz-brief
 	$(call say,all tests passed)
 
-setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed $(SQLLOGICTEST)
+setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed go-modules $(SQLLOGICTEST)
 
 debian:
 	$(call say,setup: real clients and their tools)
@@ -49,6 +49,11 @@ $(SQLLOGICTEST):
 %/node_modules/.installed: %/package.json %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
+
+# Go keeps them in its own cache.
+.PHONY: go-modules
+go-modules: debian
+	cd $(E2E)/go && go mod download
 
 format:
 	$(call say,format)

@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	// One connection, because a pool would open another one after an error.
+	connection, err := database.Conn(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	out := json.NewEncoder(os.Stdout)
@@ -47,12 +54,12 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		out.Encode(ask(database, asked))
+		out.Encode(ask(connection, asked))
 	}
 }
 
-func ask(database *sql.DB, asked question) answer {
-	rows, err := database.Query(asked.SQL, asked.Arguments...)
+func ask(connection *sql.Conn, asked question) answer {
+	rows, err := connection.QueryContext(context.Background(), asked.SQL, asked.Arguments...)
 	if err != nil {
 		return failed(err)
 	}
