@@ -131,7 +131,7 @@ fn more_intervals_than_can_be_counted_are_over_the_limit() {
 
 /// A hundred rows of all types with gaps of all lengths; their numbers can be summed in any order without loss.
 fn mixed_rows() -> Vec<(i64, Value)> {
-    let text = |row: i64| Value::String(format!("text {}", row % 7).into());
+    let text = |row: i64| Value::String(format!("text {}", row % 7));
     let value = |row: i64| match row % 11 {
         0 | 4 => Value::I64(row - 50),
         1 => text(row),
