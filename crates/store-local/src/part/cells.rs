@@ -232,6 +232,11 @@ impl PartColumns {
         Self { part, reader, cache, keep, ahead, streams: Mutex::default() }
     }
 
+    /// Whether rows of other tables may stand between those of one, so that the series of a cell need not ascend.
+    pub(crate) fn may_mix_tables(&self) -> bool {
+        !self.reader.narrow.is_empty()
+    }
+
     /// The runs of series in a cell.
     pub(crate) fn runs(&self, cell: u32) -> Result<Arc<[Run]>, StoreError> {
         let bounds = self.reader.cells[cell as usize];

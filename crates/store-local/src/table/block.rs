@@ -229,7 +229,11 @@ fn part_block(
         return Ok(Some(Block::new(vec![pick], Arc::default(), slots, content)));
     }
     let runs = columns.runs(number)?;
-    let picks = picks(&runs, &scope.series);
+    let picks = match columns.may_mix_tables() {
+        // Other tables' series stand between those of this one, which do ascend.
+        true if !runs.is_sorted_by_key(|run| run.series) => picks_one_by_one(&runs, &scope.series),
+        _ => picks(&runs, &scope.series),
+    };
     let mut block = Block::new(picks, runs, slots, content);
     if !all_times {
         let mut picks = std::mem::take(&mut block.picks);
@@ -254,36 +258,40 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
         }
         picks
     };
-    let rows = match few {
-        // A chunk with a number lives on, so sorting it once pays.
-        false => chunk.sorted().clone(),
-        true if chunk.number == 0 => {
-            let wanted = |row: &u32| scope.series.has(chunk.series(*row)) && inside(chunk.ts(*row));
-            Arc::new(SortedRows::new(&chunk, (0..chunk.len() as u32).filter(wanted)))
-        }
-        true => {
-            let sorted = chunk.sorted();
-            let picks = wanted_picks(sorted);
-            if chunk.pays_whole(picks.iter().map(|pick| (pick.end - pick.start) as usize).sum()) {
-                sorted.clone()
-            } else {
-                let places = picks.iter().flat_map(|pick| sorted.places(pick.start..pick.end));
-                Arc::new(SortedRows::new(&chunk, places.copied()))
-            }
-        }
+    // A chunk with a number lives on, so sorting it once pays.
+    let mut rows = if few && chunk.number == 0 {
+        let wanted = |row: &u32| scope.series.has(chunk.series(*row)) && inside(chunk.ts(*row));
+        Arc::new(SortedRows::new(&chunk, (0..chunk.len() as u32).filter(wanted)))
+    } else {
+        chunk.sorted().clone()
     };
-    let picks = wanted_picks(&rows);
-    (!picks.is_empty()).then(|| Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
+    let mut picks = wanted_picks(&rows);
+    if picks.is_empty() {
+        return None;
+    }
+    let count = || picks.iter().map(|pick| (pick.end - pick.start) as usize).sum();
+    if few && chunk.number != 0 && !chunk.pays_whole(count()) {
+        let places = picks.iter().flat_map(|pick| rows.places(pick.start..pick.end));
+        rows = Arc::new(SortedRows::new(&chunk, places.copied()));
+        picks = wanted_picks(&rows);
+    }
+    Some(Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
 }
 
-/// The runs of the wanted series.
+fn pick(runs: &[Run], index: usize) -> Pick {
+    let start = index.checked_sub(1).map_or(0, |before| runs[before].end);
+    Pick { series: runs[index].series, start, end: runs[index].end }
+}
+
+/// The runs of the wanted series, in any order.
+fn picks_one_by_one(runs: &[Run], series: &Series) -> Vec<Pick> {
+    let wanted = (0..runs.len()).filter(|index| series.has(runs[*index].series));
+    wanted.map(|index| pick(runs, index)).collect()
+}
+
+/// The runs of the wanted series, which ascend. There may be thousands, of which one is wanted: they are not all looked at.
 fn picks(runs: &[Run], series: &Series) -> Vec<Pick> {
-    let start = |index: usize| index.checked_sub(1).map_or(0, |before| runs[before].end);
-    let pick = |index: usize| Pick { series: runs[index].series, start: start(index), end: runs[index].end };
-    if !runs.is_sorted_by_key(|run| run.series) {
-        // A cell of a narrow part: other tables' series stand between those of this one, which do ascend.
-        return (0..runs.len()).filter(|index| series.has(runs[*index].series)).map(pick).collect();
-    }
+    let pick = |index: usize| pick(runs, index);
     let first = runs.partition_point(|run| run.series < series.bounds.0);
     let end = runs.partition_point(|run| run.series <= series.bounds.1).max(first);
     let Some(set) = &series.set else { return (first..end).map(pick).collect() };

@@ -120,8 +120,14 @@ impl Plan {
     }
 
     fn scope(&self, bounds: (u32, u32), order: Order, runs: bool) -> Scope {
-        let series = Series { bounds, set: self.series.clone() };
+        let series = Series { bounds: self.narrowed(bounds), set: self.series.clone() };
         Scope { table: self.table, series, range: self.range, order, runs }
+    }
+
+    /// Bounds without what lies outside of the wanted series: of a large part only some cells are looked at then.
+    fn narrowed(&self, (first, last): (u32, u32)) -> (u32, u32) {
+        let ends = self.series.as_deref().and_then(|set| Some((set.min()?, set.max()?)));
+        ends.map_or((first, last), |(least, most)| (first.max(least), last.min(most)))
     }
 
     /// The sources that may have something to give.
