@@ -3,7 +3,8 @@
 //	ask DRIVER URL < questions
 //
 // DRIVER is postgres (lib/pq) or pgx. A question is a line of JSON: {"sql": "...", "arguments": [...]}. An answer is one
-// too: the columns with the type names that the driver reports, and the rows; or the error and its SQLSTATE.
+// too: the columns with the type names that the driver reports, and the rows; or the error and its SQLSTATE. What is
+// no answer of the server (a connection that cannot be made, a line that cannot be read) ends the program.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"log"
 	"os"
 	"time"
 
@@ -36,14 +37,12 @@ type answer struct {
 func main() {
 	database, err := sql.Open(os.Args[1], os.Args[2])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 	// One connection, because a pool would open another one after an error.
 	connection, err := database.Conn(context.Background())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
@@ -51,10 +50,14 @@ func main() {
 	for lines.Scan() {
 		var asked question
 		if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			log.Fatal(err)
 		}
-		out.Encode(ask(connection, asked))
+		if err := out.Encode(ask(connection, asked)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		log.Fatal(err)
 	}
 }
 
