@@ -110,7 +110,8 @@ pub const LOST_DEFINITIONS_MAX: usize = LOG_SEGMENT_BYTES as usize / 16;
 pub const READ_ROWS_DEFAULT: usize = 100;
 /// Rows one read request may return at most.
 pub const READ_ROWS_MAX: usize = 1_000_000;
-/// Bytes of text that the smallest and largest values of one read request may have at once, before they are written.
+/// Bytes of text that the smallest or largest values of one device, or of all groups of a read request, may have before
+/// they are written.
 pub const READ_TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Longest SQL statement in bytes. Statements come from people and dashboards; a longer one is a mistake or an attack.
 pub const SQL_BYTES_MAX: usize = 256 * 1024;

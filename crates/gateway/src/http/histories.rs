@@ -73,14 +73,7 @@ impl Histories<'_> {
     /// An object with the history of each group under its name: what its devices have together. A device counts once.
     pub(crate) fn of_groups(&self, groups: &[Group], crew: &Crew) -> Result<Pieces, ApiError> {
         let values = check_intervals(self.request, groups.len())?;
-        let of_group = |group: &Group| -> Result<Vec<SeriesId>, ApiError> {
-            let found = group.devices.iter().filter_map(|device| self.hub.find_series_of(device).transpose());
-            let mut series: Vec<SeriesId> = found.collect::<Result<_, _>>()?;
-            series.sort_unstable();
-            series.dedup();
-            Ok(series)
-        };
-        let of_groups: Vec<_> = groups.iter().map(of_group).collect::<Result<_, _>>()?;
+        let of_groups: Vec<_> = groups.iter().map(|group| self.series_of(group)).collect::<Result<_, _>>()?;
         let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
         let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
         let text = TextHeld::default();
@@ -98,6 +91,15 @@ impl Histories<'_> {
             entries.text_entry(&group.name, text)?;
         }
         Ok(Entries::object([entries]))
+    }
+
+    /// The series of a group's devices, each once, in their order in the store.
+    fn series_of(&self, group: &Group) -> Result<Vec<SeriesId>, ApiError> {
+        let found = group.devices.iter().filter_map(|device| self.hub.find_series_of(device).transpose());
+        let mut series: Vec<SeriesId> = found.collect::<Result<_, _>>()?;
+        series.sort_unstable();
+        series.dedup();
+        Ok(series)
     }
 
     fn write_reduced(&self, reduction: Reduction, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
