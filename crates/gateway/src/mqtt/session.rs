@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
     pub(crate) clients: &'a Clients,
     /// Where this session lives.
     pub(crate) place: Place,
-    /// The system clock at the beginning of the turn.
+    /// The system clock: when the packet came, or when a session ended whose will is late.
     pub(crate) now: Timestamp,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
@@ -142,11 +142,14 @@ impl Session {
         }
     }
 
-    /// Gives the client identifier back and publishes the will, which a DISCONNECT has removed.
-    pub(crate) fn on_end(&mut self, publish_will: bool, context: &mut Context<'_>) {
-        if let Self::Connected(connected) = self {
-            connected.on_end(publish_will, context);
-        }
+    /// Gives the client identifier back and publishes the will, which a DISCONNECT has removed. A session whose will
+    /// the store cannot take now is returned; its will is [tried again](Connected::publish_will).
+    pub(crate) fn end(self, publish_will: bool, context: &mut Context<'_>) -> Option<Box<Connected>> {
+        let Self::Connected(mut connected) = self else { return None };
+        let Connected { client, place, keep_received_s, .. } = &*connected;
+        context.clients.leave(client, *place, *keep_received_s, context.now_s);
+        let waits = publish_will && !connected.publish_will(context);
+        waits.then_some(connected)
     }
 }
 
@@ -217,18 +220,30 @@ impl Connected {
         Err(Close::quiet("the client disconnected"))
     }
 
-    fn on_end(&mut self, publish_will: bool, context: &mut Context<'_>) {
-        if let Some(will) = self.will.take().filter(|_| publish_will)
-            && let Err(halt) = self.on_unanswered(&will.topic, &will.payload, context)
-        {
-            let cause = match halt {
-                Halt::Close(close) => close.cause,
-                Halt::NotNow => "the store is busy".into(),
-            };
-            context.hub.metrics().refused(hub::Door::Mqtt, "will");
-            tracing::warn!(device = %self.device.name, cause, "a will could not be stored");
+    /// Publishes the will, if there is one that was not published. `false` when the store has no room at the moment; a
+    /// will that it takes in no form is lost, and somebody is told.
+    pub(crate) fn publish_will(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(will) = self.will.take() else { return true };
+        match self.on_unanswered(&will.topic, &will.payload, context) {
+            Ok(()) => {}
+            Err(Halt::Close(close)) => self.lose_will(context.hub, &close.cause),
+            Err(Halt::NotNow) => {
+                self.will = Some(will);
+                return false;
+            }
         }
-        context.clients.leave(&self.client, self.place, self.keep_received_s, context.now_s);
+        true
+    }
+
+    /// Says that the will is not stored.
+    pub(crate) fn lose_will(&self, hub: &hub::Hub, cause: &str) {
+        hub.metrics().refused(hub::Door::Mqtt, "will");
+        tracing::warn!(device = %self.device.name, cause, "a will could not be stored");
+    }
+
+    /// Bytes that the will takes.
+    pub(crate) fn will_bytes(&self) -> usize {
+        self.will.as_ref().map_or(0, |will| will.topic.len() + will.payload.len())
     }
 
     fn send(&self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {

@@ -6,6 +6,7 @@
 
 mod append;
 mod overdue;
+mod wills;
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,6 +27,7 @@ use super::inbox::Seat;
 use super::session::{Close, Context, Session};
 use super::turn::TurnBatch;
 use super::{Door, limits};
+use wills::LateWills;
 
 pub(super) struct Worker {
     door: Arc<Door>,
@@ -40,6 +42,7 @@ pub(super) struct Worker {
     dirty: Vec<ConnectionKey>,
     /// Connections whose next message waits for the store.
     held: Vec<ConnectionKey>,
+    late_wills: LateWills,
     /// Bytes that came and are not handled, over all connections.
     partial_bytes: usize,
     turn: [TurnBatch; 3],
@@ -69,6 +72,7 @@ impl Worker {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             held: Vec::new(),
+            late_wills: LateWills::default(),
             partial_bytes: 0,
             turn: Default::default(),
             queues: AckQueues::default(),
@@ -89,6 +93,7 @@ impl Worker {
             self.last_turn_began = std::mem::replace(&mut self.turn_began, Instant::now());
             self.open_letters();
             self.resume_held();
+            self.publish_late_wills();
             self.read_ready();
             self.append_turn();
             self.release_acks();
@@ -123,7 +128,8 @@ impl Worker {
     /// How long to wait for events.
     fn patience(&self) -> Duration {
         let blocked = self.is_blocked();
-        match self.ready.is_empty() && (blocked || self.held.is_empty()) {
+        let nothing_waits = self.held.is_empty() && self.late_wills.is_empty();
+        match self.ready.is_empty() && (blocked || nothing_waits) {
             false => Duration::ZERO,
             true if blocked => Duration::from_millis(limits::STALLED_RETRY_MS),
             true => Duration::from_secs(1),
@@ -346,22 +352,7 @@ impl Worker {
         if let (Some(reason), Session::Connected(connected)) = (close.reason, &connection.session) {
             connected.peer.write_disconnect(reason, &close.cause, &mut connection.out);
         }
-        let mut out = std::mem::take(&mut connection.out);
-        let mut context = Context {
-            hub: &self.door.hub,
-            options: &self.door.options,
-            clients: &self.door.clients,
-            place: Place { worker: self.index, connection: key },
-            now: hub::clock::system_now(),
-            now_s: self.door.now_s(),
-            takes_messages: true,
-            out: &mut out,
-            turn: &mut self.turn,
-            taken_over: &mut None,
-        };
-        // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
-        connection.session.on_end(!self.door.is_stopping(), &mut context);
-        connection.out = out;
+        self.end_session(std::mem::take(&mut connection.session), key);
         connection.part(self.door.now_s(), &mut self.read_buffer);
         drop(self.seat.poll.registry().deregister(&mut connection.socket));
         self.door.connections.fetch_sub(1, Ordering::AcqRel);
@@ -372,15 +363,17 @@ impl Worker {
     fn drain(&mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(limits::DRAIN_TIMEOUT_MS);
         loop {
+            self.publish_late_wills();
             self.append_turn();
             self.release_acks();
             self.flush_dirty();
-            if self.queues.is_empty() && !self.stalled {
+            if self.queues.is_empty() && !self.stalled && self.late_wills.is_empty() {
                 break;
             }
             if Instant::now() >= deadline {
                 let messages: u64 = self.turn.iter().map(|turn| turn.messages).sum();
                 tracing::error!(messages, "stopping while the store is busy: messages read were not stored");
+                self.lose_late_wills();
                 break;
             }
             self.wait(events, Duration::from_millis(20));

@@ -4,14 +4,15 @@ mod bad_input;
 mod client;
 mod moody;
 mod trouble;
+mod wills;
 
 use std::time::Duration;
 
 use gateway::mqtt::MqttOptions;
 use model::Value;
 use wire::mqtt::{
-    Ack, Connect, Disconnect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId,
-    ProtocolVersion, Publish, QoS, ReasonCode, Subscribe, Will,
+    Ack, Connect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId,
+    ProtocolVersion, Publish, QoS, ReasonCode, Subscribe,
 };
 
 use client::{Fixture, Reply, TELEMETRY};
@@ -325,41 +326,6 @@ fn a_topic_alias_stands_for_its_topic() {
         assert_eq!(client.next(), yes(packet_id));
     }
     assert_eq!(fixture.values("telemetry", "car", "a").len(), 2);
-}
-
-#[test]
-fn a_will_is_stored_when_the_device_vanishes_and_only_then() {
-    let fixture = Fixture::new();
-    let will = Will {
-        qos: QoS::AtMostOnce,
-        retain: false,
-        properties: Properties::NONE,
-        topic: TELEMETRY,
-        payload: b"{\"gone\":true}",
-    };
-    for (client_id, token, says_goodbye) in [("1", "t-car", true), ("2", "t-van", false)] {
-        let mut client = fixture.open(ProtocolVersion::V5);
-        let connect = Connect {
-            version: ProtocolVersion::V5,
-            clean_start: true,
-            keep_alive_s: 0,
-            properties: Properties::NONE,
-            client_id,
-            will: Some(will),
-            username: Some(token),
-            password: None,
-        };
-        assert_eq!(client.connect_with(connect).code, 0);
-        if says_goodbye {
-            let farewell = Disconnect { reason: ReasonCode::SUCCESS, properties: Properties::NONE };
-            client.send(&Packet::Disconnect(farewell));
-            assert_eq!(client.next(), Reply::Closed);
-        }
-    }
-    while fixture.values("telemetry", "van", "gone").is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(fixture.values("telemetry", "car", "gone").is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gateway::mqtt::MqttOptions;
 use model::Value;
-use wire::mqtt::{Ack, Connect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, Will, encode_publish};
+use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, ReasonCode, encode_publish};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
 use super::moody::ONE_TOO_MANY;
@@ -163,34 +163,4 @@ fn the_first_message_of_a_device_waits_for_room_like_any_other() {
     assert_eq!(client.next(), yes(1));
     assert!(matches!(client.next(), Reply::PubAck(2, ReasonCode::PAYLOAD_FORMAT_INVALID, Some(_))));
     assert_eq!(fixture.dead_letters("car", "payload"), ["not json"]);
-}
-
-#[test]
-fn an_end_that_comes_with_the_last_bytes_is_seen() {
-    let fixture = Fixture::new();
-    let will = Will {
-        qos: QoS::AtMostOnce,
-        retain: false,
-        properties: Properties::NONE,
-        topic: TELEMETRY,
-        payload: b"{\"gone\":true}",
-    };
-    const CLIENTS: usize = 50;
-    for n in 0..CLIENTS {
-        let mut client = fixture.open(ProtocolVersion::V311);
-        let connect = Connect {
-            version: ProtocolVersion::V311,
-            clean_start: true,
-            keep_alive_s: 0,
-            properties: Properties::NONE,
-            client_id: &n.to_string(),
-            will: Some(will),
-            username: Some("t-car"),
-            password: None,
-        };
-        assert_eq!(client.connect_with(connect).code, 0);
-        client.publish(QoS::AtMostOnce, 0, b"{\"a\":1}");
-    }
-    fixture.wait_for("all wills", || fixture.values("telemetry", "car", "gone").len() == CLIENTS);
-    assert_eq!(fixture.values("telemetry", "car", "a").len(), CLIENTS);
 }
