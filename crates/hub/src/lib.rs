@@ -18,8 +18,8 @@ pub mod upkeep;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use model::SeriesId;
 use model::limits::IngestLimits;
+use model::{PanicEndsProcess, SeriesId};
 use parking_lot::Mutex;
 use store::{Store, StoreError, StoreStatus};
 
@@ -77,7 +77,10 @@ impl Hub {
             let (fan_out, store) = (Arc::clone(&fan_out), Arc::clone(&store));
             std::thread::Builder::new()
                 .name("live".into())
-                .spawn(move || fan_out.run(|| store.progress()))
+                .spawn(move || {
+                    let _guard = PanicEndsProcess::begin();
+                    fan_out.run(|| store.progress());
+                })
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };
         Arc::new(Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp};
+use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
     ByteProgress, CheckReport, Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedBlock,
@@ -64,7 +64,10 @@ impl LocalStore {
 
     fn start(&self, name: &str, run: impl FnOnce(&Core) + Send + 'static) -> Result<(), StoreError> {
         let core = self.core.clone();
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&core));
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _guard = PanicEndsProcess::begin();
+            run(&core);
+        });
         let thread =
             thread.map_err(|error| StoreError::io("start a thread for", &self.core.layout.root, error))?;
         self.threads.lock().push(thread);
@@ -116,7 +119,7 @@ impl LocalStore {
         drop(state);
         self.core.segments.stop();
         for thread in self.threads.lock().drain(..) {
-            // A thread that panicked has said so on its own; there is nothing to add at the end.
+            // None has panicked: that ends the process.
             let _ = thread.join();
         }
         *self.lock.lock() = None;
@@ -136,6 +139,7 @@ impl Store for LocalStore {
         if let Some(id) = state.catalog.find_series(key) {
             return Ok(SeriesId(id.into()));
         }
+        let _guard = PanicEndsProcess::begin();
         state.check_writable()?;
         let options = &self.core.options;
         self.core.check_room(state, key_bytes(key))?;
@@ -153,6 +157,7 @@ impl Store for LocalStore {
     }
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
         self.core.append(batch, durability)
     }
 
@@ -185,6 +190,7 @@ impl Store for LocalStore {
     }
 
     fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+        let _guard = PanicEndsProcess::begin();
         self.core.set_ttl(table, ttl)
     }
 
@@ -193,6 +199,7 @@ impl Store for LocalStore {
     }
 
     fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let _guard = PanicEndsProcess::begin();
         self.core.drop_expired(now)
     }
 

@@ -12,6 +12,7 @@ mod faults;
 mod fixtures;
 mod model;
 mod narrow;
+mod panics;
 mod parts;
 mod pressure;
 mod reopen;

@@ -13,7 +13,7 @@ use crate::config::{Config, ConfigError, LogFormat};
 /// Overrides the configured filter for one run.
 const VARIABLE: &str = "TACHO_LOG";
 
-/// Starts logging as configured. Once per process.
+/// Starts logging as configured, panics included. Once per process.
 pub(crate) fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if crate::config::is_filter(&text) => text,
@@ -30,5 +30,6 @@ pub(crate) fn start(config: &Config) -> Result<(), ConfigError> {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    crate::panics::tell_in_log();
     Ok(())
 }

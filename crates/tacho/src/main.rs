@@ -12,6 +12,7 @@ mod fleet;
 mod import;
 mod limits;
 mod logging;
+mod panics;
 mod progress;
 mod serve;
 mod server;

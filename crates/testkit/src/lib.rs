@@ -1,7 +1,9 @@
-//! Test-only tools: disks that fail and disks that are slow on command, stores with known content.
+//! Test-only tools: disks that fail and disks that are slow on command, stores with known content,
+//! processes that are to end.
 
 pub mod faulty_disk;
 pub mod fleet;
+pub mod own_process;
 pub mod parts;
 pub mod slow_disk;
 

@@ -41,10 +41,7 @@ impl Acceptor {
             match self.poll.poll(&mut events, retry.or(Some(Duration::from_secs(1)))) {
                 Ok(()) => retry = self.accept_all(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    tracing::error!(%error, "the MQTT door can accept no more connections");
-                    return;
-                }
+                Err(error) => panic!("BUG: polling an own epoll descriptor failed: {error}"),
             }
         }
     }

@@ -26,6 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use hub::Hub;
+use model::PanicEndsProcess;
 
 use clients::Clients;
 use inbox::Inbox;
@@ -149,10 +150,16 @@ impl MqttDoor {
             door.hub.watch(Arc::clone(&seat.inbox) as Arc<dyn hub::ProgressWatcher>);
             let door = Arc::clone(&door);
             let thread = std::thread::Builder::new().name(format!("mqtt-{index}"));
-            threads.push(thread.spawn(move || worker::Worker::new(door, index, seat).run())?);
+            threads.push(thread.spawn(move || {
+                let _guard = PanicEndsProcess::begin();
+                worker::Worker::new(door, index, seat).run();
+            })?);
         }
         let (acceptor, waker) = acceptor::Acceptor::new(Arc::clone(&door), listener)?;
-        threads.push(std::thread::Builder::new().name("mqtt-accept".into()).spawn(move || acceptor.run())?);
+        threads.push(std::thread::Builder::new().name("mqtt-accept".into()).spawn(move || {
+            let _guard = PanicEndsProcess::begin();
+            acceptor.run();
+        })?);
         Ok(Self { local_address, shared: Arc::new(Shared { door, acceptor: waker }), threads })
     }
 
@@ -171,9 +178,8 @@ impl MqttDoor {
             inbox.wake();
         }
         for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("BUG: a thread of the MQTT door panicked");
-            }
+            // None has panicked: that ends the process.
+            let _ = thread.join();
         }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use gateway::mqtt::MqttOptions;
 use model::Value;
 use wire::mqtt::{
-    Ack, Connect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId,
-    ProtocolVersion, Publish, QoS, ReasonCode, Subscribe,
+    Ack, Connect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
+    Publish, QoS, ReasonCode, Subscribe,
 };
 
 use client::{Fixture, Reply, TELEMETRY};

@@ -22,6 +22,8 @@ pub(crate) struct Moods {
     pub(crate) no_new_series: AtomicBool,
     /// Nothing is taken, as after a failed write.
     pub(crate) takes_nothing: AtomicBool,
+    /// It has a bug.
+    pub(crate) panics: AtomicBool,
 }
 
 pub(crate) struct MoodyStore {
@@ -45,6 +47,7 @@ impl Store for MoodyStore {
     }
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        assert!(!self.moods.panics.load(Ordering::SeqCst), "a bug on purpose");
         if self.moods.takes_nothing.load(Ordering::SeqCst) {
             return Err(StoreError::Sealed { cause: "cannot write".into() });
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gateway::mqtt::MqttOptions;
 use model::Value;
+use testkit::own_process::{in_own_process, told_before_abort};
 use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, ReasonCode, encode_publish};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
@@ -163,4 +164,16 @@ fn the_first_message_of_a_device_waits_for_room_like_any_other() {
     assert_eq!(client.next(), yes(1));
     assert!(matches!(client.next(), Reply::PubAck(2, ReasonCode::PAYLOAD_FORMAT_INVALID, Some(_))));
     assert_eq!(fixture.dead_letters("car", "payload"), ["not json"]);
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_process_and_leaves_no_client_waiting() {
+    let ended = in_own_process(|| {
+        let fixture = Fixture::new();
+        let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
+        fixture.moods.panics.store(true, Ordering::SeqCst);
+        client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+        client.next();
+    });
+    assert!(told_before_abort(&ended).contains("a bug on purpose"));
 }

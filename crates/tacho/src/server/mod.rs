@@ -28,6 +28,7 @@ use crate::cli::output::tell;
 use crate::client::RuntimeFile;
 use crate::config::{Config, MqttConfig, PostgresConfig};
 use crate::limits::HTTP_WORKERS;
+use crate::panics::Essential;
 
 pub(crate) use open_files::OpenFiles;
 use signals::Signals;
@@ -75,7 +76,7 @@ impl Server {
         store::report_when_sealed(&hub);
         match Self::open_doors(config, files, &hub, &runtime) {
             Ok((mqtt, http, postgres)) => {
-                runtime.spawn(retention::run(Arc::clone(&hub)));
+                runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
                 Ok(Self { hub, runtime, mqtt, http, postgres, signals, runtime_file })
             }
@@ -190,7 +191,7 @@ impl AsyncDoor {
             // A sender that is gone asks for the same.
             drop(stopped.await);
         });
-        let task = runtime.spawn(serve(listener, shutdown));
+        let task = runtime.spawn(Essential::new(serve(listener, shutdown)));
         Ok(Self { name, address, stop, task })
     }
 

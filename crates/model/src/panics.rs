@@ -1,0 +1,141 @@
+//! What a panic ends.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::abort;
+use std::thread::panicking;
+
+thread_local! {
+    /// Guards that live on this thread.
+    static GUARDS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A panic on this thread while the value lives ends the process (SIGABRT), where it would otherwise end one thread.
+///
+/// For threads that the others rely on, and for changes of what threads share: a server whose acknowledgements never
+/// leave, or that serves half a change, is worse than one that starts anew and reads from the disk what it has
+/// acknowledged. Work for one client alone does not need it: its panic ends that client's answer.
+///
+/// A panic hook that asks [`panic_ends_process`] can end the process before anything is unwound, and say so; without
+/// one it ends when the guard is dropped.
+#[derive(Debug)]
+#[must_use = "it guards as long as it lives"]
+pub struct PanicEndsProcess {
+    /// Begun while a panic unwinds, which is not for it to judge.
+    amid_panic: bool,
+}
+
+impl PanicEndsProcess {
+    /// Guards until it is dropped.
+    pub fn begin() -> Self {
+        GUARDS.set(GUARDS.get() + 1);
+        Self { amid_panic: panicking() }
+    }
+}
+
+impl Drop for PanicEndsProcess {
+    fn drop(&mut self) {
+        GUARDS.set(GUARDS.get() - 1);
+        if panicking() && !self.amid_panic {
+            abort();
+        }
+    }
+}
+
+/// Runs work whose panic ends nothing but the work, whatever guards it is within: it changes nothing that others see.
+///
+/// # Errors
+/// What the panic said.
+pub fn contain_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let guards = GUARDS.replace(0);
+    // Whoever calls this says that nothing torn is seen.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDS.set(guards);
+    done.map_err(|panic| text_of(&*panic).to_owned())
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
+}
+
+/// Whether a panic of the calling thread ends the process.
+pub fn panic_ends_process() -> bool {
+    GUARDS.get() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::panic::catch_unwind;
+    use std::process::Command;
+
+    use super::*;
+
+    const CHILD: &str = "TACHO_TEST_PANICS";
+    const SIGABRT: i32 = 6;
+
+    struct GuardsWhileDropped;
+
+    impl Drop for GuardsWhileDropped {
+        fn drop(&mut self) {
+            drop(PanicEndsProcess::begin());
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_process_only_while_it_is_guarded() {
+        if std::env::var_os(CHILD).is_some() {
+            panic_everywhere();
+            std::process::exit(0);
+        }
+        let test = std::thread::current().name().unwrap().to_owned();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", &test, "--nocapture"]).env(CHILD, "yes").output().unwrap();
+        let told = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.signal(), Some(SIGABRT), "{told}");
+        assert!(told.contains("within the guard"), "{told}");
+    }
+
+    /// What the test does in a process of its own: the last panic is to end it, none before.
+    fn panic_everywhere() {
+        drop(PanicEndsProcess::begin());
+        let after = catch_unwind(|| panic!("after the guard"));
+        let amid = catch_unwind(|| {
+            let _guards = GuardsWhileDropped;
+            panic!("before the guard");
+        });
+        let _guard = PanicEndsProcess::begin();
+        let elsewhere = std::thread::spawn(|| panic!("on another thread")).join();
+        let contained = contain_panic(|| -> () { panic!("contained") });
+        assert!(
+            after.is_err() && amid.is_err() && elsewhere.is_err() && contained == Err("contained".into())
+        );
+        let _within = catch_unwind(|| {
+            let _guard = PanicEndsProcess::begin();
+            panic!("within the guard");
+        });
+    }
+
+    #[test]
+    fn guards_within_guards_are_counted() {
+        assert!(!panic_ends_process());
+        let outer = PanicEndsProcess::begin();
+        drop(PanicEndsProcess::begin());
+        assert!(panic_ends_process());
+        std::thread::spawn(|| assert!(!panic_ends_process())).join().unwrap();
+        assert_eq!(contain_panic(panic_ends_process), Ok(false));
+        assert!(panic_ends_process());
+        drop(outer);
+        assert!(!panic_ends_process());
+    }
+
+    #[test]
+    fn a_contained_panic_says_what_it_said() {
+        assert_eq!(contain_panic(|| 1), Ok(1));
+        assert_eq!(contain_panic(|| panic!("{} of them", 2)), Err::<(), _>("2 of them".to_owned()));
+        let wordless = contain_panic(|| std::panic::panic_any(3));
+        assert_eq!(wordless, Err::<(), _>("a panic without words".to_owned()));
+    }
+}

@@ -1,0 +1,93 @@
+//! Bugs of the store itself: what they end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::SeriesKey;
+use parking_lot::Mutex;
+use store::{Durability, Store, StoreError};
+use store_local::{LocalStore, Observer, Options};
+use testkit::own_process::{in_own_process, told_before_abort};
+use testkit::{Act, FaultyDisk, Held, Operation, SlowDisk};
+
+use crate::support::{keep, numbers, open, put, tiny_manual};
+
+/// From now on such an operation has a bug.
+fn panics(disk: &SlowDisk, at: fn(&Operation<'_>) -> bool) -> Held {
+    disk.hold(move |operation| {
+        assert!(!at(operation), "a bug at {}", operation.path.display());
+        false
+    })
+}
+
+fn four_parts(disk: &SlowDisk, options: Options) -> LocalStore {
+    let (store, _) = open(disk, options).unwrap();
+    let series = store.series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+    for n in 0..4 {
+        keep(&store, series, n, n).unwrap();
+        store.flush().unwrap();
+    }
+    store
+}
+
+#[test]
+fn a_panic_of_the_log_thread_ends_the_process() {
+    let ended = in_own_process(|| {
+        let disk = SlowDisk::new(FaultyDisk::new());
+        let store = four_parts(&disk, tiny_manual());
+        let _held = panics(&disk, |operation| operation.thread == "store-log" && operation.act == Act::Write);
+        let series = store.find_series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+        put(&store, series, 4, 4, Durability::Fsync).unwrap();
+        let _ = store.close();
+    });
+    assert!(told_before_abort(&ended).contains("a bug at"));
+}
+
+#[test]
+fn a_panic_amid_a_change_ends_the_process_on_whatever_thread() {
+    let ended = in_own_process(|| {
+        let disk = SlowDisk::new(FaultyDisk::new());
+        let store = four_parts(&disk, tiny_manual());
+        let _held = panics(&disk, |operation| operation.path.to_string_lossy().contains("manifest"));
+        let ttl = Some(Duration::from_secs(60));
+        let _ = catch_unwind(AssertUnwindSafe(|| store.set_ttl("t", ttl)));
+    });
+    assert!(told_before_abort(&ended).contains("a bug at"));
+}
+
+#[derive(Default)]
+struct Damages(Mutex<Vec<String>>);
+
+impl Observer for Damages {
+    fn synced(&self, _: Duration, _: u64, _: u64) {}
+
+    fn damaged(&self, error: &StoreError) {
+        self.0.lock().push(error.to_string());
+    }
+}
+
+#[test]
+fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_goes_on() {
+    let damages = Arc::new(Damages::default());
+    let disk = SlowDisk::new(FaultyDisk::new());
+    let options = || Options { observer: Some(damages.clone()), ..tiny_manual() };
+    let store = four_parts(&disk, options());
+    let held = panics(&disk, |operation| operation.is_of_merge() && operation.act == Act::Read);
+    store.compact().unwrap();
+    let told = std::mem::take(&mut *damages.0.lock());
+    // Two parts that are left are too few for a merge.
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("merging it with 3 others panicked: a bug at"), "{told:?}");
+    let series = store.find_series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+    keep(&store, series, 4, 4).unwrap();
+    let expected: Vec<_> = (0..5).map(|n| (n, n)).collect();
+    assert_eq!((numbers(&store, series).unwrap(), store.status().parts), (expected.clone(), 4));
+    store.close().unwrap();
+    drop((held, store));
+    let (store, report) = open(&disk, options()).unwrap();
+    assert!(report.damages.is_empty(), "{report:?}");
+    store.compact().unwrap();
+    assert_eq!((numbers(&store, series).unwrap(), store.status().parts), (expected, 1));
+    assert!(damages.0.lock().is_empty());
+}
