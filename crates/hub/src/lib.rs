@@ -172,7 +172,7 @@ impl Hub {
         let closed = self.store.close();
         self.fan_out.stop();
         if let Some(thread) = self.fan_out_thread.lock().take() {
-            // A panic there is a bug that was reported on stderr; closing goes on.
+            // It has not panicked: that ends the process.
             drop(thread.join());
         }
         closed

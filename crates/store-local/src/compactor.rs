@@ -50,6 +50,8 @@ enum Failure {
     Abort(Abort),
     /// An input cannot be read.
     Input(Arc<Part>, StoreError),
+    /// A merge panicked; one of its inputs, and what is to be told.
+    Panic(Arc<Part>, String),
 }
 
 impl From<Abort> for Failure {
@@ -141,11 +143,16 @@ impl Compaction<'_> {
                 Ok(core.remove_dropped()?)
             }
             Err(Failure::Input(part, error)) => {
-                part.set_damaged();
-                core.state.lock().compactor.damaged += 1;
-                core.flush_work.notify_all();
+                self.leave_alone(&part);
                 if let Some(observer) = &core.options.observer {
                     observer.damaged(&error);
+                }
+                Ok(())
+            }
+            Err(Failure::Panic(part, what)) => {
+                self.leave_alone(&part);
+                if let Some(observer) = &core.options.observer {
+                    observer.merge_failed(&what);
                 }
                 Ok(())
             }
@@ -155,6 +162,13 @@ impl Compaction<'_> {
             }
             Err(Failure::Abort(abort)) => Err(abort),
         }
+    }
+
+    /// Leaves a part out of merges until the next start.
+    fn leave_alone(&self, part: &Part) {
+        part.set_damaged();
+        self.core.state.lock().compactor.damaged += 1;
+        self.core.flush_work.notify_all();
     }
 
     /// Leaves what space there is to log and flush, longer each time.
@@ -229,14 +243,14 @@ fn remove(core: &Core, outputs: &[PartInfo]) {
 }
 
 /// As [`merge_parts`]. A bug that the rows of some parts bring out is not to end the server at each start: a part is left
-/// out of merges then, as one that cannot be read. Which one of the inputs is not known; it is the first until no others
-/// are left beside the culprit.
+/// out of merges then, as one that cannot be read. Which of the inputs it was is not known; the first goes, until the
+/// culprit has gone or too few are left.
 fn merge_or_panic(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     contain_panic(|| merge_parts(core, merge)).unwrap_or_else(|panic| {
         let part = &merge.inputs[0];
-        let reason = format!("BUG: merging it with {} others panicked: {panic}", merge.inputs.len() - 1);
-        let path = core.layout.part(part.info.id);
-        Err(Failure::Input(Arc::clone(part), StoreError::Corrupt { path, offset: 0, reason }))
+        let (path, others) = (core.layout.part(part.info.id), merge.inputs.len() - 1);
+        let what = format!("merging {} and {others} other parts panicked: {panic}", path.display());
+        Err(Failure::Panic(Arc::clone(part), what))
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Durability, Progress, ProgressWatcher, StoreError};
 
@@ -277,6 +278,8 @@ fn freeze(table: &mut TableMemory, next_chunk: &mut u64, memory: &mut MemoryUse)
     if table.open.is_empty() {
         return;
     }
+    // Readers freeze as well; rows must not be lost on the way.
+    let _guard = PanicEndsProcess::begin();
     let mut chunk = std::mem::replace(&mut table.open, Chunk::new(*next_chunk));
     *next_chunk += 1;
     let before = chunk.bytes();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::ValueRef;
+use model::panics::contain_panic;
 use store::{Sequence, StoreError};
 
 use crate::change::Change;
@@ -97,7 +98,7 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
             let partition = sort_partition(&rows.chunks, range);
             if !partition.is_empty() {
                 let id = core.next_part();
-                added.push(retry(core, || flush_wide(core, id, rows, &partition))?);
+                added.push(retry(core, || contain(|| flush_wide(core, id, rows, &partition)))?);
             }
         }
     }
@@ -109,7 +110,7 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
         let sequences = sorted.iter().map(|(_, partition)| partition.sequence);
         if let Some(sequence) = sequences.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
             let plan = PartPlan { id: core.next_part(), partition: range, sequence };
-            added.push(retry(core, || flush_narrow(core, plan, &sorted))?);
+            added.push(retry(core, || contain(|| flush_narrow(core, plan, &sorted)))?);
         }
     }
     if !added.is_empty() {
@@ -133,6 +134,15 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
         observer.flushed(Duration::from_micros(spent), added.len() as u64, rows, bytes);
     }
     Ok(())
+}
+
+/// Makes an error of a panic. A bug that some rows bring out meets them again after each start, because the log has them;
+/// a store that is sealed can still be read.
+fn contain(make: impl FnOnce() -> Result<PartInfo, Abort>) -> Result<PartInfo, Abort> {
+    contain_panic(make).unwrap_or_else(|panic| {
+        let cause = format!("BUG: writing a part panicked: {panic}");
+        Err(Abort::Failed(StoreError::Sealed { cause }))
+    })
 }
 
 /// Repeats a step that meets a full disk until there is space.

@@ -122,6 +122,9 @@ pub trait Observer: Send + Sync {
     fn flush_held(&self, _why: Option<&str>) {}
     /// A part could not be read while parts were merged. It is left as it is; reads of it meet the same error.
     fn damaged(&self, _error: &StoreError) {}
+    /// A merge panicked, which is a bug. One of its parts, the first that is named, is not merged until the next start; the
+    /// rows of all are served.
+    fn merge_failed(&self, _what: &str) {}
     /// Old rows are dropped by an earlier time than the wall clock's, because that went ahead by so much more than time
     /// can have passed. Said at each look.
     fn clock_ahead(&self, _ahead: Duration) {}

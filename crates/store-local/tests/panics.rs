@@ -1,6 +1,7 @@
 //! Bugs of the store itself: what they end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use store_local::{LocalStore, Observer, Options};
 use testkit::own_process::{in_own_process, told_before_abort};
 use testkit::{Act, FaultyDisk, Held, Operation, SlowDisk};
 
-use crate::support::{keep, numbers, open, put, tiny_manual};
+use crate::support::{files, keep, numbers, open, put, tiny_manual};
 
 /// From now on such an operation has a bug.
 fn panics(disk: &SlowDisk, at: fn(&Operation<'_>) -> bool) -> Held {
@@ -57,28 +58,36 @@ fn a_panic_amid_a_change_ends_the_process_on_whatever_thread() {
 }
 
 #[derive(Default)]
-struct Damages(Mutex<Vec<String>>);
+struct Failures(Mutex<Vec<String>>);
 
-impl Observer for Damages {
+impl Observer for Failures {
     fn synced(&self, _: Duration, _: u64, _: u64) {}
 
+    fn merge_failed(&self, what: &str) {
+        self.0.lock().push(what.to_owned());
+    }
+
     fn damaged(&self, error: &StoreError) {
-        self.0.lock().push(error.to_string());
+        panic!("no part is damaged: {error}");
     }
 }
 
-#[test]
-fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_goes_on() {
-    let damages = Arc::new(Damages::default());
-    let disk = SlowDisk::new(FaultyDisk::new());
-    let options = || Options { observer: Some(damages.clone()), ..tiny_manual() };
+fn merge_panics_at(act: Act) {
+    let failures = Arc::new(Failures::default());
+    let inner = FaultyDisk::new();
+    let disk = SlowDisk::new(inner.clone());
+    let options = || Options { observer: Some(failures.clone()), ..tiny_manual() };
     let store = four_parts(&disk, options());
-    let held = panics(&disk, |operation| operation.is_of_merge() && operation.act == Act::Read);
+    let held = match act {
+        Act::Read => panics(&disk, |operation| operation.is_of_merge() && operation.act == Act::Read),
+        _ => panics(&disk, |operation| operation.is_of_merge() && operation.act == Act::Write),
+    };
     store.compact().unwrap();
-    let told = std::mem::take(&mut *damages.0.lock());
+    let told = std::mem::take(&mut *failures.0.lock());
     // Two parts that are left are too few for a merge.
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("merging it with 3 others panicked: a bug at"), "{told:?}");
+    assert!(told[0].contains("and 3 other parts panicked: a bug at"), "{told:?}");
+    assert_eq!(files(&inner, ".tmp"), Vec::<PathBuf>::new());
     let series = store.find_series(&SeriesKey::device("t", "d").unwrap()).unwrap();
     keep(&store, series, 4, 4).unwrap();
     let expected: Vec<_> = (0..5).map(|n| (n, n)).collect();
@@ -89,5 +98,33 @@ fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_goes_on() {
     assert!(report.damages.is_empty(), "{report:?}");
     store.compact().unwrap();
     assert_eq!((numbers(&store, series).unwrap(), store.status().parts), (expected, 1));
-    assert!(damages.0.lock().is_empty());
+    assert!(failures.0.lock().is_empty());
+}
+
+#[test]
+fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_goes_on() {
+    merge_panics_at(Act::Read);
+    merge_panics_at(Act::Write);
+}
+
+#[test]
+fn a_panic_of_a_flush_seals_the_store_which_can_still_be_read() {
+    let disk = SlowDisk::new(FaultyDisk::new());
+    let store = four_parts(&disk, tiny_manual());
+    let series = store.find_series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+    keep(&store, series, 4, 4).unwrap();
+    let at_flush = |operation: &Operation<'_>| {
+        operation.act == Act::Write && operation.path.to_string_lossy().ends_with(".parquet.tmp")
+    };
+    let held = panics(&disk, at_flush);
+    assert!(matches!(store.flush(), Err(StoreError::Sealed { .. })));
+    let sealed = store.status().sealed.unwrap();
+    assert!(sealed.contains("BUG: writing a part panicked: a bug at"), "{sealed}");
+    let expected: Vec<_> = (0..5).map(|n| (n, n)).collect();
+    assert_eq!(numbers(&store, series).unwrap(), expected);
+    assert!(store.close().is_err());
+    drop((held, store));
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    store.flush().unwrap();
+    assert_eq!((numbers(&store, series).unwrap(), store.status().parts), (expected, 5));
 }

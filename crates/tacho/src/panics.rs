@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use model::PanicEndsProcess;
-use model::panics::panic_ends_process;
+use model::panics::{Ends, panic_ends};
 
 /// From now on every panic of this process is an error in its log, and ends the process at once if it is one of those
 /// that do. Call it when logging has started.
@@ -18,7 +18,7 @@ pub(crate) fn tell_in_log() {
         } else {
             default(panic);
         }
-        if panic_ends_process() {
+        if panic_ends() == Ends::Process {
             // Before anything is unwound: nobody is to see what is half done.
             std::process::abort();
         }
@@ -33,12 +33,15 @@ fn tell(panic: &PanicHookInfo<'_>) {
     // Taken only if RUST_BACKTRACE asks for it.
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
-    let consequence = match panic_ends_process() {
-        true => "the process ends now; what was acknowledged is on the disk, start it again",
-        false => "what this thread did for one client ended, the others are served",
+    let consequence = match panic_ends() {
+        Ends::Process => {
+            "the process ends now; start it again, what was acknowledged as durable is on the disk"
+        }
+        Ends::Work => "what it was amid is given up, the server goes on",
+        Ends::Thread => "what this thread did for one client ended, the others are served",
     };
     let backtrace = backtrace.map(tracing::field::display);
-    tracing::error!(message, place, thread, backtrace, "BUG: panic; {consequence}");
+    tracing::error!(panic = message, place, thread, backtrace, "BUG: a panic; {consequence}");
 }
 
 /// A task that the server cannot do without: its panic ends the process.
@@ -84,7 +87,8 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(told.trim()).unwrap();
         assert_eq!((&line["level"], &line["thread"]), (&"ERROR".into(), &"one-answer".into()));
         assert!(line["place"].as_str().unwrap().contains("panics.rs:"), "{line}");
-        assert!(told.contains("2 of them") && told.contains("the others are served"), "{told}");
+        assert_eq!(line["panic"], "2 of them");
+        assert!(line["message"].as_str().unwrap().ends_with("the others are served"), "{line}");
     }
 
     #[test]

@@ -41,10 +41,11 @@ pub(crate) const EVENTS_PER_POLL: usize = 1_024;
 pub(crate) const INBOX_MAX: usize = 4_096;
 /// Batches appended but not yet durable, per worker and durability class; above it reading stops.
 pub(crate) const GROUPS_IN_FLIGHT_MAX: usize = 1_024;
-/// Bytes of wills that wait, per worker, until the store takes messages again; above it wills are lost and logged.
+/// Bytes of wills that wait for their turn, or until the store takes messages again, per worker; above it wills are lost
+/// and logged.
 pub(crate) const LATE_WILLS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What such a will counts besides its topic and payload: the session it belongs to.
-pub(crate) const LATE_WILL_BYTES: usize = 1024;
+/// What such a will counts besides its topic and payload: the session it belongs to, with its client identifier.
+pub(crate) const LATE_WILL_BYTES: usize = 2 * CLIENT_ID_BYTES_MAX;
 /// Topic aliases of one MQTT 5 session.
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.

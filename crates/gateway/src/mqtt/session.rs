@@ -34,8 +34,10 @@ pub(crate) struct Context<'a> {
     pub(crate) clients: &'a Clients,
     /// Where this session lives.
     pub(crate) place: Place,
-    /// The system clock: when the packet came, or when a session ended whose will is late.
+    /// The system clock at the beginning of the turn.
     pub(crate) now: Timestamp,
+    /// The receipt time of what came, if it was given out earlier.
+    pub(crate) received: Option<Timestamp>,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
     /// Whether messages are taken; while the store has no room they are not.
@@ -142,14 +144,15 @@ impl Session {
         }
     }
 
-    /// Gives the client identifier back and publishes the will, which a DISCONNECT has removed. A session whose will
-    /// the store cannot take now is returned; its will is [tried again](Connected::publish_will).
-    pub(crate) fn end(self, publish_will: bool, context: &mut Context<'_>) -> Option<Box<Connected>> {
+    /// Gives the client identifier back. Returns the session if it has a will that is to be published, which a DISCONNECT
+    /// has removed.
+    pub(crate) fn end(self, clients: &Clients, now_s: u32) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
-        let Connected { client, place, keep_received_s, .. } = &*connected;
-        context.clients.leave(client, *place, *keep_received_s, context.now_s);
-        let waits = publish_will && !connected.publish_will(context);
-        waits.then_some(connected)
+        clients.leave(&connected.client, connected.place, connected.keep_received_s, now_s);
+        // Nothing comes any more that these serve.
+        connected.aliases = Vec::new();
+        connected.received = ReceivedIds::default();
+        connected.will.is_some().then_some(connected)
     }
 }
 
@@ -220,8 +223,8 @@ impl Connected {
         Err(Close::quiet("the client disconnected"))
     }
 
-    /// Publishes the will, if there is one that was not published. `false` when the store has no room at the moment; a
-    /// will that it takes in no form is lost, and somebody is told.
+    /// Publishes the will of a session that has ended. `false` when the store has no room at the moment; a will that it
+    /// takes in no form is lost, and somebody is told.
     pub(crate) fn publish_will(&mut self, context: &mut Context<'_>) -> bool {
         let Some(will) = self.will.take() else { return true };
         match self.on_unanswered(&will.topic, &will.payload, context) {

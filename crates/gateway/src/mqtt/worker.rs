@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Token};
+use model::panics::contain_panic;
 use slab::Slab;
 use wire::mqtt::ReasonCode;
 
@@ -27,7 +28,7 @@ use super::inbox::Seat;
 use super::session::{Close, Context, Session};
 use super::turn::TurnBatch;
 use super::{Door, limits};
-use wills::LateWills;
+use wills::Wills;
 
 pub(super) struct Worker {
     door: Arc<Door>,
@@ -42,7 +43,7 @@ pub(super) struct Worker {
     dirty: Vec<ConnectionKey>,
     /// Connections whose next message waits for the store.
     held: Vec<ConnectionKey>,
-    late_wills: LateWills,
+    wills: Wills,
     /// Bytes that came and are not handled, over all connections.
     partial_bytes: usize,
     turn: [TurnBatch; 3],
@@ -72,7 +73,7 @@ impl Worker {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             held: Vec::new(),
-            late_wills: LateWills::default(),
+            wills: Wills::default(),
             partial_bytes: 0,
             turn: Default::default(),
             queues: AckQueues::default(),
@@ -93,7 +94,7 @@ impl Worker {
             self.last_turn_began = std::mem::replace(&mut self.turn_began, Instant::now());
             self.open_letters();
             self.resume_held();
-            self.publish_late_wills();
+            self.publish_wills();
             self.read_ready();
             self.append_turn();
             self.release_acks();
@@ -128,7 +129,7 @@ impl Worker {
     /// How long to wait for events.
     fn patience(&self) -> Duration {
         let blocked = self.is_blocked();
-        let nothing_waits = self.held.is_empty() && self.late_wills.is_empty();
+        let nothing_waits = self.held.is_empty() && self.wills.is_empty();
         match self.ready.is_empty() && (blocked || nothing_waits) {
             false => Duration::ZERO,
             true if blocked => Duration::from_millis(limits::STALLED_RETRY_MS),
@@ -276,13 +277,17 @@ impl Worker {
             clients: &self.door.clients,
             place: Place { worker: self.index, connection: key },
             now: hub::clock::system_now(),
+            received: None,
             now_s: self.door.now_s(),
             takes_messages,
             out: &mut out,
             turn: &mut self.turn,
             taken_over: &mut taken_over,
         };
-        let result = connection.on_bytes(&self.read_buffer[..bytes], &mut context);
+        // A client that brings a bug out again and again is not to end the server each time. What was not completed is not
+        // in the batch; what the store itself is amid ends the process all the same.
+        let result = contain_panic(|| connection.on_bytes(&self.read_buffer[..bytes], &mut context))
+            .unwrap_or_else(|panic| Err(Close::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", panic)));
         connection.out = out;
         self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
         if !connection.out.is_empty() && !connection.dirty {
@@ -363,17 +368,22 @@ impl Worker {
     fn drain(&mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(limits::DRAIN_TIMEOUT_MS);
         loop {
-            self.publish_late_wills();
+            self.publish_wills();
             self.append_turn();
             self.release_acks();
             self.flush_dirty();
-            if self.queues.is_empty() && !self.stalled && self.late_wills.is_empty() {
+            if self.queues.is_empty() && !self.stalled && self.wills.is_empty() {
                 break;
             }
             if Instant::now() >= deadline {
                 let messages: u64 = self.turn.iter().map(|turn| turn.messages).sum();
-                tracing::error!(messages, "stopping while the store is busy: messages read were not stored");
-                self.lose_late_wills();
+                if messages > 0 {
+                    tracing::error!(
+                        messages,
+                        "stopping while the store is busy: messages read were not stored"
+                    );
+                }
+                self.lose_wills();
                 break;
             }
             self.wait(events, Duration::from_millis(20));

@@ -22,8 +22,10 @@ pub(crate) struct Moods {
     pub(crate) no_new_series: AtomicBool,
     /// Nothing is taken, as after a failed write.
     pub(crate) takes_nothing: AtomicBool,
-    /// It has a bug.
+    /// It has a bug in taking messages.
     pub(crate) panics: AtomicBool,
+    /// It has a bug in making series.
+    pub(crate) panics_at_series: AtomicBool,
 }
 
 pub(crate) struct MoodyStore {
@@ -33,6 +35,7 @@ pub(crate) struct MoodyStore {
 
 impl Store for MoodyStore {
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+        assert!(!self.moods.panics_at_series.load(Ordering::SeqCst), "a bug on purpose");
         match self.store.find_series(key) {
             Some(series) => Ok(series),
             None if self.moods.no_new_series.load(Ordering::SeqCst) => {

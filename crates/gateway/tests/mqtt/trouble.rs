@@ -177,3 +177,24 @@ fn a_worker_that_panics_ends_the_process_and_leaves_no_client_waiting() {
     });
     assert!(told_before_abort(&ended).contains("a bug on purpose"));
 }
+
+#[test]
+fn a_panic_over_a_message_ends_its_connection_and_no_other() {
+    let fixture = Fixture::with(one_worker());
+    let mut other = fixture.connect(ProtocolVersion::V311, "other", "t-van");
+    other.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert_eq!(other.next(), yes(1));
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    fixture.moods.panics_at_series.store(true, Ordering::SeqCst);
+    client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    let told = Some("a bug on purpose".to_owned());
+    assert_eq!(client.next(), Reply::Disconnect(ReasonCode::UNSPECIFIED_ERROR, told));
+    fixture.moods.panics_at_series.store(false, Ordering::SeqCst);
+    other.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
+    assert_eq!(other.next(), yes(2));
+    let mut again = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    again.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert_eq!(again.next(), yes(1));
+    assert!(fixture.metrics().contains("tacho_refusals_total{door=\"mqtt\",reason=\"panic\"} 1"));
+    assert_eq!(fixture.values("telemetry", "van", "a").len(), 2);
+}

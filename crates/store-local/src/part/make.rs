@@ -1,5 +1,7 @@
 //! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part.rs, invariant 1).
 
+use std::path::Path;
+
 use store::{Sequence, StoreError};
 
 use super::schema::{Layout, PartSchema, PartSettings};
@@ -37,17 +39,15 @@ pub(crate) fn make_part(
     };
     let file =
         core.disk.open(&new, OpenMode::Create).map_err(|error| StoreError::io("create", &path, error))?;
+    let unfinished = Unfinished { core, path: &new };
     let surroundings = Live(core);
     let write = || {
         let mut writer = PartWriter::new(file, path.clone(), schema, settings, &surroundings)?;
         fill(&mut writer)?;
         writer.finish()
     };
-    let extent = write().map_err(|abort| {
-        // Gives the space back; if even that fails, the next open removes the file.
-        let _ = core.disk.remove(&new);
-        if surroundings.go_on() { abort } else { Abort::Stopped }
-    })?;
+    let extent = write().map_err(|abort| if surroundings.go_on() { abort } else { Abort::Stopped })?;
+    std::mem::forget(unfinished);
     core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
     Ok(PartInfo {
         id: plan.id,
@@ -64,6 +64,19 @@ pub(crate) fn make_part(
         shares: if schema.layout == Layout::Narrow { extent.tables } else { Vec::new() },
         block_crcs: extent.block_crcs,
     })
+}
+
+/// A file that is removed unless it is finished, whatever ends its writing. What stays, because even that fails, the next
+/// open removes.
+struct Unfinished<'a> {
+    core: &'a Core,
+    path: &'a Path,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let _ = self.core.disk.remove(self.path);
+    }
 }
 
 /// The live store; tags are copied a thousand series for each time the lock is taken.

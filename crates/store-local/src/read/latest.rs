@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{SeriesId, TimeRange};
+use model::{PanicEndsProcess, SeriesId, TimeRange};
 use store::{LatestValue, Order, StoreError};
 
 use super::{SeriesReader, Snapshot, slots, snapshot, table_of};
@@ -43,11 +43,13 @@ impl Core {
             let definitions = &state.catalog.tables[table as usize];
             let keys = definitions.keys.len();
             let slots = slots(definitions, (0..keys as KeyId).collect());
+            let _guard = PanicEndsProcess::begin();
             let State { series, latest, .. } = &mut *state;
             series[id as usize].begin_partial(id, latest);
             (keys, slots, snapshot(&mut state, id, None), expiries)
         };
         let newest = self.newest(keys, &slots, &snapshot)?;
+        let _guard = PanicEndsProcess::begin();
         let mut state = self.state.lock();
         // If it was dropped meanwhile the caller tries again; so too if what was found may be gone.
         if state.expiries == expiries {

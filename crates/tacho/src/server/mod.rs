@@ -202,7 +202,7 @@ impl AsyncDoor {
             tracing::error!("the {name} door had ended by itself");
         }
         async move {
-            let served = task.await.with_context(|| format!("BUG: the {name} door panicked"))?;
+            let served = task.await.with_context(|| format!("BUG: the {name} door was given up"))?;
             served.with_context(|| format!("the {name} door failed"))
         }
     }

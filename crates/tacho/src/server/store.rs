@@ -105,6 +105,10 @@ impl Observer for StoreMetrics {
         tracing::error!(%error, "a part cannot be read and is left as it is; its rows are refused when asked for, all others are served");
     }
 
+    fn merge_failed(&self, what: &str) {
+        tracing::error!("BUG: {what}. That part is not merged until the next start; all rows are served");
+    }
+
     fn flush_held(&self, why: Option<&str>) {
         match why {
             Some(why) => {

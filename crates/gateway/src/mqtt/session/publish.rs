@@ -197,7 +197,7 @@ impl Connected {
             }
             Err(error) => return Err(store_halt(&error)),
         };
-        let received = context.hub.receipt_time_at(context.now);
+        let received = context.received.unwrap_or_else(|| context.hub.receipt_time_at(context.now));
         let limits = context.hub.limits_of(&self.device);
         let batch = &mut context.turn[self.device.profile.durability as usize].batch;
         let decoded = wire::telemetry::decode(payload, series, received, &limits, batch);

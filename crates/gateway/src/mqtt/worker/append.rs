@@ -169,6 +169,10 @@ impl Worker {
     }
 
     fn close_for_store(&mut self, connection: ConnectionKey, cause: &str) {
+        if find(&mut self.connections, connection).is_none() {
+            self.door.hub.metrics().refused(Door::Mqtt, "absent");
+            tracing::warn!(cause, "a message or will of a client that is gone could not be stored");
+        }
         self.close(connection, Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause));
     }
 

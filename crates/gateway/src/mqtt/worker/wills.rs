@@ -1,4 +1,5 @@
-//! The ends of sessions, and wills that wait for the store: the sender of a will cannot send it again.
+//! Wills. Their senders are gone and cannot send them again, so a will waits: for the next turn, and then until the store
+//! has room. Like any message it has the time at which it came, which is when its session ended.
 
 use std::collections::VecDeque;
 
@@ -10,45 +11,45 @@ use super::super::limits;
 use super::super::session::{Connected, Context, Session};
 use super::Worker;
 
-/// Wills of sessions that ended while the store had no room, oldest first.
+/// Wills of sessions that have ended, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct LateWills {
-    wills: VecDeque<LateWill>,
+pub(super) struct Wills {
+    wills: VecDeque<Will>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct LateWill {
+struct Will {
     session: Box<Connected>,
     /// The connection that is gone.
     connection: ConnectionKey,
-    ended_at: Timestamp,
+    received: Timestamp,
 }
 
-impl LateWill {
+impl Will {
     fn bytes(&self) -> usize {
         limits::LATE_WILL_BYTES + self.session.will_bytes()
     }
 }
 
-impl LateWills {
+impl Wills {
     pub(super) fn is_empty(&self) -> bool {
         self.wills.is_empty()
     }
 
-    fn take_first(&mut self) -> Option<LateWill> {
+    fn take_first(&mut self) -> Option<Will> {
         let first = self.wills.pop_front()?;
         self.bytes -= first.bytes();
         Some(first)
     }
 
-    fn put_first(&mut self, will: LateWill) {
+    fn put_first(&mut self, will: Will) {
         self.bytes += will.bytes();
         self.wills.push_front(will);
     }
 
     /// Gives a will back for which there is no room.
-    fn add(&mut self, will: LateWill) -> Result<(), LateWill> {
+    fn add(&mut self, will: Will) -> Result<(), Will> {
         if self.bytes + will.bytes() > limits::LATE_WILLS_BYTES_MAX {
             return Err(will);
         }
@@ -59,54 +60,44 @@ impl LateWills {
 }
 
 impl Worker {
-    /// Ends the session of a connection that is gone, and publishes its will, now or when the store has room.
+    /// Ends the session of a connection that is gone; the next turn publishes its will.
     pub(super) fn end_session(&mut self, session: Session, connection: ConnectionKey) {
+        let with_will = session.end(&self.door.clients, self.door.now_s());
         // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
-        let publish_will = !self.door.is_stopping();
-        let ended_at = hub::clock::system_now();
-        let waits = self.without_peer(connection, ended_at, |context| session.end(publish_will, context));
-        let Some(session) = waits else { return };
-        if let Err(will) = self.late_wills.add(LateWill { session, connection, ended_at }) {
-            will.session.lose_will(&self.door.hub, "the store is busy, and too many wills wait for it");
+        let Some(session) = with_will.filter(|_| !self.door.is_stopping()) else { return };
+        let received = self.door.hub.receipt_time_at(hub::clock::system_now());
+        if let Err(will) = self.wills.add(Will { session, connection, received }) {
+            will.session.lose_will(&self.door.hub, "too many wills wait for the store");
         }
     }
 
-    /// Publishes wills that waited for the store, as far as it has room.
-    pub(super) fn publish_late_wills(&mut self) {
+    /// Publishes wills, as far as there is room.
+    pub(super) fn publish_wills(&mut self) {
         while !self.is_blocked() && !self.turn_is_full() {
-            let Some(mut will) = self.late_wills.take_first() else { return };
-            let (connection, ended_at) = (will.connection, will.ended_at);
-            if !self.without_peer(connection, ended_at, |context| will.session.publish_will(context)) {
-                self.late_wills.put_first(will);
+            let Some(mut will) = self.wills.take_first() else { return };
+            let mut context = Context {
+                hub: &self.door.hub,
+                options: &self.door.options,
+                clients: &self.door.clients,
+                place: Place { worker: self.index, connection: will.connection },
+                now: will.received,
+                received: Some(will.received),
+                now_s: self.door.now_s(),
+                takes_messages: true,
+                out: &mut Vec::new(),
+                turn: &mut self.turn,
+                taken_over: &mut None,
+            };
+            if !will.session.publish_will(&mut context) {
+                self.wills.put_first(will);
                 self.not_now = true;
             }
         }
     }
 
-    /// What is done for a connection that is gone.
-    fn without_peer<R>(
-        &mut self,
-        connection: ConnectionKey,
-        now: Timestamp,
-        act: impl FnOnce(&mut Context<'_>) -> R,
-    ) -> R {
-        act(&mut Context {
-            hub: &self.door.hub,
-            options: &self.door.options,
-            clients: &self.door.clients,
-            place: Place { worker: self.index, connection },
-            now,
-            now_s: self.door.now_s(),
-            takes_messages: true,
-            out: &mut Vec::new(),
-            turn: &mut self.turn,
-            taken_over: &mut None,
-        })
-    }
-
     /// Gives up what waits; the door ends.
-    pub(super) fn lose_late_wills(&mut self) {
-        while let Some(will) = self.late_wills.take_first() {
+    pub(super) fn lose_wills(&mut self) {
+        while let Some(will) = self.wills.take_first() {
             will.session.lose_will(&self.door.hub, "the store is busy while the server stops");
         }
     }
