@@ -5,6 +5,7 @@
 
 mod hold;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,28 +92,12 @@ fn next_generation(core: &Core) -> Option<Generation> {
 
 fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result<(), Abort> {
     let begun_us = core.options.clock.now_us();
-    let mut added = Vec::new();
-    let parts_max = core.options.flush_parts_per_table_max;
-    for rows in generation.tables.iter().filter(|rows| !rows.narrow) {
-        for range in partitions(&rows.chunks, parts_max) {
-            let partition = sort_partition(&rows.chunks, range);
-            if !partition.is_empty() {
-                let id = core.next_part();
-                added.push(retry(core, || contain(|| flush_wide(core, id, rows, &partition)))?);
-            }
-        }
-    }
-    let narrow: Vec<&TableRows> = generation.tables.iter().filter(|rows| rows.narrow).collect();
-    let chunks: Vec<Arc<Chunk>> = narrow.iter().flat_map(|rows| &rows.chunks).cloned().collect();
-    for range in partitions(&chunks, parts_max) {
-        let sorted = narrow.iter().map(|rows| (*rows, sort_partition(&rows.chunks, range)));
-        let sorted: Vec<_> = sorted.filter(|(_, partition)| !partition.is_empty()).collect();
-        let sequences = sorted.iter().map(|(_, partition)| partition.sequence);
-        if let Some(sequence) = sequences.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
-            let plan = PartPlan { id: core.next_part(), partition: range, sequence };
-            added.push(retry(core, || contain(|| flush_narrow(core, plan, &sorted)))?);
-        }
-    }
+    // A bug that some rows bring out meets them again after each start, because the log has them; a store that is sealed
+    // can still be read.
+    let added = contain_panic(|| make_parts(core, &generation)).unwrap_or_else(|panic| {
+        let bug = io::Error::other(format!("BUG: a panic: {panic}"));
+        Err(Abort::Failed(StoreError::io("write the rows in memory to", &core.layout.parts, bug)))
+    })?;
     if !added.is_empty() {
         let parts = &core.layout.parts;
         core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
@@ -136,13 +121,31 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
     Ok(())
 }
 
-/// Makes an error of a panic. A bug that some rows bring out meets them again after each start, because the log has them;
-/// a store that is sealed can still be read.
-fn contain(make: impl FnOnce() -> Result<PartInfo, Abort>) -> Result<PartInfo, Abort> {
-    contain_panic(make).unwrap_or_else(|panic| {
-        let cause = format!("BUG: writing a part panicked: {panic}");
-        Err(Abort::Failed(StoreError::Sealed { cause }))
-    })
+/// Writes all rows of a generation.
+fn make_parts(core: &Core, generation: &Generation) -> Result<Vec<PartInfo>, Abort> {
+    let mut added = Vec::new();
+    let parts_max = core.options.flush_parts_per_table_max;
+    for rows in generation.tables.iter().filter(|rows| !rows.narrow) {
+        for range in partitions(&rows.chunks, parts_max) {
+            let partition = sort_partition(&rows.chunks, range);
+            if !partition.is_empty() {
+                let id = core.next_part();
+                added.push(retry(core, || flush_wide(core, id, rows, &partition))?);
+            }
+        }
+    }
+    let narrow: Vec<&TableRows> = generation.tables.iter().filter(|rows| rows.narrow).collect();
+    let chunks: Vec<Arc<Chunk>> = narrow.iter().flat_map(|rows| &rows.chunks).cloned().collect();
+    for range in partitions(&chunks, parts_max) {
+        let sorted = narrow.iter().map(|rows| (*rows, sort_partition(&rows.chunks, range)));
+        let sorted: Vec<_> = sorted.filter(|(_, partition)| !partition.is_empty()).collect();
+        let sequences = sorted.iter().map(|(_, partition)| partition.sequence);
+        if let Some(sequence) = sequences.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
+            let plan = PartPlan { id: core.next_part(), partition: range, sequence };
+            added.push(retry(core, || flush_narrow(core, plan, &sorted))?);
+        }
+    }
+    Ok(added)
 }
 
 /// Repeats a step that meets a full disk until there is space.

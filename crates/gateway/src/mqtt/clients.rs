@@ -17,6 +17,13 @@ pub(crate) struct ClientKey {
     pub(crate) client_id: Box<str>,
 }
 
+impl ClientKey {
+    /// Bytes of the identifier.
+    pub(crate) fn bytes(&self) -> usize {
+        self.client_id.len()
+    }
+}
+
 /// Where a connection lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {

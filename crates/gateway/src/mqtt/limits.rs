@@ -44,8 +44,8 @@ pub(crate) const GROUPS_IN_FLIGHT_MAX: usize = 1_024;
 /// Bytes of wills that wait for their turn, or until the store takes messages again, per worker; above it wills are lost
 /// and logged.
 pub(crate) const LATE_WILLS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What such a will counts besides its topic and payload: the session it belongs to, with its client identifier.
-pub(crate) const LATE_WILL_BYTES: usize = 2 * CLIENT_ID_BYTES_MAX;
+/// What such a will counts besides its topic, payload and client identifier: the session it belongs to.
+pub(crate) const LATE_WILL_BYTES: usize = 512;
 /// Topic aliases of one MQTT 5 session.
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.

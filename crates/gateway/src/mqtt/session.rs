@@ -34,9 +34,9 @@ pub(crate) struct Context<'a> {
     pub(crate) clients: &'a Clients,
     /// Where this session lives.
     pub(crate) place: Place,
-    /// The system clock at the beginning of the turn.
+    /// The system clock when the bytes were read that are handled.
     pub(crate) now: Timestamp,
-    /// The receipt time of what came, if it was given out earlier.
+    /// The receipt time of what is handled, if it was given out earlier.
     pub(crate) received: Option<Timestamp>,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
@@ -244,9 +244,10 @@ impl Connected {
         tracing::warn!(device = %self.device.name, cause, "a will could not be stored");
     }
 
-    /// Bytes that the will takes.
+    /// Bytes that the will takes, and the client identifier.
     pub(crate) fn will_bytes(&self) -> usize {
-        self.will.as_ref().map_or(0, |will| will.topic.len() + will.payload.len())
+        let will = self.will.as_ref().map_or(0, |will| will.topic.len() + will.payload.len());
+        self.client.bytes() + will
     }
 
     fn send(&self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {

@@ -271,6 +271,7 @@ impl Worker {
         let Some(connection) = find(&mut self.connections, key) else { return Ok(()) };
         let partial_before = connection.partial_bytes();
         let mut out = std::mem::take(&mut connection.out);
+        let out_before = out.len();
         let mut context = Context {
             hub: &self.door.hub,
             options: &self.door.options,
@@ -286,8 +287,13 @@ impl Worker {
         };
         // A client that brings a bug out again and again is not to end the server each time. What was not completed is not
         // in the batch; what the store itself is amid ends the process all the same.
-        let result = contain_panic(|| connection.on_bytes(&self.read_buffer[..bytes], &mut context))
-            .unwrap_or_else(|panic| Err(Close::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", panic)));
+        let handled = contain_panic(|| connection.on_bytes(&self.read_buffer[..bytes], &mut context));
+        let result = handled.unwrap_or_else(|_| {
+            // An answer may be there by half.
+            out.truncate(out_before);
+            let cause = "the server failed at what came; its log says why";
+            Err(Close::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", cause))
+        });
         connection.out = out;
         self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
         if !connection.out.is_empty() && !connection.dirty {

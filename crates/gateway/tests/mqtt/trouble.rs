@@ -187,7 +187,7 @@ fn a_panic_over_a_message_ends_its_connection_and_no_other() {
     let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
     fixture.moods.panics_at_series.store(true, Ordering::SeqCst);
     client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
-    let told = Some("a bug on purpose".to_owned());
+    let told = Some("the server failed at what came; its log says why".to_owned());
     assert_eq!(client.next(), Reply::Disconnect(ReasonCode::UNSPECIFIED_ERROR, told));
     fixture.moods.panics_at_series.store(false, Ordering::SeqCst);
     other.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");

@@ -49,8 +49,8 @@ impl Core {
             (keys, slots, snapshot(&mut state, id, None), expiries)
         };
         let newest = self.newest(keys, &slots, &snapshot)?;
-        let _guard = PanicEndsProcess::begin();
         let mut state = self.state.lock();
+        let _guard = PanicEndsProcess::begin();
         // If it was dropped meanwhile the caller tries again; so too if what was found may be gone.
         if state.expiries == expiries {
             let State { series, latest, .. } = &mut *state;

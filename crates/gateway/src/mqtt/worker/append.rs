@@ -94,6 +94,10 @@ impl Worker {
                 }
                 Outcome::Failed(error) => {
                     ack.withdrawn();
+                    if ack.kind == AckKind::None {
+                        let device = turn.device(message);
+                        tracing::warn!(device = %device.name, %error, "a message of QoS 0 or a will could not be stored");
+                    }
                     failed.push((ack.connection, error.to_string()));
                     continue;
                 }
@@ -169,10 +173,6 @@ impl Worker {
     }
 
     fn close_for_store(&mut self, connection: ConnectionKey, cause: &str) {
-        if find(&mut self.connections, connection).is_none() {
-            self.door.hub.metrics().refused(Door::Mqtt, "absent");
-            tracing::warn!(cause, "a message or will of a client that is gone could not be stored");
-        }
         self.close(connection, Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause));
     }
 

@@ -1,9 +1,10 @@
 //! Wills. Their senders are gone and cannot send them again, so a will waits: for the next turn, and then until the store
-//! has room. Like any message it has the time at which it came, which is when its session ended.
+//! has room. Its rows have the time at which its session ended.
 
 use std::collections::VecDeque;
 
 use model::Timestamp;
+use model::panics::contain_panic;
 
 use super::super::acks::ConnectionKey;
 use super::super::clients::Place;
@@ -67,7 +68,7 @@ impl Worker {
         let Some(session) = with_will.filter(|_| !self.door.is_stopping()) else { return };
         let received = self.door.hub.receipt_time_at(hub::clock::system_now());
         if let Err(will) = self.wills.add(Will { session, connection, received }) {
-            will.session.lose_will(&self.door.hub, "too many wills wait for the store");
+            will.session.lose_will(&self.door.hub, "too many wills wait");
         }
     }
 
@@ -88,9 +89,14 @@ impl Worker {
                 turn: &mut self.turn,
                 taken_over: &mut None,
             };
-            if !will.session.publish_will(&mut context) {
-                self.wills.put_first(will);
-                self.not_now = true;
+            // As in `take_bytes`: a bug that a will brings out is not to end the server.
+            match contain_panic(|| will.session.publish_will(&mut context)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.wills.put_first(will);
+                    self.not_now = true;
+                }
+                Err(panic) => will.session.lose_will(&self.door.hub, &panic),
             }
         }
     }
