@@ -89,56 +89,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::ExitStatusExt;
-    use std::panic::catch_unwind;
-    use std::process::Command;
-
     use super::*;
-
-    const CHILD: &str = "TACHO_TEST_PANICS";
-    const SIGABRT: i32 = 6;
-
-    struct GuardsWhileDropped;
-
-    impl Drop for GuardsWhileDropped {
-        fn drop(&mut self) {
-            drop(PanicEndsProcess::begin());
-        }
-    }
-
-    #[test]
-    fn a_panic_ends_the_process_only_while_it_is_guarded() {
-        if std::env::var_os(CHILD).is_some() {
-            panic_everywhere();
-            std::process::exit(0);
-        }
-        let test = std::thread::current().name().unwrap().to_owned();
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        let child = child.args(["--exact", &test, "--nocapture"]).env(CHILD, "yes").output().unwrap();
-        let told = String::from_utf8_lossy(&child.stderr);
-        assert_eq!(child.status.signal(), Some(SIGABRT), "{told}");
-        assert!(told.contains("within the guard"), "{told}");
-    }
-
-    /// What the test does in a process of its own: the last panic is to end it, none before.
-    fn panic_everywhere() {
-        drop(PanicEndsProcess::begin());
-        let after = catch_unwind(|| panic!("after the guard"));
-        let amid = catch_unwind(|| {
-            let _guards = GuardsWhileDropped;
-            panic!("before the guard");
-        });
-        let _guard = PanicEndsProcess::begin();
-        let elsewhere = std::thread::spawn(|| panic!("on another thread")).join();
-        let contained = contain_panic(|| -> () { panic!("contained") });
-        assert!(
-            after.is_err() && amid.is_err() && elsewhere.is_err() && contained == Err("contained".into())
-        );
-        let _within = catch_unwind(|| {
-            let _guard = PanicEndsProcess::begin();
-            panic!("within the guard");
-        });
-    }
 
     #[test]
     fn guards_and_contained_work_are_counted_on_each_thread() {

@@ -34,3 +34,49 @@ pub fn told_before_abort(output: &Output) -> String {
     assert_eq!(output.status.signal(), Some(SIGABRT), "{}: {told}", output.status);
     told
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use model::PanicEndsProcess;
+    use model::panics::contain_panic;
+
+    use super::*;
+
+    struct GuardsWhileDropped;
+
+    impl Drop for GuardsWhileDropped {
+        fn drop(&mut self) {
+            drop(PanicEndsProcess::begin());
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_process_only_while_it_is_guarded() {
+        let ended = in_own_process(|| {
+            drop(PanicEndsProcess::begin());
+            let after = catch_unwind(|| panic!("after the guard"));
+            let amid = catch_unwind(|| {
+                let _guards = GuardsWhileDropped;
+                panic!("before the guard");
+            });
+            let _guard = PanicEndsProcess::begin();
+            let elsewhere = std::thread::spawn(|| panic!("on another thread")).join();
+            let contained = contain_panic(|| -> () { panic!("contained") });
+            assert!(
+                after.is_err() && amid.is_err() && elsewhere.is_err() && contained == Err("contained".into())
+            );
+            let _within = catch_unwind(|| {
+                let _guard = PanicEndsProcess::begin();
+                panic!("within the guard");
+            });
+        });
+        assert!(told_before_abort(&ended).contains("within the guard"));
+    }
+
+    #[test]
+    fn work_that_ends_nothing_is_told_apart() {
+        assert_eq!(in_own_process(|| {}).status.code(), Some(0));
+    }
+}

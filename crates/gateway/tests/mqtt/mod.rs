@@ -19,6 +19,10 @@ use client::{Fixture, Reply, TELEMETRY};
 
 const BOTH: [ProtocolVersion; 2] = [ProtocolVersion::V311, ProtocolVersion::V5];
 
+fn one_worker() -> MqttOptions {
+    MqttOptions { workers: 1, ..MqttOptions::default() }
+}
+
 fn yes(packet_id: u16) -> Reply {
     Reply::PubAck(packet_id, ReasonCode::SUCCESS, None)
 }

@@ -9,11 +9,7 @@ use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, ReasonCode, encode_publish};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
 use super::moody::ONE_TOO_MANY;
-use super::{BOTH, yes};
-
-fn one_worker() -> MqttOptions {
-    MqttOptions { workers: 1, ..MqttOptions::default() }
-}
+use super::{BOTH, one_worker, yes};
 
 /// Sends messages in one piece, so that they meet the store in one batch.
 fn publish_together(client: &mut Client, messages: &[(QoS, u16, &str)]) {

@@ -2,16 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use gateway::mqtt::MqttOptions;
 use model::Value;
 use wire::mqtt::{Connect, Disconnect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, Will};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
-use super::yes;
-
-fn one_worker() -> MqttOptions {
-    MqttOptions { workers: 1, ..MqttOptions::default() }
-}
+use super::{one_worker, yes};
 
 const GONE: &str = "{\"gone\":true}";
 
