@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
 use store::{Durability, Store, StoreError};
-use store_local::{LocalStore, Observer, Options, RealDisk};
+use store_local::{Compacted, LocalStore, Observer, Options, RealDisk};
 
 /// Batches that are filled before they are appended, so that reading the CPU clock costs nothing.
 const RING: usize = 16;
@@ -52,6 +52,7 @@ struct Counters {
     flushes: AtomicU64,
     flush_us: AtomicU64,
     flushed_rows: AtomicU64,
+    merged_rows: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -66,11 +67,16 @@ impl Observer for Counters {
         self.flush_us.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
         self.flushed_rows.fetch_add(rows, Ordering::Relaxed);
     }
+
+    fn compacted(&self, compacted: &Compacted) {
+        self.merged_rows.fetch_add(compacted.rows, Ordering::Relaxed);
+    }
 }
 
 fn main() {
     let arguments = Arguments::read();
     let root = arguments.0.get("dir").map_or_else(std::env::temp_dir, Into::into);
+    std::fs::create_dir_all(&root).unwrap();
     let dir = tempfile::tempdir_in(root).unwrap();
     let counters = Arc::new(Counters::default());
     let narrow_parts = arguments.number("narrow", 1) != 0;
@@ -232,7 +238,8 @@ fn report(store: &LocalStore, counters: &Counters, seconds: u64, every: u64) {
         }
     }
     print!("  total ");
-    line(store, counters, &first, &Moment::now(counters));
+    let end = Moment::now(counters);
+    line(store, counters, &first, &end);
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     println!(
         "{} syncs, {:.2} log bytes per point, {} flushes of {:.0} ms, each of {} rows; highest resident {} MB",
@@ -242,6 +249,13 @@ fn report(store: &LocalStore, counters: &Counters, seconds: u64, every: u64) {
         load(&counters.flush_us) as f64 / 1e3 / load(&counters.flushes).max(1) as f64,
         load(&counters.flushed_rows) / load(&counters.flushes).max(1),
         status_kb("VmHWM:") / 1024,
+    );
+    let compacting_ns = end.threads_ns.get("store-compact").copied().unwrap_or(0);
+    let merged = load(&counters.merged_rows);
+    // The merge under way is in the time and not in the rows.
+    println!(
+        "merges made parts of {merged} rows, {:.0} ns CPU each",
+        compacting_ns as f64 / merged.max(1) as f64
     );
 }
 

@@ -36,7 +36,7 @@ pub(crate) use crowd::{Crowd, crowd};
 pub struct Limits {
     /// Neighbours of one class that become a part of the next.
     pub fan_in: usize,
-    /// Most parts that one merge reads.
+    /// Most parts that one merge reads; never more than the limit of `model::limits`.
     pub inputs_max: usize,
     /// Bytes of the smallest class.
     pub class_bytes: u64,
@@ -244,7 +244,8 @@ fn merge(run: &[&Arc<Part>], next: Option<&Arc<Part>>, limits: &Limits) -> Optio
         rows += part.info.rows;
         bytes <= limits.part_bytes_max && rows <= limits.part_rows_max
     };
-    let mut count = run.iter().copied().take(limits.inputs_max).take_while(|part| fits(part)).count();
+    let inputs_max = limits.inputs_max.min(limits::COMPACTION_INPUTS_MAX);
+    let mut count = run.iter().copied().take(inputs_max).take_while(|part| fits(part)).count();
     // Parts of one flush may end with the same sequence. If a merge took some of them and an older part that spans
     // their days, its output would count as new as those it left out.
     let following = |count: usize| run.get(count).copied().or(next).map(|part| part.info.sequence.1);

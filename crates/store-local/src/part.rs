@@ -16,6 +16,7 @@ pub(crate) mod group;
 pub(crate) mod make;
 pub(crate) mod names;
 pub(crate) mod narrow;
+mod pages;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod schema;

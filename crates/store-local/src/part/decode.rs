@@ -1,14 +1,12 @@
 //! Values of a part's columns row by row, as merges need them.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use model::FieldType;
 use model::limits::PART_WINDOW_ROWS;
 use parquet::column::reader::{get_column_reader, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 use store::StoreError;
 
@@ -108,14 +106,8 @@ impl PartReader {
         values: &mut Vec<T::T>,
     ) -> Result<(), StoreError> {
         let read = || -> Result<(), ParquetError> {
-            let metadata = self.metadata();
-            let chunk = metadata.row_group(group).column(column);
-            let rows_of_group = metadata.row_group(group).num_rows() as usize;
-            let index = metadata.offset_index().and_then(|groups| groups.get(group)?.get(column));
-            let pages = index.map(|index| index.page_locations().clone());
-            let file = Arc::new(self.file.clone());
-            let pages = SerializedPageReader::new(file, chunk, rows_of_group, pages)?;
-            let reader = get_column_reader(chunk.column_descr_ptr(), Box::new(pages));
+            let descriptor = self.metadata().row_group(group).column(column).column_descr_ptr();
+            let reader = get_column_reader(descriptor, self.pages(column, group)?);
             let mut reader = get_typed_column_reader::<T>(reader);
             reader.skip_records(rows.start)?;
             // A page ends a call early.
