@@ -39,7 +39,7 @@ pub(super) fn sliced<'a>(
         (Some(_), None) => {
             return Err(Error::Options(format!(
                 "--slice-ms: phase `{}` is compared by whole runs. Slices are for closed loops without an end of their own \
-                 (drivers redis, http, mqtt, sql and kernels of host): --set phase.{}.arrival=closed",
+                 (drivers redis, http, tcp, mqtt, sql and kernels of host): --set phase.{}.arrival=closed",
                 series.phase, series.phase
             )));
         }

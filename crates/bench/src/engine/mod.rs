@@ -11,7 +11,7 @@ mod sustained;
 pub mod threads;
 mod turns;
 
-pub use plan::{Close, Connect, Load, Plan, Segment, Then};
+pub use plan::{Close, Connect, Load, Plan, Segment, Then, When};
 pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};
 pub use sustained::{Failing, Sustained};
 pub use turns::{Turn, Turns};

@@ -33,13 +33,8 @@ pub enum Load {
     Idle,
     /// Every operation closes a connection and opens it again: from the intended moment to the end of the handshake.
     Reopen {
-        /// Reopenings per second over all connections of the group; `None` reopens every connection once, all at the
-        /// same moment.
-        rate: Option<f64>,
-        /// How they are spread.
-        arrivals: Arrivals,
-        /// Seed of the schedule.
-        seed: u64,
+        /// When they are due.
+        when: When,
         /// How the old connection ends.
         close: Close,
         /// The operation's class in the recorder.
@@ -56,7 +51,30 @@ pub enum Load {
     },
 }
 
+/// When connections of [`Load::Reopen`] are due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum When {
+    /// On a schedule, whatever the server does.
+    Scheduled {
+        /// Reopenings per second over all connections of the group.
+        rate: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+        /// Seed of the schedule.
+        seed: u64,
+    },
+    /// Every connection once, all at the same moment.
+    Once,
+    /// Every connection at once, and again as soon as it is closed: a closed loop, for [`Then::Answer`].
+    Again,
+}
+
 impl Load {
+    /// Whether it is for answers to make room for operations, and no schedule.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::Reopen { when: When::Again, .. })
+    }
+
     /// Whether something follows from an answer but its time. Such an answer came when it was read: before that the
     /// generator could not go on, and its operation was not over for it.
     pub(crate) fn waits_for_answers(&self) -> bool {

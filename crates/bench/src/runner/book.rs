@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::gates::{self, Facts};
 use super::meter::Metered;
 use super::{generator, is_measured};
-use crate::engine::{Ended, Load, Segment, SegmentOutcome};
+use crate::engine::{Ended, Load, Segment, SegmentOutcome, When};
 use crate::recorder::Second;
 use crate::result::{Arrival, Builder, Bundle, Check, Gate, PhaseFacts};
 use crate::scenario::{Gates, Kind};
@@ -189,14 +189,12 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 timer_us = timer_us.max(*own_us);
                 process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
-            Load::Reopen { rate, arrivals, .. } => {
-                rate_per_s += rate.unwrap_or(0.0);
-                process = Some(match arrivals {
-                    _ if rate.is_none() => "all at once",
-                    Arrivals::Fixed => "fixed",
-                    Arrivals::Poisson => "poisson",
-                });
+            Load::Reopen { when: When::Scheduled { rate, arrivals, .. }, .. } => {
+                rate_per_s += rate;
+                process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
+            Load::Reopen { when: When::Once, .. } => process = Some("all at once"),
+            Load::Reopen { when: When::Again, .. } => window = Some(1),
             Load::Sample { every, over } => {
                 let all = f64::from(connections) * f64::from(parts);
                 rate_per_s += all / f64::from(*every) / over.as_secs_f64().max(1e-9);

@@ -1,8 +1,8 @@
 //! The rules of a valid run, fixed before it begins.
 
 use super::meter::Metered;
-use crate::engine::Load;
 use crate::engine::event::NO_PORT;
+use crate::engine::{Load, When};
 use crate::recorder::{Class, Sends};
 use crate::result::{Gate, Rule};
 use crate::scenario::Gates;
@@ -21,8 +21,7 @@ pub(super) struct Facts<'a> {
 /// Judges one measured segment.
 pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     let counts = &facts.total.counts;
-    let on_schedule =
-        |load: &Load| matches!(load, Load::Open { .. } | Load::Reopen { .. } | Load::Sample { .. });
+    let on_schedule = |load: &Load| !load.is_closed() && *load != Load::Idle;
     let open_loop = facts.loads.iter().any(on_schedule);
     let idle = facts.loads.iter().all(|load| *load == Load::Idle);
     let mut gates = Vec::new();
@@ -39,7 +38,7 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     }
     // Who begins thousands of handshakes at one moment begins the last of them late, and of a sample of idle connections it
     // counts whether they answer.
-    let untimed = |load: &Load| matches!(load, Load::Reopen { rate: None, .. } | Load::Sample { .. });
+    let untimed = |load: &Load| matches!(load, Load::Reopen { when: When::Once, .. } | Load::Sample { .. });
     if open_loop && !facts.loads.iter().any(untimed) {
         gates.push(Gate::new(
             "lag_p99",

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use crate::engine::{Close, Connect, Load, Plan, Segment, Then};
+use crate::engine::{Close, Connect, Load, Plan, Segment, Then, When};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::scenario::{Arrival, Mix, Phase, Scenario};
@@ -63,14 +63,9 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
         Arrival::Idle => Load::Idle,
         Arrival::Reopen => {
             let class = mix.operations.first().map_or(0, |name| scenario.class_of(name));
-            Load::Reopen {
-                rate: mix.rate,
-                arrivals: Arrivals::Fixed,
-                seed,
-                close: Close::Fin,
-                class,
-                then: Then::Keep,
-            }
+            let scheduled = |rate| When::Scheduled { rate, arrivals: Arrivals::Fixed, seed };
+            let when = mix.rate.map_or(When::Once, scheduled);
+            Load::Reopen { when, close: Close::Fin, class, then: Then::Keep }
         }
     }
 }

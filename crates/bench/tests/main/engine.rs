@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, Then, event};
+use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, Then, When, event};
 use bench::schedule::Arrivals;
 
 use crate::plans;
@@ -163,17 +163,11 @@ fn segments_follow_each_other_on_the_same_connections() {
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
     let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true, patient: false };
-    let reopen = |rate, close| Load::Reopen {
-        rate,
-        arrivals: Arrivals::Fixed,
-        seed: 1,
-        close,
-        class: 0,
-        then: Then::Keep,
-    };
+    let reopen = |when, close| Load::Reopen { when, close, class: 0, then: Then::Keep };
+    let scheduled = When::Scheduled { rate: 50.0, arrivals: Arrivals::Fixed, seed: 1 };
     let segments = vec![
-        segment(reopen(Some(50.0), Close::Fin), 500),
-        segment(reopen(None, Close::Reset), 500),
+        segment(reopen(scheduled, Close::Fin), 500),
+        segment(reopen(When::Once, Close::Reset), 500),
         segment(open(100.0), 300),
     ];
     let outcome = run(&letters, echo(Duration::ZERO, usize::MAX), 8, segments);

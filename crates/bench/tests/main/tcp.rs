@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::Context;
-use bench::result::{Bundle, OperationCounts};
+use bench::result::{Arrival, Bundle, OperationCounts};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 use socket2::{Domain, SockRef, Socket, Type};
@@ -50,6 +50,9 @@ lag_p99_us_max = 1e9
 generator_core_max = 10
 steal_share_max = 1
 "#;
+
+/// Closes the loop of connects.
+const CLOSED: &[&str] = &["phase.cps.arrival=closed", "phase.cps.close=after-request"];
 
 /// Runs one phase. How quick the generator is on a busy machine is not what is tested.
 fn try_run(target: SocketAddr, phase: &str, sets: &[&str]) -> bench::Result<Bundle> {
@@ -213,6 +216,64 @@ fn every_way_of_closing_is_what_the_other_side_sees() {
         becomes(if fin { ends } else { resets }, connects.completed + u64::from(fin));
         assert!(finding(&bundle, "a second were asked for").contains("400 connections a second"), "{bundle}");
     }
+}
+
+#[test]
+fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
+    let (target, seen) = echo();
+    let sets = [CLOSED, &["phase.cps.connections=5", "phase.cps.duration=300ms"]].concat();
+    let bundle = run(target, "cps", &sets);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let connects = of_class(&bundle, "cps", "connect");
+    assert!(connects.completed > 10, "each of five again and again: {connects:?}");
+    assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0));
+    let requests = of_class(&bundle, "cps", "request");
+    // Those that were begun just before the end are answered after it.
+    assert!((0..=5).contains(&(connects.completed - requests.completed)), "{bundle}");
+    becomes(&seen.ends, seen.accepted.load(Ordering::SeqCst));
+    let unmeasured = seen.accepted.load(Ordering::SeqCst) - 1 - connects.completed;
+    assert!(unmeasured <= 5, "{unmeasured} more than were measured");
+    let phase = bundle.result.phases.iter().find(|phase| phase.name == "cps").unwrap();
+    assert_eq!(phase.arrival, Arrival::Closed { concurrency: 5 });
+    let text = finding(&bundle, "connections a second were established");
+    assert!(!text.contains("asked for"), "{text}");
+}
+
+#[test]
+fn a_closed_loop_does_not_hammer_a_target_that_refuses_or_hangs_up() {
+    let refusing = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            drop(listener);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        });
+        target
+    };
+    for (target, application) in [(refusing(), "http"), (after_the_first(drop), "echo")] {
+        let application = format!("dataset.application={application}");
+        let own = [application.as_str(), "phase.cps.connections=5", "phase.cps.duration=1s"];
+        let bundle = run(target, "cps", &[CLOSED, &own].concat());
+        let connects = of_class(&bundle, "cps", "connect");
+        assert_eq!(of_class(&bundle, "cps", "request").completed, 0, "{bundle}");
+        // Five at once, and again a tenth of a second after each failure.
+        assert!((10..=55).contains(&connects.sent), "{connects:?}");
+    }
+}
+
+#[test]
+fn a_closed_loop_of_requests_has_one_for_each_connection() {
+    let (target, seen) = echo();
+    let bundle = run(target, "qps", &["phase.qps.arrival=closed", "phase.qps.duration=300ms"]);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let requests = counts(&bundle, "qps");
+    assert!(requests.completed > 20, "{requests:?}");
+    assert_eq!((requests.sent, requests.errors_total()), (requests.completed, 0));
+    becomes(&seen.accepted, 11);
+    let each = requests.bytes_sent / requests.sent;
+    let unmeasured = seen.bytes.load(Ordering::SeqCst) / each - requests.sent;
+    assert!(unmeasured <= 10, "{unmeasured} more than were measured");
 }
 
 #[test]

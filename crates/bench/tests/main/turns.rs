@@ -11,7 +11,9 @@ use bench::driver::{
     Answer, Blocking, Breaker, Completion, Done, Failure, Judged, Moment, Opening, Protocol, Received,
     Started,
 };
-use bench::engine::{Load, Outcome, Plan, SegmentOutcome, Shared, Turn, Turns, event, threads};
+use bench::engine::{
+    Close, Connect, Load, Outcome, Plan, SegmentOutcome, Shared, Then, Turn, Turns, When, event, threads,
+};
 
 use crate::engine::echo;
 use crate::plans;
@@ -154,13 +156,8 @@ impl Turns for Led {
     }
 }
 
-fn plan(target: SocketAddr) -> Plan {
-    let mut plan = plans::plan(
-        target,
-        CONNECTIONS,
-        Load::Closed { window: 1, pause: Duration::ZERO },
-        Duration::from_secs(60),
-    );
+fn plan(target: SocketAddr, load: Load) -> Plan {
+    let mut plan = plans::plan(target, CONNECTIONS, load, Duration::from_secs(60));
     plan.segments[0].warmup = Duration::from_secs(60);
     plan
 }
@@ -176,7 +173,8 @@ fn alternate(engine: impl Fn(&Side, &Plan, &Shared) -> Outcome<Client> + Sync) {
             let (engine, side) = (&engine, Side { index, witness: Arc::clone(&witness) });
             let run = scope.spawn(move || {
                 let shared = Shared::in_turns(Arc::new(Led { turns: Mutex::new(turns), over }));
-                engine(&side, &plan(target), &shared)
+                let load = Load::Closed { window: 1, pause: Duration::ZERO };
+                engine(&side, &plan(target, load), &shared)
             });
             (to_side, from_side, run)
         });
@@ -224,6 +222,34 @@ fn alternate(engine: impl Fn(&Side, &Plan, &Shared) -> Outcome<Client> + Sync) {
 #[test]
 fn turns_of_the_event_engine_never_overlap_and_draw_the_same() {
     alternate(|side, plan, shared| event::run(side, plan, shared, |_| ()).unwrap());
+}
+
+/// What is under way at the end of a turn is waited for, and each turn begins with all of its connections.
+#[test]
+fn connects_of_a_closed_loop_are_over_when_their_turn_is() {
+    let target = echo(Duration::ZERO, usize::MAX);
+    let load = Load::Reopen { when: When::Again, close: Close::Reset, class: 0, then: Then::Answer };
+    let plan = Plan { connect: Connect { by_load: true, ..Connect::default() }, ..plan(target, load) };
+    let (to_side, turns) = mpsc::channel();
+    let (over, from_side) = mpsc::channel();
+    let shared = Shared::in_turns(Arc::new(Led { turns: Mutex::new(turns), over }));
+    let side = Side { index: 0, witness: Arc::default() };
+    let sum = thread::scope(|scope| {
+        let run = scope.spawn(|| event::run(&side, &plan, &shared, |_| ()).unwrap());
+        let mut sum = 0;
+        for seed in 1..=PAIRS {
+            to_side.send(Turn { warmup: TURN / 4, duration: TURN, seed }).unwrap();
+            let counts = from_side.recv().unwrap().recorder.total().counts;
+            assert_eq!((counts.planned, counts.errors_total()), (counts.completed, 0), "{counts:?}");
+            assert_eq!(side.witness.in_flight[0].load(Ordering::SeqCst), 0, "all is answered");
+            sum += counts.completed;
+        }
+        drop(to_side);
+        assert_eq!(run.join().unwrap().segments[0].recorder.total().counts.completed, sum);
+        sum
+    });
+    // A connect and a request each.
+    assert!(sum > PAIRS * u64::from(4 * CONNECTIONS), "connections were not opened again: {sum}");
 }
 
 #[test]

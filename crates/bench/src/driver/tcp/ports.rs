@@ -8,6 +8,9 @@ const TIME_WAIT: Duration = Duration::from_secs(60);
 /// The same where the kernel reuses them (tcp_tw_reuse).
 const TIME_WAIT_REUSED: Duration = Duration::from_secs(1);
 
+/// How many closed connections wait at most on a machine with some GiB of memory.
+const TIME_WAIT_MAX: u64 = 262_144;
+
 /// What the kernel says of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kernel {
@@ -32,7 +35,7 @@ impl Kernel {
             _ => (32_768, 60_999),
         };
         let reuse = numbers("tcp_tw_reuse").first().map_or(2, |value| small(*value));
-        let time_wait_max = numbers("tcp_max_tw_buckets").first().copied().unwrap_or(u64::MAX);
+        let time_wait_max = numbers("tcp_max_tw_buckets").first().copied().unwrap_or(TIME_WAIT_MAX);
         Self { range, reuse, time_wait_max }
     }
 
@@ -47,15 +50,20 @@ impl Kernel {
 pub(crate) struct Needs {
     /// Connections open at one time.
     pub(crate) connections: u64,
-    /// Connections per second that this side closes with FIN, which leaves them in TIME_WAIT here.
+    /// Connections per second that this side closes with FIN, which leaves them in TIME_WAIT here; infinite where it closes as
+    /// many as it can.
     pub(crate) closed_per_s: f64,
     /// Whether the target is on loopback.
     pub(crate) on_loopback: bool,
 }
 
 impl Needs {
-    /// Ports taken at one time at least: what is open, and what waits where the kernel does not reuse it.
+    /// Ports taken at one time at least: what is open, and what waits where the kernel does not reuse it, unless nobody knows
+    /// how many that are.
     fn least(&self, kernel: &Kernel) -> u64 {
+        if self.closed_per_s.is_infinite() {
+            return self.connections;
+        }
         let reused = kernel.reuse == 1 || (kernel.reuse == 2 && self.on_loopback);
         self.connections + self.waiting(kernel, if reused { TIME_WAIT_REUSED } else { TIME_WAIT })
     }
@@ -139,6 +147,8 @@ mod tests {
         assert_eq!(needs(14_116, 0.0, true).sources(&LINUX), 1);
         assert_eq!(needs(14_117, 0.0, true).sources(&LINUX), 2);
         assert_eq!(needs(0, 100_000.0, true).sources(&LINUX), 10, "not more than TIME_WAIT may hold");
+        assert_eq!(needs(0, f64::INFINITY, true).sources(&LINUX), 10);
+        assert_eq!(needs(1, f64::INFINITY, false).check(&LINUX, 1), Ok(()), "it is seen when they run out");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use crate::engine::{Close, Failing, Load, Then};
+use crate::engine::{Close, Failing, Load, Then, When};
 use crate::schedule::{Planned, Schedule};
 
 /// What is due next, for one group of one worker.
@@ -22,12 +22,14 @@ pub(super) enum Feed {
     Sample { indices: Vec<u32>, next: usize, gap_ns: u64 },
 }
 
-/// Reopenings on a schedule, each of the connection that has been open for longest.
+/// Reopenings, each of the connection that has been open or closed for longest.
 #[derive(Debug)]
 pub(super) struct Reopen {
-    /// `None`: all at once, which is what `burst` still has.
+    /// `None`: all at once at the beginning, which is what `burst` still has.
     schedule: Option<Box<Peekable<Schedule>>>,
     burst: u32,
+    /// A connection that can be reopened is due at once.
+    pub(super) again: bool,
     pub(super) close: Close,
     pub(super) class: u16,
     pub(super) then: Then,
@@ -92,9 +94,13 @@ impl Feed {
                 Self::Closed { window, pause_ns: u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX) }
             }
             Load::Idle => Self::Idle,
-            Load::Reopen { rate, arrivals, seed, close, class, then } => Self::Reopen(Reopen {
-                schedule: rate.map(|rate| schedule(rate, arrivals, 0, seed)),
-                burst: if rate.is_none() { count } else { 0 },
+            Load::Reopen { when, close, class, then } => Self::Reopen(Reopen {
+                schedule: match when {
+                    When::Scheduled { rate, arrivals, seed } => Some(schedule(rate, arrivals, 0, seed)),
+                    When::Once | When::Again => None,
+                },
+                burst: if matches!(when, When::Scheduled { .. }) { 0 } else { count },
+                again: when == When::Again,
                 close,
                 class,
                 then,
@@ -115,7 +121,11 @@ impl Feed {
 
     /// Whether operations come on a schedule.
     pub(super) fn is_scheduled(&self) -> bool {
-        matches!(self, Self::Open { .. } | Self::Reopen(_) | Self::Sample { .. })
+        match self {
+            Self::Open { .. } | Self::Sample { .. } => true,
+            Self::Reopen(reopen) => !reopen.again,
+            Self::Closed { .. } | Self::Idle => false,
+        }
     }
 
     /// Whether nothing will ever be due again of a load that has an end of its own.

@@ -133,7 +133,7 @@ impl<P: Protocol> Worker<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Close, Then};
+    use crate::engine::{Close, Then, When};
     use crate::schedule::{Arrivals, Schedule};
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let closed = Load::Closed { window: 1, pause: Duration::ZERO };
         assert_eq!(hold_ns(&[open(10_000.0), closed], &[10_000, 1]), 0);
         let (close, then) = (Close::Fin, Then::Keep);
-        let reopen = Load::Reopen { rate: None, arrivals: Arrivals::Fixed, seed: 1, close, class: 0, then };
+        let reopen = Load::Reopen { when: When::Once, close, class: 0, then };
         assert_eq!(hold_ns(&[reopen], &[1]), 0);
         let ticks = on_timer(10_000.0, 2_000);
         assert_eq!(hold_ns(&[ticks, Load::Idle], &[10_000, 5]), 2_000_000, "from tick to tick");

@@ -130,6 +130,7 @@ impl<P: Protocol> Worker<'_, P> {
             self.enqueue_due(now_ns)?;
             self.end_pauses(now_ns);
             self.send_dirty()?;
+            self.reopen_waiting()?;
             if pace.tick_ns > 0 && pace.scheduled {
                 self.sleep_tick(pace);
                 self.turn(0)?;
@@ -227,6 +228,10 @@ impl<P: Protocol> Worker<'_, P> {
             && at_ns <= now_ns
         {
             self.paused.pop();
+            if self.reopen_of(index).is_some() {
+                self.rest(index, now_ns);
+                continue;
+            }
             let connection = &mut self.connections[index as usize];
             if connection.is_usable() && !connection.exhausted {
                 connection.credits += 1;

@@ -397,7 +397,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.first_loss_ns.get_or_insert(now_ns);
         self.recorder.error(&format!("connection lost: {error}"), 1);
         self.recorder.error("outstanding on a lost connection", outstanding as u64);
-        self.turn_over(index);
+        self.turn_lost(index);
     }
 
     fn say_goodbye(&mut self) {

@@ -2,7 +2,7 @@
 //!
 //! A phase says `test`: `maxconn` (connections are opened at `rate`, held for `hold`, then one of each `sample` is asked
 //! something), `cps` (connections are opened at `rate` and closed as `close` says) or `qps` (requests at `rate` on open
-//! connections). `[dataset]` and phases: `application` (`http`, `echo`, `none`), `path`, `sources`, `connect_timeout`, `close`
+//! connections); with `arrival = "closed"` the last two go on as soon as a connection is closed or answered. `[dataset]` and phases: `application` (`http`, `echo`, `none`), `path`, `sources`, `connect_timeout`, `close`
 //! (`fin`, `rst`, `after-request`), `hold`, `keep_alive` (`tcp`, `application`, `none`), `keep_alive_every`, `sample`,
 //! `give_up_last`, `give_up_failures`. `--scale` scales connections and rates.
 
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::Driver;
 use super::plan::{Url, plan};
+use super::turns::SLICE_MS_EVENTS;
 use crate::driver::tcp::Tcp;
 use crate::driver::tcp::ports::Kernel;
 use crate::engine::{Event, Plan, Segment, SegmentOutcome, Shared, event};
@@ -101,7 +102,8 @@ impl TcpDriver {
                 let attempts = Attempts::of(connects.completed, &cps.total.counts);
                 // Requests are planned as well where there are any; as many as connections that were established.
                 let due = cps.total.counts.planned.saturating_sub(cps.total.counts.sent - connects.sent);
-                vec![sentences::per_second(&phase.name, test.rate, due, &connects, &attempts, cps.duration_s)]
+                let rate = test.rate.map(|rate| (rate, due));
+                vec![sentences::per_second(&phase.name, rate, &connects, &attempts, cps.duration_s)]
             }
             Kind::Maxconn => {
                 let Some(open) = named("-open") else { return Vec::new() };
@@ -169,6 +171,10 @@ impl Driver for TcpDriver {
         ];
         let settings = settings.map(|(name, value)| (format!("generator: {name}"), value)).into();
         Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+    }
+
+    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
+        (self.test(phase).kind != Kind::Maxconn).then_some(SLICE_MS_EVENTS)
     }
 
     fn server_pid(&self) -> Option<u32> {

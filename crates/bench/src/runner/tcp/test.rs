@@ -10,7 +10,7 @@ use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Version
 use crate::driver::tcp::addresses::Sources;
 use crate::driver::tcp::ports::Needs;
 use crate::driver::tcp::{Application, Config};
-use crate::engine::{Close, Connect, Load, Segment, Sustained, Then};
+use crate::engine::{Close, Connect, Load, Segment, Sustained, Then, When};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
 use crate::scenario::{Arrival, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
@@ -110,10 +110,11 @@ pub(super) struct Test {
     pub(super) kind: Kind,
     /// Connections at one time.
     pub(super) connections: u32,
-    /// Connects or requests per second.
-    pub(super) rate: f64,
+    /// Connects or requests per second; `None` in a closed loop, where each answer or end makes room for the next.
+    pub(super) rate: Option<f64>,
     arrivals: Arrivals,
     timer_us: u32,
+    pause: Duration,
     own: Own,
 }
 
@@ -124,13 +125,32 @@ impl Test {
         let mut table: Table = scenario.dataset.clone();
         table.extend(mix.own.clone());
         let own: Own = typed(table, &place, &["duration", "warmup", "connections", "rate", "open_rate"])?;
+        let is_closed = mix.arrival == Arrival::Closed && own.test != Kind::Maxconn;
         let arrivals = match mix.arrival {
             Arrival::Poisson => Arrivals::Poisson,
             Arrival::Fixed => Arrivals::Fixed,
+            _ if is_closed => Arrivals::Fixed,
             other => {
-                return Err(format!("{place}: arrival = {other:?}; this driver knows poisson and fixed"));
+                return Err(format!(
+                    "{place}: arrival = {other:?}; this driver knows poisson and fixed, and closed for cps and qps"
+                ));
             }
         };
+        if is_closed && own.test == Kind::Cps && own.close != Closing::AfterRequest {
+            return Err(format!(
+                "{place}: a closed loop of connects needs close = \"after-request\": kernels shake hands for programs that \
+                 do not accept yet, so there would be nothing to wait for"
+            ));
+        }
+        if is_closed && mix.window > 1 {
+            return Err(format!(
+                "{place}: window = {}; a connection asks for one thing at a time",
+                mix.window
+            ));
+        }
+        if own.test == Kind::Cps && !mix.pause.is_zero() {
+            return Err(format!("{place}: pause is for requests, not for connects"));
+        }
         if own.test != Kind::Qps && mix.timer_us > 0 {
             return Err(format!("{place}: timer_us is for requests per second, not for connects"));
         }
@@ -156,9 +176,10 @@ impl Test {
         Ok(Self {
             kind: own.test,
             connections: u32::try_from(scenario.scaled(mix.connections.into())).unwrap_or(u32::MAX),
-            rate: mix.rate.unwrap_or(1.0) * scenario.head.scale,
+            rate: (!is_closed).then(|| mix.rate.unwrap_or(1.0) * scenario.head.scale),
             arrivals,
             timer_us: mix.timer_us,
+            pause: mix.pause,
             own,
         })
     }
@@ -189,19 +210,20 @@ impl Test {
             drain: phase.drain,
         };
         let seed = scenario.head.seed;
-        let connecting = |then| Load::Reopen {
-            rate: Some(self.rate),
-            arrivals: self.arrivals,
-            seed,
-            close: self.close(),
-            class: scenario.class_of(CONNECT),
-            then,
-        };
+        let arrivals = self.arrivals;
+        let when = self.rate.map_or(When::Again, |rate| When::Scheduled { rate, arrivals, seed });
+        let connecting =
+            |then| Load::Reopen { when, close: self.close(), class: scenario.class_of(CONNECT), then };
         let length = phase.duration.unwrap_or(Duration::MAX);
         match self.kind {
             Kind::Qps => {
-                let (rate, arrivals, timer_us) = (self.rate, self.arrivals, self.timer_us);
-                vec![segment("", Load::Open { rate, arrivals, timer_us, seed }, length)]
+                let timer_us = self.timer_us;
+                let open = |rate| Load::Open { rate, arrivals, timer_us, seed };
+                vec![segment(
+                    "",
+                    self.rate.map_or(Load::Closed { window: 1, pause: self.pause }, open),
+                    length,
+                )]
             }
             Kind::Cps if self.own.close == Closing::AfterRequest => {
                 vec![segment("", connecting(Then::Answer), length)]
@@ -293,7 +315,8 @@ impl Test {
         let closes = self.kind == Kind::Cps && self.own.close != Closing::Rst;
         Needs {
             connections: self.connections.into(),
-            closed_per_s: if closes { self.rate } else { 0.0 },
+            // Nobody knows how many they are in a closed loop.
+            closed_per_s: if closes { self.rate.unwrap_or(f64::INFINITY) } else { 0.0 },
             on_loopback,
         }
     }

@@ -50,7 +50,7 @@ fn phases_become_segments_at_their_scale() {
     let [(open, parts), (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
     let names: Vec<&str> = parts.iter().map(|segment| segment.name.as_str()).collect();
     assert_eq!(names, ["c-open", "c-hold", "c-probe"]);
-    assert_eq!((open.connections, open.rate, cps.rate, qps.connections), (500, 100.0, 300.0, 5));
+    assert_eq!((open.connections, open.rate, cps.rate, qps.connections), (500, Some(100.0), Some(300.0), 5));
     assert!(matches!(parts[0].loads[0], Load::Reopen { then: Then::Stay(_), class: 0, .. }));
     assert!(matches!(parts[2].loads[0], Load::Sample { every: 100, .. }));
     assert!(matches!(cycle[0].loads[0], Load::Reopen { then: Then::Close, close: Close::Fin, .. }));
@@ -81,6 +81,20 @@ fn options_change_what_is_done() {
 }
 
 #[test]
+fn a_closed_loop_has_no_rate() {
+    let connects = ["phase.s.arrival=closed", "phase.s.close=after-request"];
+    let all = tests(&[&connects[..], &["phase.q.arrival=closed", "phase.q.pause=2ms"]].concat()).unwrap();
+    let [_, (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
+    assert_eq!((cps.rate, qps.rate), (None, None));
+    assert!(matches!(cycle[0].loads[0], Load::Reopen { when: When::Again, then: Then::Answer, .. }));
+    let pause = Duration::from_millis(2);
+    assert_eq!(requests[0].loads[0], Load::Closed { window: 1, pause });
+    assert!(cps.needs(true).closed_per_s.is_infinite(), "as many ports as TIME_WAIT may hold");
+    let error = tests(&["phase.q.arrival=closed", "phase.q.window=2"]).unwrap_err();
+    assert!(error.contains("one thing at a time"), "{error}");
+}
+
+#[test]
 fn an_application_is_missed_where_something_is_asked() {
     let sets = ["dataset.application=none", "phase.c.keep_alive=application"];
     let all = tests(&sets).unwrap();
@@ -96,7 +110,10 @@ fn an_application_is_missed_where_something_is_asked() {
 fn what_is_wrong_is_said() {
     for (set, expected) in [
         ("phase.c.duration=5s", "follows from connections, rate and `hold`"),
-        ("phase.s.arrival=closed", "this driver knows poisson and fixed"),
+        ("phase.c.arrival=closed", "closed for cps and qps"),
+        ("phase.s.arrival=steps", "`rate_to`"),
+        ("phase.s.pause=1s", "not for connects"),
+        ("phase.s.arrival=closed", "nothing to wait for"),
         ("phase.c.timer_us=1000", "not for connects"),
         ("phase.c.sample=0", "above zero"),
         ("phase.s.close=reset", "unknown variant `reset`"),
