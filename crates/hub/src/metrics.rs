@@ -75,6 +75,7 @@ pub struct Metrics {
     compaction: PartsMade,
     compaction_read_bytes: Counter,
     damaged_parts: Counter,
+    merge_panics: Counter,
     /// Values handed to live subscribers.
     pub live_values: Counter,
     /// Values a slow live subscriber did not get because a newer one replaced them.
@@ -193,6 +194,7 @@ impl Metrics {
             compaction: PartsMade::default(),
             compaction_read_bytes: Counter::default(),
             damaged_parts: Counter::default(),
+            merge_panics: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
             store: StoreGauges::default(),
@@ -246,6 +248,11 @@ impl Metrics {
         self.damaged_parts.inc();
     }
 
+    /// Counts a merge that ended in a panic; its part is left out of merges until the next start.
+    pub fn merge_panicked(&self) {
+        self.merge_panics.inc();
+    }
+
     /// The text that Prometheus scrapes, with the store's sizes as of now.
     pub fn render(&self, status: &StoreStatus) -> String {
         self.store.set(status);
@@ -266,6 +273,8 @@ impl Metrics {
         registry.register("compaction_read_bytes", read, self.compaction_read_bytes.clone());
         let damaged = "Parts that could not be read when they were to be merged";
         registry.register("damaged_parts", damaged, self.damaged_parts.clone());
+        let panics = "Merges that ended in a panic, which is a fault of this program; all rows are served";
+        registry.register("merge_panics", panics, self.merge_panics.clone());
         registry.register("live_values", "Values handed to live subscribers", self.live_values.clone());
         let coalesced = "Values a slow live subscriber missed because a newer one replaced them";
         registry.register("live_coalesced", coalesced, self.live_coalesced.clone());

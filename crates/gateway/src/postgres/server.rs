@@ -49,17 +49,32 @@ pub async fn serve(
     seats.fill(stop, shutdown, serve, turn_away).await
 }
 
+/// One connection in the count of connections, however it ends.
+struct Counted<'a>(&'a Hub);
+
+impl<'a> Counted<'a> {
+    fn open(hub: &'a Hub) -> Self {
+        let counters = hub.metrics().door(hub::Door::Postgres);
+        counters.connections.inc();
+        counters.connections_opened.inc();
+        Self(hub)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.metrics().door(hub::Door::Postgres).connections.dec();
+    }
+}
+
 async fn serve_connection(door: Arc<Door>, stream: TcpStream, seat: OwnedSemaphorePermit, stop: StopSignal) {
     let _seat = seat;
-    let counters = door.hub.metrics().door(hub::Door::Postgres);
-    counters.connections.inc();
-    counters.connections_opened.inc();
+    let _counted = Counted::open(&door.hub);
     let mut cut = stop.clone();
     let ended = tokio::select! {
         ended = converse(&door, stream, stop) => ended,
         () = Stop::Now.reached(&mut cut) => Ok(()),
     };
-    counters.connections.dec();
     if let Err(error) = ended {
         tracing::debug!(%error, "postgres: connection ended");
     }

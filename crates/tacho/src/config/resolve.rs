@@ -83,6 +83,7 @@ pub(crate) struct StoreConfig {
     pub memtable_flush_bytes: usize,
     pub log_segment_bytes: u64,
     pub latest_series_max: usize,
+    pub read_cache_bytes_max: usize,
     pub zstd_level: i32,
     /// How long rows of tables are kept of which nobody has said it; for good when `None`.
     pub ttl_default: Option<Duration>,
@@ -192,6 +193,7 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,
         latest_series_max: raw.latest_series_max,
+        read_cache_bytes_max: raw.read_cache_bytes_max,
         zstd_level: raw.zstd_level as i32,
         ttl_default: parse_ttl(&raw.ttl_default).map_err(|reason| {
             ConfigError::value("store.ttl_default", format!("\"{}\"", raw.ttl_default), reason)

@@ -34,6 +34,7 @@ fn options(config: &StoreConfig, observer: Arc<dyn Observer>) -> Options {
         memtable_flush_bytes: config.memtable_flush_bytes,
         segment_bytes: config.log_segment_bytes,
         latest_series_max: config.latest_series_max,
+        array_cache_bytes_max: config.read_cache_bytes_max,
         zstd_level: config.zstd_level,
         ttl_default: config.ttl_default,
         observer: Some(observer),
@@ -106,6 +107,7 @@ impl Observer for StoreMetrics {
     }
 
     fn merge_failed(&self, what: &str) {
+        self.metrics.merge_panicked();
         tracing::error!("BUG: {what}. That part is not merged until the next start; all rows are served");
     }
 
@@ -164,6 +166,7 @@ mod tests {
         assert_eq!(raw.memtable_flush_bytes, options.memtable_flush_bytes);
         assert_eq!(raw.log_segment_bytes, options.segment_bytes);
         assert_eq!(raw.latest_series_max, options.latest_series_max);
+        assert_eq!(raw.read_cache_bytes_max, options.array_cache_bytes_max);
         assert_eq!(raw.zstd_level, options.zstd_level as usize);
         assert_eq!((raw.ttl_default.as_str(), options.ttl_default), ("0", None));
     }
@@ -176,14 +179,24 @@ mod tests {
             memtable_flush_bytes: 3,
             log_segment_bytes: 4,
             latest_series_max: 5,
-            zstd_level: 6,
-            ttl_default: Some(Duration::from_secs(7)),
+            read_cache_bytes_max: 6,
+            zstd_level: 7,
+            ttl_default: Some(Duration::from_secs(8)),
         };
         let options = options(&config, Arc::new(StoreMetrics::new(&Arc::new(Metrics::new()))));
         assert_eq!((options.commit_interval_us, options.memtable_bytes_max), (1, 2));
         assert_eq!((options.memtable_flush_bytes, options.segment_bytes), (3, 4));
-        assert_eq!((options.latest_series_max, options.zstd_level), (5, 6));
+        assert_eq!((options.latest_series_max, options.array_cache_bytes_max), (5, 6));
+        assert_eq!(options.zstd_level, 7);
         assert_eq!(options.ttl_default, config.ttl_default);
+    }
+
+    #[test]
+    fn a_merge_that_panicked_is_counted() {
+        let metrics = Arc::new(Metrics::new());
+        StoreMetrics::new(&metrics).merge_failed("a bug on purpose");
+        let text = metrics.render(&store::StoreStatus::default());
+        assert!(text.contains("tacho_merge_panics_total 1"), "{text}");
     }
 
     #[test]
