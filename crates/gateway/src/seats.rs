@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hub::Hub;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -24,6 +25,29 @@ impl Stop {
     pub(crate) async fn reached(self, signal: &mut watch::Receiver<Self>) {
         // The sender lives until all connections are gone; an error would mean that the door is gone.
         let _ = signal.wait_for(|stop| *stop >= self).await;
+    }
+}
+
+/// A connection that has a seat and is counted, until this is dropped: also when what serves it panics.
+#[derive(Debug)]
+pub(crate) struct Seated {
+    hub: Arc<Hub>,
+    door: hub::Door,
+    _seat: OwnedSemaphorePermit,
+}
+
+impl Seated {
+    pub(crate) fn new(hub: Arc<Hub>, door: hub::Door, seat: OwnedSemaphorePermit) -> Self {
+        let counters = hub.metrics().door(door);
+        counters.connections.inc();
+        counters.connections_opened.inc();
+        Self { hub, door, _seat: seat }
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.hub.metrics().door(self.door).connections.dec();
     }
 }
 
@@ -79,5 +103,36 @@ impl Seats {
             let _ = all_gone().await;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use hub::registry::Registry;
+    use model::limits::IngestLimits;
+    use store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_whose_server_panics_is_counted_no_more_and_frees_its_seat() {
+        let directory = tempfile::tempdir().unwrap();
+        let (registry, _) = Registry::open(&directory.path().join("registry.db")).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let hub = Hub::start(store, registry, IngestLimits::default(), Arc::new(hub::Metrics::new()));
+        let seats = Arc::new(Semaphore::new(1));
+        let seat = Arc::clone(&seats).try_acquire_owned().unwrap();
+        let seated = Seated::new(Arc::clone(&hub), hub::Door::Postgres, seat);
+        let open = || hub.metrics().door(hub::Door::Postgres).connections.get();
+        assert_eq!((open(), seats.available_permits()), (1, 0));
+        let serve = AssertUnwindSafe(move || {
+            let _seated = seated;
+            panic!("a bug on purpose");
+        });
+        assert!(catch_unwind(serve).is_err());
+        assert_eq!((open(), seats.available_permits()), (0, 1));
+        hub.close().unwrap();
     }
 }

@@ -289,6 +289,13 @@ mod tests {
     }
 
     #[test]
+    fn no_merge_has_more_inputs_than_places_can_tell_apart() {
+        let limits = Limits { inputs_max: usize::MAX, part_bytes_max: u64::MAX / 4, ..LIMITS };
+        let merges = choose(&one_day(&[10; 100]), &limits).merges;
+        assert_eq!(merges[0].inputs.len(), model::limits::COMPACTION_INPUTS_MAX);
+    }
+
+    #[test]
     fn the_sum_of_a_merge_has_a_bound_and_full_parts_stay() {
         let half = LIMITS.part_bytes_max / 2;
         assert!(chosen(&one_day(&[half; 9])).is_empty());

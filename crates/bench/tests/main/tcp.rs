@@ -218,6 +218,18 @@ fn every_way_of_closing_is_what_the_other_side_sees() {
     }
 }
 
+/// A web server that nobody reaches: whoever asks first gets an answer when nobody listens any more.
+fn refusing() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    });
+    target
+}
+
 #[test]
 fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
     let (target, seen) = echo();
@@ -241,16 +253,6 @@ fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
 
 #[test]
 fn a_closed_loop_does_not_hammer_a_target_that_refuses_or_hangs_up() {
-    let refusing = || {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            drop(listener);
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
-        });
-        target
-    };
     for (target, application) in [(refusing(), "http"), (after_the_first(drop), "echo")] {
         let application = format!("dataset.application={application}");
         let own = [application.as_str(), "phase.cps.connections=5", "phase.cps.duration=1s"];
@@ -303,14 +305,7 @@ fn sources_share_the_connections() {
 
 #[test]
 fn refusals_are_counted_and_end_the_attempts() {
-    // Whoever asks first gets an answer when nobody listens any more.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        drop(listener);
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
-    });
+    let target = refusing();
     let sets = [
         "dataset.application=http",
         "phase.connections.give_up_last=50",

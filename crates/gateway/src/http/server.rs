@@ -11,39 +11,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tower::Service;
 
 use super::error::{ApiError, ErrorCode};
 use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, RETRY_BUSY_S};
 use super::{Door, HttpOptions, router};
-use crate::seats::{Seats, Stop};
+use crate::seats::{Seated, Seats, Stop};
 
 /// One connection in the count of connections, as long as anything of it is left.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
-    _counted: Arc<Counted>,
-}
-
-#[derive(Debug)]
-struct Counted {
-    hub: Arc<Hub>,
-    _seat: OwnedSemaphorePermit,
-}
-
-impl Connection {
-    fn open(hub: Arc<Hub>, seat: OwnedSemaphorePermit) -> Self {
-        let counters = hub.metrics().door(hub::Door::Http);
-        counters.connections.inc();
-        counters.connections_opened.inc();
-        Self { _counted: Arc::new(Counted { hub, _seat: seat }) }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.hub.metrics().door(hub::Door::Http).connections.dec();
-    }
+    _seated: Arc<Seated>,
 }
 
 /// Serves `listener` until `shutdown` ends. Then accepts nothing more, lets requests in flight finish, closes
@@ -65,7 +44,8 @@ pub async fn serve(
     let door = Arc::new(Door::new(hub, options, stopping));
     let router = router(Arc::clone(&door));
     let serve = |stream, seat| {
-        let connection = Connection::open(Arc::clone(&door.hub), seat);
+        let seated = Seated::new(Arc::clone(&door.hub), hub::Door::Http, seat);
+        let connection = Connection { _seated: Arc::new(seated) };
         tokio::spawn(serve_connection(stream, router.clone(), connection, door.stop.clone()));
     };
     seats.fill(stop, shutdown, serve, |stream| turn_away(&door, stream)).await

@@ -13,7 +13,7 @@ use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, STARTUP_TIMEOUT, TURN_AWAY_TIME
 use super::login::log_in;
 use super::wire::{Ended, Wire};
 use super::{Door, PostgresOptions};
-use crate::seats::{Seats, Stop};
+use crate::seats::{Seated, Seats, Stop};
 
 /// Tells a session when the door stops.
 pub(super) type StopSignal = watch::Receiver<Stop>;
@@ -37,7 +37,8 @@ pub async fn serve(
     };
     let door = Arc::new(Door::new(hub, options));
     let serve = |stream, seat| {
-        tokio::spawn(serve_connection(Arc::clone(&door), stream, seat, stopping.clone()));
+        let seated = Seated::new(Arc::clone(&door.hub), hub::Door::Postgres, seat);
+        tokio::spawn(serve_connection(Arc::clone(&door), stream, seated, stopping.clone()));
     };
     let turn_away = |stream| {
         door.refused("connections");
@@ -49,27 +50,8 @@ pub async fn serve(
     seats.fill(stop, shutdown, serve, turn_away).await
 }
 
-/// One connection in the count of connections, however it ends.
-struct Counted<'a>(&'a Hub);
-
-impl<'a> Counted<'a> {
-    fn open(hub: &'a Hub) -> Self {
-        let counters = hub.metrics().door(hub::Door::Postgres);
-        counters.connections.inc();
-        counters.connections_opened.inc();
-        Self(hub)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.metrics().door(hub::Door::Postgres).connections.dec();
-    }
-}
-
-async fn serve_connection(door: Arc<Door>, stream: TcpStream, seat: OwnedSemaphorePermit, stop: StopSignal) {
-    let _seat = seat;
-    let _counted = Counted::open(&door.hub);
+async fn serve_connection(door: Arc<Door>, stream: TcpStream, seated: Seated, stop: StopSignal) {
+    let _seated = seated;
     let mut cut = stop.clone();
     let ended = tokio::select! {
         ended = converse(&door, stream, stop) => ended,

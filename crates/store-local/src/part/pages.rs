@@ -30,7 +30,7 @@ impl PartReader {
         let places = index.map(|index| index.page_locations().clone());
         let begin = |chunk: &ColumnChunkMetaData| {
             let file = Arc::new(self.file.clone());
-            SerializedPageReader::new(file, chunk, rows.num_rows() as usize, places.clone())
+            SerializedPageReader::new(file, chunk, rows.num_rows() as usize, places)
         };
         if !matches!(chunk.compression(), Compression::ZSTD(_)) {
             return Ok(Box::new(begin(chunk)?));

@@ -119,13 +119,14 @@ impl Feed {
         }
     }
 
+    /// Whether answers make room for operations.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::Reopen(Reopen { again: true, .. }))
+    }
+
     /// Whether operations come on a schedule.
     pub(super) fn is_scheduled(&self) -> bool {
-        match self {
-            Self::Open { .. } | Self::Sample { .. } => true,
-            Self::Reopen(reopen) => !reopen.again,
-            Self::Closed { .. } | Self::Idle => false,
-        }
+        !self.is_closed() && !matches!(self, Self::Idle)
     }
 
     /// Whether nothing will ever be due again of a load that has an end of its own.

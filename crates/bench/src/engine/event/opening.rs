@@ -1,6 +1,5 @@
 //! Opening connections: a bounded number of handshakes at a time, each with a deadline, every failure with its cause.
 
-use std::cmp::Reverse;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 
@@ -14,7 +13,7 @@ use super::worker::Worker;
 use crate::driver::{Lifetime, Opening, Protocol};
 use crate::engine::{Close, Then};
 use crate::error::{Error, Result};
-use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS, REOPEN_PAUSE_MS};
+use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::recorder::Operation;
 
 /// Failures after which opening the rest is pointless.
@@ -190,16 +189,9 @@ impl<P: Protocol> Worker<'_, P> {
         let now_ns = self.now_ns();
         match self.reopen_of(index).map(|reopen| (reopen.then, reopen.again)) {
             Some((Then::Stay(_), _)) => self.attempt_ended(index, true),
-            Some((_, true)) => self.rest_after_failure(index, now_ns),
+            Some((_, true)) => self.pause_after_failure(index, 1),
             Some((_, false)) => self.rest(index, now_ns),
             None => {}
-        }
-    }
-
-    /// In a closed loop a connection that failed makes room for another, but not at once.
-    fn rest_after_failure(&mut self, index: u32, now_ns: u64) {
-        if self.refill {
-            self.paused.push(Reverse((now_ns + REOPEN_PAUSE_MS * 1_000_000, index)));
         }
     }
 
@@ -239,13 +231,15 @@ impl<P: Protocol> Worker<'_, P> {
         let Some(reopen) = self.reopen_of(index) else { return };
         reopen.rested.push_back((index, now_ns));
         if reopen.again && refill {
-            self.due_to_open(self.group_of(index), now_ns);
+            self.reopening_due(self.group_of(index), now_ns);
         }
     }
 
     /// A connection that does one operation has had its answer.
     pub(super) fn turn_over(&mut self, index: u32) {
-        if self.is_turn_over(index) {
+        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Answer)
+            && self.connections[index as usize].outstanding() == 0;
+        if answered {
             let now_ns = self.now_ns();
             self.close_and_rest(index, now_ns);
         }
@@ -253,16 +247,10 @@ impl<P: Protocol> Worker<'_, P> {
 
     /// A connection that does one operation was lost before its answer.
     pub(super) fn turn_lost(&mut self, index: u32) {
-        let now_ns = self.now_ns();
         match self.reopen_of(index).is_some_and(|reopen| reopen.again) {
-            true => self.rest_after_failure(index, now_ns),
+            true => self.pause_after_failure(index, 1),
             false => self.turn_over(index),
         }
-    }
-
-    fn is_turn_over(&mut self, index: u32) -> bool {
-        self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Answer)
-            && self.connections[index as usize].outstanding() == 0
     }
 
     fn close_and_rest(&mut self, index: u32, now_ns: u64) {
@@ -293,13 +281,8 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection of the group is due to be opened again.
-    pub(super) fn reopening_due(&mut self, group: usize, intended_ns: u64) -> Result<()> {
-        self.due_to_open(group, intended_ns);
-        self.reopen_waiting()
-    }
-
-    fn due_to_open(&mut self, group: usize, intended_ns: u64) {
+    /// A connection of the group is due to be opened again, which [`Self::reopen_waiting`] does.
+    pub(super) fn reopening_due(&mut self, group: usize, intended_ns: u64) {
         self.recorder.planned(intended_ns);
         self.outstanding += 1;
         if let Some(Feed::Reopen(reopen)) = self.feeds.get_mut(group) {

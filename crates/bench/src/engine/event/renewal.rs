@@ -173,8 +173,8 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// In a closed loop operations that failed make room for others, but not at once.
-    fn pause_after_failure(&mut self, index: u32, failed: usize) {
-        let closed = matches!(self.feeds.get(self.group_of(index)), Some(Feed::Closed { .. }));
+    pub(super) fn pause_after_failure(&mut self, index: u32, failed: usize) {
+        let closed = self.feeds.get(self.group_of(index)).is_some_and(Feed::is_closed);
         if self.refill && closed && !self.connections[index as usize].exhausted {
             let resumes_ns = self.now_ns() + REOPEN_PAUSE_MS * 1_000_000;
             self.paused.extend((0..failed).map(|_| Reverse((resumes_ns, index))));

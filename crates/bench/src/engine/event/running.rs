@@ -107,7 +107,7 @@ impl<P: Protocol> Worker<'_, P> {
             let now_ns = self.now_ns();
             if now_ns >= pace.until_ns {
                 // What came due while the last turn ran belongs to the plan as well.
-                self.enqueue_due(pace.until_ns - 1)?;
+                self.enqueue_due(pace.until_ns - 1);
                 self.send_dirty()?;
                 return Ok(None);
             }
@@ -127,7 +127,7 @@ impl<P: Protocol> Worker<'_, P> {
             if had_active && self.active == 0 && self.outstanding == 0 && !reopens {
                 return Ok((!any_exhausted()).then_some(Ended::AllLost));
             }
-            self.enqueue_due(now_ns)?;
+            self.enqueue_due(now_ns);
             self.end_pauses(now_ns);
             self.send_dirty()?;
             self.reopen_waiting()?;
@@ -137,7 +137,6 @@ impl<P: Protocol> Worker<'_, P> {
             } else {
                 self.await_next(pace)?;
             }
-            self.reopen_waiting()?;
         }
     }
 
@@ -166,11 +165,11 @@ impl<P: Protocol> Worker<'_, P> {
             let now_ns = self.now_ns();
             self.end_seconds(pace, now_ns);
             self.end_late_handshakes();
-            self.enqueue_due(last_ns)?;
+            self.enqueue_due(last_ns);
             self.send_dirty()?;
+            self.reopen_waiting()?;
             let sleep_ns = if self.is_behind(last_ns) { 0 } else { DRAIN_SLEEP_NS };
             self.turn(sleep_ns)?;
-            self.reopen_waiting()?;
         }
         self.book_missing(last_ns);
         self.close_second(pace);
@@ -209,17 +208,16 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// Puts operations whose time has come into their connections' queues.
-    fn enqueue_due(&mut self, now_ns: u64) -> Result<()> {
+    fn enqueue_due(&mut self, now_ns: u64) {
         for group in 0..self.feeds.len() {
             for _ in 0..SENDS_PER_TURN {
                 match self.feeds[group].next_due(now_ns) {
                     None => break,
                     Some(Due::Operation(planned)) => self.enqueue(planned.device, planned.at_ns),
-                    Some(Due::Reopening { at_ns }) => self.reopening_due(group, at_ns)?,
+                    Some(Due::Reopening { at_ns }) => self.reopening_due(group, at_ns),
                 }
             }
         }
-        Ok(())
     }
 
     /// Lets connections go on whose pause is over.

@@ -102,7 +102,7 @@ impl TcpDriver {
                 let attempts = Attempts::of(connects.completed, &cps.total.counts);
                 // Requests are planned as well where there are any; as many as connections that were established.
                 let due = cps.total.counts.planned.saturating_sub(cps.total.counts.sent - connects.sent);
-                let rate = test.rate.map(|rate| (rate, due));
+                let rate = test.rate().map(|rate| (rate, due));
                 vec![sentences::per_second(&phase.name, rate, &connects, &attempts, cps.duration_s)]
             }
             Kind::Maxconn => {

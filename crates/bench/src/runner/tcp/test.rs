@@ -110,9 +110,8 @@ pub(super) struct Test {
     pub(super) kind: Kind,
     /// Connections at one time.
     pub(super) connections: u32,
-    /// Connects or requests per second; `None` in a closed loop, where each answer or end makes room for the next.
-    pub(super) rate: Option<f64>,
-    arrivals: Arrivals,
+    /// Connects or requests per second and how they are spread; `None` in a closed loop, where each answer makes room for the next.
+    scheduled: Option<(f64, Arrivals)>,
     timer_us: u32,
     pause: Duration,
     own: Own,
@@ -125,24 +124,24 @@ impl Test {
         let mut table: Table = scenario.dataset.clone();
         table.extend(mix.own.clone());
         let own: Own = typed(table, &place, &["duration", "warmup", "connections", "rate", "open_rate"])?;
-        let is_closed = mix.arrival == Arrival::Closed && own.test != Kind::Maxconn;
-        let arrivals = match mix.arrival {
-            Arrival::Poisson => Arrivals::Poisson,
-            Arrival::Fixed => Arrivals::Fixed,
-            _ if is_closed => Arrivals::Fixed,
+        let rate = mix.rate.unwrap_or(1.0) * scenario.head.scale;
+        let scheduled = match mix.arrival {
+            Arrival::Poisson => Some((rate, Arrivals::Poisson)),
+            Arrival::Fixed => Some((rate, Arrivals::Fixed)),
+            Arrival::Closed if own.test != Kind::Maxconn => None,
             other => {
                 return Err(format!(
                     "{place}: arrival = {other:?}; this driver knows poisson and fixed, and closed for cps and qps"
                 ));
             }
         };
-        if is_closed && own.test == Kind::Cps && own.close != Closing::AfterRequest {
+        if scheduled.is_none() && own.test == Kind::Cps && own.close != Closing::AfterRequest {
             return Err(format!(
                 "{place}: a closed loop of connects needs close = \"after-request\": kernels shake hands for programs that \
                  do not accept yet, so there would be nothing to wait for"
             ));
         }
-        if is_closed && mix.window > 1 {
+        if scheduled.is_none() && mix.window > 1 {
             return Err(format!(
                 "{place}: window = {}; a connection asks for one thing at a time",
                 mix.window
@@ -176,8 +175,7 @@ impl Test {
         Ok(Self {
             kind: own.test,
             connections: u32::try_from(scenario.scaled(mix.connections.into())).unwrap_or(u32::MAX),
-            rate: (!is_closed).then(|| mix.rate.unwrap_or(1.0) * scenario.head.scale),
-            arrivals,
+            scheduled,
             timer_us: mix.timer_us,
             pause: mix.pause,
             own,
@@ -210,20 +208,17 @@ impl Test {
             drain: phase.drain,
         };
         let seed = scenario.head.seed;
-        let arrivals = self.arrivals;
-        let when = self.rate.map_or(When::Again, |rate| When::Scheduled { rate, arrivals, seed });
+        let scheduled = |(rate, arrivals)| When::Scheduled { rate, arrivals, seed };
+        let when = self.scheduled.map_or(When::Again, scheduled);
         let connecting =
             |then| Load::Reopen { when, close: self.close(), class: scenario.class_of(CONNECT), then };
         let length = phase.duration.unwrap_or(Duration::MAX);
         match self.kind {
             Kind::Qps => {
                 let timer_us = self.timer_us;
-                let open = |rate| Load::Open { rate, arrivals, timer_us, seed };
-                vec![segment(
-                    "",
-                    self.rate.map_or(Load::Closed { window: 1, pause: self.pause }, open),
-                    length,
-                )]
+                let open = |(rate, arrivals)| Load::Open { rate, arrivals, timer_us, seed };
+                let closed = Load::Closed { window: 1, pause: self.pause };
+                vec![segment("", self.scheduled.map_or(closed, open), length)]
             }
             Kind::Cps if self.own.close == Closing::AfterRequest => {
                 vec![segment("", connecting(Then::Answer), length)]
@@ -243,6 +238,11 @@ impl Test {
                 all
             }
         }
+    }
+
+    /// What it asks for each second; `None` in a closed loop.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.scheduled.map(|(rate, _)| rate)
     }
 
     fn give_up(&self) -> Sustained {
@@ -316,7 +316,7 @@ impl Test {
         Needs {
             connections: self.connections.into(),
             // Nobody knows how many they are in a closed loop.
-            closed_per_s: if closes { self.rate.unwrap_or(f64::INFINITY) } else { 0.0 },
+            closed_per_s: if closes { self.rate().unwrap_or(f64::INFINITY) } else { 0.0 },
             on_loopback,
         }
     }

@@ -50,7 +50,10 @@ fn phases_become_segments_at_their_scale() {
     let [(open, parts), (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
     let names: Vec<&str> = parts.iter().map(|segment| segment.name.as_str()).collect();
     assert_eq!(names, ["c-open", "c-hold", "c-probe"]);
-    assert_eq!((open.connections, open.rate, cps.rate, qps.connections), (500, Some(100.0), Some(300.0), 5));
+    assert_eq!(
+        (open.connections, open.rate(), cps.rate(), qps.connections),
+        (500, Some(100.0), Some(300.0), 5)
+    );
     assert!(matches!(parts[0].loads[0], Load::Reopen { then: Then::Stay(_), class: 0, .. }));
     assert!(matches!(parts[2].loads[0], Load::Sample { every: 100, .. }));
     assert!(matches!(cycle[0].loads[0], Load::Reopen { then: Then::Close, close: Close::Fin, .. }));
@@ -85,7 +88,7 @@ fn a_closed_loop_has_no_rate() {
     let connects = ["phase.s.arrival=closed", "phase.s.close=after-request"];
     let all = tests(&[&connects[..], &["phase.q.arrival=closed", "phase.q.pause=2ms"]].concat()).unwrap();
     let [_, (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
-    assert_eq!((cps.rate, qps.rate), (None, None));
+    assert_eq!((cps.rate(), qps.rate()), (None, None));
     assert!(matches!(cycle[0].loads[0], Load::Reopen { when: When::Again, then: Then::Answer, .. }));
     let pause = Duration::from_millis(2);
     assert_eq!(requests[0].loads[0], Load::Closed { window: 1, pause });
