@@ -265,6 +265,24 @@ fn a_closed_loop_does_not_hammer_a_target_that_refuses_or_hangs_up() {
 }
 
 #[test]
+fn what_waits_for_a_connection_until_the_end_was_not_sent() {
+    let own = [
+        "dataset.application=echo",
+        "phase.cps.close=after-request",
+        "phase.cps.connections=2",
+        "phase.cps.rate=100",
+        "phase.cps.duration=400ms",
+        "phase.cps.drain=100ms",
+    ];
+    let bundle = run(after_the_first(std::mem::forget), "cps", &own);
+    let counts = counts(&bundle, "cps");
+    // Two connects, and requests without an answer on them; all the others found no connection.
+    assert_eq!((counts.completed, counts.sent), (2, 4), "{counts:?}");
+    assert_eq!(counts.planned, counts.completed + counts.errors_total(), "{counts:?}");
+    assert!(counts.errors_total() > 20, "{counts:?}");
+}
+
+#[test]
 fn a_closed_loop_of_requests_has_one_for_each_connection() {
     let (target, seen) = echo();
     let bundle = run(target, "qps", &["phase.qps.arrival=closed", "phase.qps.duration=300ms"]);

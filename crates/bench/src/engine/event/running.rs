@@ -194,8 +194,11 @@ impl<P: Protocol> Worker<'_, P> {
         }
         self.pending = self.pending.saturating_sub(handshakes);
         self.recorder.error(NOT_OPENED_IN_TIME, handshakes as u64);
-        for group in 0..self.feeds.len() {
-            while let Some(due) = self.feeds[group].next_due(last_ns) {
+        for feed in &mut self.feeds {
+            if let Feed::Reopen(reopen) = feed {
+                self.recorder.error(NOT_SENT, reopen.waiting.drain(..).count() as u64);
+            }
+            while let Some(due) = feed.next_due(last_ns) {
                 self.recorder.planned(due.at_ns());
                 self.recorder.error(NOT_SENT, 1);
             }
