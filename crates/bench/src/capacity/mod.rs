@@ -5,6 +5,7 @@
 //! rates around the edge are repeated in random order and a logistic curve is fitted to all trials. The answer is the
 //! rate at which half of the trials pass, with its interval, and the safe rate at which nine of ten do.
 
+mod measured;
 mod objective;
 mod search;
 

@@ -10,7 +10,7 @@ use super::series::{Series, SeriesArgs};
 use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::options::{Context, parse_duration};
-use crate::result::{ALL, Bundle, Clock, Gate};
+use crate::result::{Bundle, Gate};
 use crate::scenario::Arrival;
 
 /// Which objective, and how to search
@@ -22,9 +22,10 @@ Examples:
 pub struct CapacityArgs {
     #[command(flatten)]
     series: SeriesArgs,
-    /// What must hold: a percentile of response time, and the share of failures if it is not 0.1 %
+    /// What must hold: a percentile of response time, and the share of failures if it is not 0.1 % [default: that of the scenario's
+    /// `[slo]`]
     #[arg(long, value_name = "OBJECTIVE")]
-    slo: Objective,
+    slo: Option<Objective>,
     /// First rate, operations per second [default: the phase's own rate]
     #[arg(long, value_name = "RATE")]
     start: Option<f64>,
@@ -67,8 +68,12 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
             return Err(Error::Options(what.to_owned()));
         }
     };
-    let start = args.start.or(mix.rate).unwrap_or(1_000.0);
-    let mut plan = Plan::new(args.slo, start, series.seed);
+    let missing = || {
+        Error::Options("say what must hold, such as --slo 'p99<=20ms': this scenario has no [slo]".to_owned())
+    };
+    let slo = args.slo.or(scenario.slo).ok_or_else(missing)?;
+    let start = args.start.or(mix.rate.map(|rate| rate * scenario.rate_scale())).unwrap_or(1_000.0);
+    let mut plan = Plan::new(slo, start, series.seed);
     plan.rate_per_s_max = args.rate_max;
     plan.step_s_min = args.step.as_secs_f64();
     plan.steps_max = args.steps_max;
@@ -76,7 +81,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     if !matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed) {
         sets.push(format!("phase.{}.arrival=poisson", series.phase));
     }
-    say(out, &format!("{}: how much with {}", scenario.head.name, args.slo))?;
+    say(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
     series.load_data(&sets)?;
     let mut history: Vec<Outcome> = Vec::new();
     let answer = loop {
@@ -85,19 +90,22 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
             Step::Run { rate_per_s, seconds, why } => (rate_per_s, seconds, why),
         };
         let mut sets = sets.clone();
-        sets.push(format!("phase.{}.rate={rate_per_s:?}", series.phase));
+        sets.push(format!("phase.{}.rate={:?}", series.phase, rate_per_s / scenario.rate_scale()));
         sets.push(format!("phase.{}.duration={seconds:.0}s", series.phase));
         // Another schedule each time, else one unlucky crowd of arrivals would meet every rate.
         sets.push(format!("seed={}", series.seed.wrapping_add(history.len() as u64 + 1) & (i64::MAX as u64)));
         let bundle = series.run(&sets, &format!("step-{:02}", history.len() + 1))?;
-        let outcome = outcome(&bundle, rate_per_s, &args.slo)?;
-        say(out, &line(history.len() + 1, &outcome, &args.slo, &why))?;
+        let stalls_s = bundle.main_phase().and_then(|phase| bundle.stall_period_s(phase));
+        // No step after it is to miss the stalls that this one met.
+        plan.stall_period_s = plan.stall_period_s.into_iter().chain(stalls_s).reduce(f64::max);
+        let outcome = outcome(&bundle, rate_per_s, &slo)?;
+        say(out, &line(history.len() + 1, &outcome, &slo, &why))?;
         history.push(outcome);
     };
     let search = Search {
         scenario: &scenario.head.name,
         phase: &series.phase,
-        objective: args.slo.to_string(),
+        objective: slo.to_string(),
         answer: &answer,
         sentences: answer.to_string(),
         steps: &history,
@@ -115,20 +123,7 @@ fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome>
             fault.at_s, fault.what
         )));
     }
-    let counts = &phase.total.counts;
-    let share = |part: u64| part as f64 / counts.sent.max(1) as f64;
-    let response = bundle.histograms.get(&phase.name, ALL, Clock::Response);
-    let mut outcome = Outcome {
-        rate_per_s,
-        // Poisson arrivals are not exactly as many as asked for; what is achieved is measured against what came due.
-        achieved_per_s: rate_per_s * phase.total.counts.completed as f64 / counts.planned.max(1) as f64,
-        quantile_us: response
-            .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(slo.quantile) as f64),
-        error_share: share(counts.errors_total()),
-        backlog_growth: (counts.planned.saturating_sub(counts.completed_in_time)) as f64
-            / counts.planned.max(1) as f64,
-        generator_fault: None,
-    };
+    let mut outcome = Outcome::measured(bundle, phase, rate_per_s, slo);
     // Names of gates begin with their phase.
     let is = |gate: &Gate, name: &str| gate.name == name || gate.name.ends_with(&format!(" {name}"));
     let bad: Vec<&Gate> = bundle.result.gates.iter().filter(|gate| !gate.passed).collect();

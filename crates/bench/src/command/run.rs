@@ -97,11 +97,13 @@ pub(super) fn scenario(
         quiet: line.quiet,
         stop: Arc::clone(&stop),
     };
-    let bundle = if line.workers > 1 {
+    let mut bundle = if line.workers > 1 {
         shared(scenario, &options, line.workers, context)?
     } else {
         runner::run(scenario, &options, context, &mut |_| Ok(()))?
     };
+    let objective = scenario.slo.map(|slo| slo.sentences(&bundle));
+    bundle.result.findings.extend(objective.into_iter().flatten());
     finish(&bundle, line, scenario, out)
 }
 

@@ -85,8 +85,7 @@ impl<'a> Series<'a> {
     pub(super) fn load_data(&self, sets: &[String]) -> Result<()> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
-        let loads = scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
-        let names: Vec<String> = loads.map(|phase| phase.name.clone()).collect();
+        let names = loads_before(&scenario, &self.phase);
         if self.args.no_load || names.is_empty() {
             return Ok(());
         }
@@ -187,6 +186,12 @@ fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
     }
 }
 
+/// Phases that load what a phase needs. One that comes after it may be to remove the data.
+fn loads_before(scenario: &Scenario, phase: &str) -> Vec<String> {
+    let before = scenario.phases.iter().take_while(|one| one.name != phase);
+    before.filter(|one| one.kind == Kind::Load).map(|one| one.name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +199,14 @@ mod tests {
     fn refused(name: &str, phase: &str, sets: &[&str]) -> Option<String> {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
         one_result(&Scenario::load(name, &sets).unwrap(), phase).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn data_is_loaded_and_not_removed_before_it_is_used() {
+        let scenario = Scenario::load("sysbench-oltp-read-write", &[]).unwrap();
+        assert_eq!(scenario.phases.last().unwrap().kind, Kind::Load, "the tables are dropped at last");
+        assert_eq!(loads_before(&scenario, "run"), ["load"]);
+        assert!(loads_before(&scenario, "load").is_empty());
     }
 
     #[test]

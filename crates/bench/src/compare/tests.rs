@@ -34,7 +34,7 @@ fn questions(phases: Phases<'_>) -> Bundle {
             starts: Duration::ZERO,
             warmup: Duration::ZERO,
             duration: Duration::from_secs(5),
-            arrival: Arrival::Closed { concurrency: 1 },
+            arrival: Arrival::Closed { concurrency: 1, pause_us: 0 },
             connections: 1,
         });
         for (class, answers, us) in *classes {

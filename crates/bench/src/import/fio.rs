@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{Format, ImportError};
+use crate::driver::host::fio::in_flight;
 use crate::result::{
     Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
     Summary,
@@ -62,7 +63,8 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
     let duration = Duration::from_secs_f64(runtime_ms / 1e3);
     let plain = job["jobname"].as_str().unwrap_or("job");
     let name = if index == 0 { plain.to_owned() } else { format!("{plain}-{}", index + 1) };
-    let jobs = number("numjobs", 1);
+    // With group_reporting one entry is the sum of its jobs; without, each job has an entry of its own.
+    let jobs = if option("group_reporting").is_some() { number("numjobs", 1) } else { 1 };
     // A job that is limited to a rate does not keep its queue full.
     let is_limited = ["rate", "rate_iops"].iter().any(|name| option(name).is_some());
     builder.phase(&PhaseFacts {
@@ -75,16 +77,9 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
         arrival: if is_limited {
             Arrival::Unknown
         } else {
-            // Synchronous engines ignore a deeper queue.
-            let depth = if option("ioengine")
-                .and_then(Value::as_str)
-                .is_some_and(|e| e.contains("aio") || e.contains("uring"))
-            {
-                number("iodepth", 1)
-            } else {
-                1
-            };
-            Arrival::Closed { concurrency: depth * jobs }
+            let engine = option("ioengine").and_then(Value::as_str).unwrap_or_default();
+            let depth = in_flight(engine, number("iodepth", 1));
+            Arrival::Closed { concurrency: depth * jobs, pause_us: 0 }
         },
         connections: jobs as u32,
     });
@@ -160,7 +155,7 @@ mod tests {
     fn both_directions_of_a_job_are_operations() {
         let bundle = read(include_str!("fixtures/fio.json")).unwrap();
         let phase = bundle.main_phase().unwrap();
-        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 8 });
+        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 8, pause_us: 0 });
         let names: Vec<&str> = phase.operations.iter().map(|o| o.name.as_str()).collect();
         assert_eq!(names, ["read", "write"]);
         let read = &phase.operations[0];

@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         starts: Duration::ZERO,
         warmup: Duration::ZERO,
         duration,
-        arrival: Arrival::Closed { concurrency: connections * pipeline },
+        arrival: Arrival::Closed { concurrency: connections * pipeline, pause_us: 0 },
         connections: connections as u32,
     });
     for (name, class) in statistics.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str())) {
@@ -182,7 +182,7 @@ mod tests {
     fn classes_have_their_own_histograms() {
         let bundle = read(include_str!("fixtures/memtier.json")).unwrap();
         let phase = bundle.main_phase().unwrap();
-        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4 });
+        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4, pause_us: 0 });
         let names: Vec<&str> = phase.operations.iter().map(|o| o.name.as_str()).collect();
         assert_eq!(names, ["get", "set"]);
         let (get, total) = (&phase.operations[0], &phase.total);

@@ -38,7 +38,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         duration: Duration::from_secs_f64(seconds),
         arrival: match rate {
             Some(rate_per_s) => Arrival::Open { process: "poisson".to_owned(), timer_us: 0, rate_per_s },
-            None => Arrival::Closed { concurrency: threads as u64 },
+            None => Arrival::Closed { concurrency: threads as u64, pause_us: 0 },
         },
         connections: threads as u32,
     });
@@ -153,7 +153,7 @@ mod tests {
         let bundle = read(include_str!("fixtures/sysbench.txt")).unwrap();
         let phase = bundle.main_phase().unwrap();
         assert_eq!(bundle.result.tool.version, "1.0.20");
-        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4 });
+        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4, pause_us: 0 });
         let total = &phase.total;
         assert_eq!((total.counts.completed, total.counts.errors_total()), (3_424, 39));
         assert_eq!(total.counts.extra["read queries"], 48_482);

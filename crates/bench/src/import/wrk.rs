@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
             // The rate asked for is not printed; without a backlog it is the rate achieved.
             Arrival::Open { process: "fixed".to_owned(), timer_us: 0, rate_per_s: per_s }
         } else {
-            Arrival::Closed { concurrency: u64::from(connections) }
+            Arrival::Closed { concurrency: u64::from(connections), pause_us: 0 }
         },
         connections,
     });
@@ -153,7 +153,7 @@ mod tests {
     fn wrk_gives_four_percentiles_and_no_histogram() {
         let bundle = read(include_str!("fixtures/wrk.txt")).unwrap();
         let phase = bundle.main_phase().unwrap();
-        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4 });
+        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 4, pause_us: 0 });
         let total = &phase.total;
         assert!((total.completed_per_s - 778.22).abs() < 0.01 && total.counts.completed == 2_335);
         let service = total.service.as_ref().unwrap();

@@ -62,6 +62,11 @@ impl Bundle {
         }
     }
 
+    /// Seconds from one stall to the next in a phase that has stalls with a rhythm.
+    pub(crate) fn stall_period_s(&self, phase: &Phase) -> Option<f64> {
+        rhythm(&whole_seconds(phase, &self.seconds)).map(|rhythm| rhythm.period_s)
+    }
+
     fn uncertainty(&self, phase: &Phase, seconds: &[&SecondLine]) -> Option<Uncertainty> {
         let rates = rates(seconds);
         let mean = |drawn: &[usize]| drawn.iter().map(|i| rates[*i]).sum::<f64>() / drawn.len() as f64;
@@ -126,13 +131,14 @@ fn find_steady(seconds: &[&SecondLine], warmup_s: f64) -> Option<Steady> {
     }
 }
 
-fn find_stalls(seconds: &[&SecondLine], telemetry: &Telemetry) -> Option<String> {
+fn rhythm(seconds: &[&SecondLine]) -> Option<stalls::Rhythm> {
     let p99: Vec<f64> =
         seconds.iter().filter_map(|line| line.response_p99_us.or(line.service_p99_us)).collect();
-    if p99.len() != seconds.len() {
-        return None;
-    }
-    let rhythm = stalls::find(&p99)?;
+    if p99.len() == seconds.len() { stalls::find(&p99) } else { None }
+}
+
+fn find_stalls(seconds: &[&SecondLine], telemetry: &Telemetry) -> Option<String> {
+    let rhythm = rhythm(seconds)?;
     let mut agreeing: Vec<(f64, &str)> = telemetry
         .names()
         .filter_map(|name| {
@@ -164,7 +170,9 @@ fn check_little(phase: &Phase) -> Option<String> {
     let mean = |summary: &Option<Summary>| summary.as_ref().and_then(|s| s.mean_us);
     let rate = phase.total.completed_per_s;
     match phase.arrival {
-        Arrival::Closed { concurrency } => little::closed(rate, mean(&phase.total.service)?, concurrency),
+        Arrival::Closed { concurrency, pause_us } => {
+            little::closed(rate, mean(&phase.total.service)?, pause_us.into(), concurrency)
+        }
         Arrival::Open { .. } => little::open(rate, mean(&phase.total.response)?, mean(&phase.total.service)?),
         Arrival::Unknown => None,
     }

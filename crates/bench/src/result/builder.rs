@@ -352,7 +352,7 @@ mod tests {
             starts: Duration::ZERO,
             warmup: Duration::ZERO,
             duration: Duration::from_secs(1),
-            arrival: Arrival::Closed { concurrency: 1 },
+            arrival: Arrival::Closed { concurrency: 1, pause_us: 0 },
             connections: 1,
         });
         let counts = OperationCounts { completed: 3, ..OperationCounts::default() };

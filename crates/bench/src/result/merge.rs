@@ -139,7 +139,9 @@ impl super::Arrival {
     fn add(&mut self, other: &Self) {
         match (self, other) {
             (Self::Open { rate_per_s, .. }, Self::Open { rate_per_s: more, .. }) => *rate_per_s += more,
-            (Self::Closed { concurrency }, Self::Closed { concurrency: more }) => *concurrency += more,
+            (Self::Closed { concurrency, .. }, Self::Closed { concurrency: more, .. }) => {
+                *concurrency += more
+            }
             _ => {}
         }
     }

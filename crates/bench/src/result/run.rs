@@ -183,14 +183,17 @@ pub enum Arrival {
     },
     /// A new operation as soon as an answer came.
     Closed {
-        /// Operations in flight at one time.
+        /// Operations in flight at one time, those among them whose place pauses after an answer.
         concurrency: u64,
+        /// How long a place pauses, microseconds.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pause_us: u32,
     },
     /// An imported result whose tool does not say.
     Unknown,
 }
 
-/// Results of loads without a timer do not speak of it.
+/// Results of loads without a timer or pause do not speak of it.
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -205,7 +208,11 @@ impl Arrival {
             Self::Open { process, timer_us, rate_per_s } => {
                 format!("open loop, {process} on ticks of {timer_us} us, {rate_per_s:.0}/s")
             }
-            Self::Closed { concurrency } => format!("closed loop, {concurrency} in flight"),
+            Self::Closed { concurrency, pause_us: 0 } => format!("closed loop, {concurrency} in flight"),
+            Self::Closed { concurrency, pause_us } => {
+                let pause_ms = f64::from(*pause_us) / 1e3;
+                format!("closed loop, {concurrency} in flight or in their pause of {pause_ms} ms")
+            }
             Self::Unknown => "load not known".to_owned(),
         }
     }

@@ -113,7 +113,7 @@ impl Book {
             sends: finished.outcome.recorder.sends(),
             loads: finished.loads,
             metered: finished.metered,
-            threads: finished.threads,
+            threads: finished.threads.min(processors()),
         };
         // A load phase that failed has no data set for what follows; how late it was does not matter.
         let counts_in = |gate: &Gate| is_measured(finished.kind) || gate.name == "error_share";
@@ -181,6 +181,7 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
     let mut window = None;
+    let mut pause_us = 0;
     let mut timer_us = 0;
     for load in loads {
         match load {
@@ -200,7 +201,10 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 rate_per_s += all / f64::from(*every) / over.as_secs_f64().max(1e-9);
                 process = Some("one of each sampled connection");
             }
-            Load::Closed { window: each, .. } => window = Some(*each as u64),
+            Load::Closed { window: each, pause } => {
+                window = Some(*each as u64);
+                pause_us = u32::try_from(pause.as_micros()).unwrap_or(u32::MAX);
+            }
             Load::Idle => {}
         }
     }
@@ -208,9 +212,14 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
         (Some(process), _) => {
             Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }
-        (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections) },
+        (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections), pause_us },
         (None, None) => Arrival::Open { process: "idle".to_owned(), timer_us: 0, rate_per_s: 0.0 },
     }
+}
+
+/// Processors that this process may use.
+fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
 /// What to say when the wall clock and the monotonic clock disagree about the length of the run.

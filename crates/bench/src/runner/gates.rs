@@ -15,6 +15,7 @@ pub(super) struct Facts<'a> {
     pub(super) sends: &'a Sends,
     pub(super) loads: &'a [Load],
     pub(super) metered: Option<&'a Metered>,
+    /// Threads of the generator that can run at one time.
     pub(super) threads: u32,
 }
 

@@ -5,17 +5,17 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::plan::plan;
+use super::plan::{plan, segments};
 use super::turns::SLICE_MS_THREADS;
 use super::{Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
-use crate::engine::{Ended, Event, SegmentOutcome, Shared, threads};
+use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
@@ -182,6 +182,10 @@ impl Driver for HostDriver {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
+    fn has_thread_each(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
         let mut product = None;
         if self.works.iter().any(|work| matches!(work, Work::Fio(_))) {
@@ -199,6 +203,17 @@ impl Driver for HostDriver {
         let settings =
             model.map(|(_, model)| ("processor".to_owned(), model.to_owned())).into_iter().collect();
         Ok(Target { address: "this machine".to_owned(), product, started_by_run: false, settings })
+    }
+
+    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
+        let mut segments = segments(phase, scenario);
+        if let [(_, job)] = self.jobs(phase)[..] {
+            let window = fio::in_flight(&job.engine, job.depth.into()) as usize;
+            segments
+                .iter_mut()
+                .for_each(|one| one.loads = vec![Load::Closed { window, pause: Duration::ZERO }]);
+        }
+        segments
     }
 
     fn slice_ms(&self, phase: &Phase) -> Option<u32> {

@@ -166,6 +166,10 @@ impl Driver for LedgerDriver {
         self.ledger.as_ref().map(Ledger::lives)
     }
 
+    fn has_thread_each(&self) -> bool {
+        true
+    }
+
     fn several_processes(&self) -> std::result::Result<(), String> {
         Err("one process kills the server and knows every point: leave out --workers".to_owned())
     }

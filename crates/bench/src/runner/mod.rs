@@ -82,6 +82,11 @@ pub(crate) trait Driver {
         phase.connections()
     }
 
+    /// Whether every connection has a thread of its own; otherwise a phase says how many there are.
+    fn has_thread_each(&self) -> bool {
+        false
+    }
+
     /// The parts of a phase that have results of their own, as [`Self::run`] carries them out.
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<engine::Segment> {
         plan::segments(phase, scenario)
@@ -380,7 +385,7 @@ impl Run<'_> {
         book.collected(first_start.saturating_duration_since(began), collected);
         let segments = outcome?;
         let meters = meter.finish(&shared);
-        self.book_segments(phase, connections, &plan, &segments, &meters);
+        self.book_segments(driver, phase, &plan, &segments, &meters);
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
         if self.part.0 == 0 {
             let (checks, findings) = match ended {
@@ -394,19 +399,22 @@ impl Run<'_> {
 
     fn book_segments(
         &mut self,
+        driver: &dyn Driver,
         phase: &Phase,
-        connections: u32,
         plan: &[engine::Segment],
         segments: &[SegmentOutcome],
         meters: &[Metered],
     ) {
+        let all = driver.connections(phase);
+        let connections = all / self.part.1 + u32::from(self.part.0 < all % self.part.1);
+        let threads = if driver.has_thread_each() { connections.max(1) } else { phase.threads };
         for (index, outcome) in segments.iter().enumerate() {
             let started = meters.get(index).map_or(self.began, |metered| metered.began);
             self.book.segment(&book::Finished {
                 segment: &plan[index],
                 kind: phase.kind,
-                threads: phase.threads,
-                connections: connections / self.part.1 + u32::from(self.part.0 < connections % self.part.1),
+                threads,
+                connections,
                 parts: self.part.1,
                 starts: started.saturating_duration_since(self.began),
                 outcome,
@@ -433,7 +441,7 @@ impl Run<'_> {
             }
         })?;
         let meters = [player.metered(phase_began)];
-        self.book_segments(phase, driver.connections(phase), &plan, &segments, &meters);
+        self.book_segments(driver, phase, &plan, &segments, &meters);
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
         let (checks, findings) = match ended {
             Ended::Stopped => driver.stopped(),

@@ -122,6 +122,10 @@ impl Driver for ReadsDriver {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
+    fn has_thread_each(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
         let home = Home::new(None)?;
         let place = Place::new(&context.server_binary, home.path())?;

@@ -278,6 +278,10 @@ impl Driver for SqlDriver {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
+    fn has_thread_each(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
         let place = self.address.without_password();
         let failed = |error: &dyn std::fmt::Display| Error::Options(format!("{place}: {error}"));

@@ -39,6 +39,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Table;
 
+use crate::capacity::Objective;
 use crate::error::{Error, Result};
 
 pub use builtin::{BUILTIN, Builtin};
@@ -59,8 +60,8 @@ pub struct Scenario {
     pub operations: Vec<Operation>,
     /// The phases in their order.
     pub phases: Vec<Phase>,
-    /// What the response time should be; the objective of a capacity search.
-    pub slo: Option<String>,
+    /// What the response time should be: said of each run, and the objective of a capacity search.
+    pub slo: Option<Objective>,
     /// Limits that make a run invalid.
     pub gates: Gates,
     /// The effective file: defaults of the file and every override applied.
@@ -180,6 +181,12 @@ struct Slo {
     response: String,
 }
 
+impl Slo {
+    fn read(self) -> std::result::Result<Objective, String> {
+        self.response.parse().map_err(|error| format!("[slo] response: {error}"))
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct OperationCommon {
     name: String,
@@ -227,12 +234,17 @@ impl Scenario {
             dataset: file.dataset,
             operations,
             phases,
-            slo: file.slo.map(|slo| slo.response),
+            slo: file.slo.map(|slo| slo.read()).transpose()?,
             gates: file.gates,
             effective,
         };
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// What rates are multiplied by. In driver `tcp` a tier's rates grow with its connections; elsewhere a scale is that of the data.
+    pub fn rate_scale(&self) -> f64 {
+        if self.head.driver == "tcp" { self.head.scale } else { 1.0 }
     }
 
     fn check(&self) -> std::result::Result<(), String> {

@@ -39,6 +39,16 @@ fn parse(sets: &[&str]) -> std::result::Result<Scenario, String> {
 }
 
 #[test]
+fn an_objective_is_read_and_a_scale_is_of_rates_only_where_it_says_so() {
+    let scenario = Scenario::load("thingsboard", &["scale=0.5".to_owned()]).unwrap();
+    assert_eq!(scenario.slo.unwrap().limit_us, 20_000.0);
+    assert_eq!(scenario.rate_scale(), 1.0);
+    assert_eq!(Scenario::load("slb-s1", &["scale=0.5".to_owned()]).unwrap().rate_scale(), 0.5);
+    let error = Scenario::load("thingsboard", &["slo.response=soon".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("[slo] response") && error.contains("p99<=20ms"), "{error}");
+}
+
+#[test]
 fn a_file_becomes_a_scenario() {
     let scenario = parse(&[]).unwrap();
     assert_eq!(scenario.operations[0].weight, 3);

@@ -11,23 +11,23 @@ pub fn in_flight(completed_per_s: f64, mean_us: f64) -> f64 {
     completed_per_s * mean_us / 1e6
 }
 
-/// A closed loop with `concurrency` operations always in flight: a sentence if rate times service time does not give
-/// that number.
-pub fn closed(completed_per_s: f64, mean_service_us: f64, concurrency: u64) -> Option<String> {
-    let found = in_flight(completed_per_s, mean_service_us);
+/// A closed loop with `concurrency` operations always in flight, or in the pause of `pause_us` that follows each: a sentence if
+/// rate times service time and pause does not give that number.
+pub fn closed(completed_per_s: f64, mean_service_us: f64, pause_us: f64, concurrency: u64) -> Option<String> {
+    let found = in_flight(completed_per_s, mean_service_us + pause_us);
+    let (time_ms, paused) =
+        ((mean_service_us + pause_us) / 1e3, if pause_us > 0.0 { " or in a pause" } else { "" });
     let share = found / concurrency.max(1) as f64;
     if share < 1.0 - TOLERANCE {
         Some(format!(
-            "Little's law: {completed_per_s:.0}/s x {:.3} ms = {found:.1} operations in flight, not {concurrency}: for the \
+            "Little's law: {completed_per_s:.0}/s x {time_ms:.3} ms = {found:.1} operations in flight{paused}, not {concurrency}: for the \
              other {:.0} % of the time connections waited for the generator itself",
-            mean_service_us / 1e3,
             (1.0 - share) * 100.0
         ))
     } else if share > 1.0 + TOLERANCE {
         Some(format!(
-            "Little's law: {completed_per_s:.0}/s x {:.3} ms = {found:.1} operations in flight, but there were only \
-             {concurrency}: rate or latency is wrong",
-            mean_service_us / 1e3
+            "Little's law: {completed_per_s:.0}/s x {time_ms:.3} ms = {found:.1} operations in flight{paused}, but there were only \
+             {concurrency}: rate or latency is wrong"
         ))
     } else {
         None
@@ -58,17 +58,25 @@ mod tests {
     fn a_disk_with_128_in_flight_obeys() {
         // fio: 20,126 operations/s at 6.36 ms mean with a queue depth of 128.
         assert!((in_flight(20_126.0, 6_360.0) - 128.0).abs() < 0.1);
-        assert_eq!(closed(20_126.0, 6_360.0, 128), None);
+        assert_eq!(closed(20_126.0, 6_360.0, 0.0, 128), None);
+    }
+
+    #[test]
+    fn a_pause_is_not_waiting_for_the_generator() {
+        // 1,000 devices that pause for half a second after each answer.
+        assert_eq!(closed(1_996.0, 900.0, 500_000.0, 1_000), None);
+        let slow = closed(1_000.0, 900.0, 500_000.0, 1_000).unwrap();
+        assert!(slow.contains("500.9 operations in flight or in a pause, not 1000"), "{slow}");
     }
 
     #[test]
     fn both_ways_of_breaking_it_are_said() {
         assert!(
-            closed(10_000.0, 500.0, 50)
+            closed(10_000.0, 500.0, 0.0, 50)
                 .unwrap()
                 .contains("90 % of the time connections waited for the generator")
         );
-        assert!(closed(100_000.0, 1_000.0, 50).unwrap().contains("rate or latency is wrong"));
+        assert!(closed(100_000.0, 1_000.0, 0.0, 50).unwrap().contains("rate or latency is wrong"));
         let waiting = open(1_000.0, 500_000.0, 2_000.0).unwrap();
         assert!(waiting.contains("500.0 operations") && waiting.contains("only 2.0 of them"), "{waiting}");
         assert_eq!(open(1_000.0, 5_000.0, 4_800.0), None);

@@ -65,6 +65,18 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     let sentences = json["sentences"].as_str().unwrap();
     assert!(sentences.contains("capacity") && text.contains(sentences), "{text}");
 
+    let judged = |slo: &str| {
+        let out = home.path().join(format!("run-{}", slo.len()));
+        let line = format!(
+            "run gemini-str32 {target} --phase run --set phase.run.duration=1s --set slo.response={slo}"
+        );
+        say(&format!("{line} --out {}", out.display())).unwrap()
+    };
+    let met = judged("p50<=30s");
+    assert!(met.contains("run: the objective p50<=30000ms, errors<=0.1% is met ("), "{met}");
+    let missed = judged("p50<=0.001us");
+    assert!(missed.contains("is NOT met: p50 is ") && missed.contains("VALID"), "{missed}");
+
     let text = say(&format!(
         "ab gemini-str32 {target} --no-load --set phase.run.duration=300ms --set phase.run.rate=500 --b phase.run.connections=2 \
          --primary throughput --blocks-max 1 --out {}",

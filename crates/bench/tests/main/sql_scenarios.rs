@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::Context;
 use bench::driver::Choice;
 use bench::driver::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
-use bench::result::{Bundle, merge};
+use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 
@@ -79,6 +79,8 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
     let main = whole.main_phase().unwrap();
     assert!(main.total.counts.completed > 100 && main.total.counts.misses == 0, "{whole}");
     assert!(whole.telemetry.series("postgres.tup_fetched_per_s").next().is_some());
+    let threads: Vec<u32> = whole.result.generators.iter().map(|generator| generator.threads).collect();
+    assert_eq!(threads, [3, 3], "every connection has a thread");
     // The other process of a load phase has nothing to do and waits for no harm.
     let idle = run(&scenario, &["cleanup"], Some((1, 2))).unwrap();
     assert_eq!(idle.result.phases.len(), 1);
@@ -175,14 +177,18 @@ fn the_disk_is_measured_by_fio() {
     for name in ["randwrite", "randread", "write", "read"] {
         sets.push(format!("operation.{name}.size=2m"));
         sets.push(format!("operation.{name}.direct=false"));
-        sets.push(format!("operation.{name}.engine=psync"));
-        sets.push(format!("operation.{name}.depth=1"));
+        let engine = if name == "randread" { "libaio" } else { "psync" };
+        sets.push(format!("operation.{name}.engine={engine}"));
+        sets.push(format!("operation.{name}.depth=4"));
     }
     let scenario = Scenario::load("host-disk", &sets).unwrap();
     let bundle = run(&scenario, &[], None).unwrap();
     assert!(bundle.result.standing().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
+    let in_flight = |concurrency| Arrival::Closed { concurrency, pause_us: 0 };
+    let arrivals: Vec<&Arrival> = bundle.result.phases.iter().map(|phase| &phase.arrival).collect();
+    assert_eq!(arrivals, [&in_flight(1), &in_flight(4), &in_flight(1), &in_flight(1)]);
     assert!(bundle.result.findings.iter().any(|f| f.contains("times the quota")), "{bundle}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

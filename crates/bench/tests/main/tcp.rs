@@ -246,7 +246,7 @@ fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
     let unmeasured = seen.accepted.load(Ordering::SeqCst) - 1 - connects.completed;
     assert!(unmeasured <= 5, "{unmeasured} more than were measured");
     let phase = bundle.result.phases.iter().find(|phase| phase.name == "cps").unwrap();
-    assert_eq!(phase.arrival, Arrival::Closed { concurrency: 5 });
+    assert_eq!(phase.arrival, Arrival::Closed { concurrency: 5, pause_us: 0 });
     let text = finding(&bundle, "connections a second were established");
     assert!(!text.contains("asked for"), "{text}");
 }

@@ -1,6 +1,7 @@
 //! The data of values, as memtier_benchmark makes them.
 
 use super::random::Random;
+use crate::dataset::{self, Alphabet};
 
 /// How long a value is.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -34,13 +35,17 @@ pub enum Content {
     Random,
     /// The letter `x`: what memtier sends without `-R`. It compresses to nothing.
     MemtierX,
+    /// New for each value; a good compressor leaves so many thousandths of its size.
+    Compressed(u16),
 }
 
 /// The values of one client.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
-    /// Random content; empty for the letter x.
+    /// Random content; empty for any other.
     buffer: Vec<u8>,
+    /// Content of a chosen compressibility, and its own stream of numbers.
+    compressed: Option<(dataset::Content, dataset::Random)>,
     changed: usize,
     weight_index: usize,
     weight_used: u32,
@@ -50,7 +55,15 @@ impl Values {
     /// Draws the first content from `random`, as memtier does when a client is made.
     pub(crate) fn new(size: &Size, content: Content, random: &mut Random) -> Self {
         let bytes = if content == Content::Random { size.largest() as usize } else { 0 };
-        let mut values = Self { buffer: vec![0; bytes], changed: 0, weight_index: 0, weight_used: 0 };
+        let compressed = match content {
+            Content::Compressed(thousandths) => {
+                let content = dataset::Content::new(Alphabet::Bytes, f64::from(thousandths) / 1e3);
+                Some((content, dataset::Random::new(random.next())))
+            }
+            Content::Random | Content::MemtierX => None,
+        };
+        let mut values =
+            Self { buffer: vec![0; bytes], compressed, changed: 0, weight_index: 0, weight_used: 0 };
         values.fill(random);
         values
     }
@@ -80,6 +93,11 @@ impl Values {
 
     /// Appends the next value.
     pub(crate) fn append(&mut self, out: &mut Vec<u8>, bytes: usize, random: &mut Random) {
+        if let Some((content, random)) = &mut self.compressed {
+            let begin = out.len();
+            out.resize(begin + bytes, 0);
+            return content.fill(random, &mut out[begin..]);
+        }
         if self.buffer.is_empty() {
             out.resize(out.len() + bytes, b'x');
             return;
@@ -113,6 +131,21 @@ mod tests {
             assert_eq!(pair[0].iter().zip(&pair[1]).filter(|(a, b)| a != b).count(), 1, "{pair:?}");
         }
         assert!(all[6].iter().zip(&all[7]).filter(|(a, b)| a != b).count() > 4, "new bytes after 8 values");
+    }
+
+    #[test]
+    fn values_compress_to_what_was_asked_and_none_is_like_another() {
+        for thousandths in [0, 250, 900] {
+            let (mut random, size) = (Random::new(0), Size::Fixed(1_250));
+            let mut values = Values::new(&size, Content::Compressed(thousandths), &mut random);
+            let mut all = Vec::new();
+            (0..400).for_each(|_| values.append(&mut all, 1_250, &mut random));
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+            std::io::Write::write_all(&mut encoder, &all).unwrap();
+            let share = encoder.finish().unwrap().len() as f64 / all.len() as f64;
+            assert!((share - f64::from(thousandths) / 1e3).abs() < 0.05, "{thousandths}: {share}");
+            assert_eq!(all[..1_250] == all[1_250..2_500], thousandths == 0);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::Driver;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
 use crate::driver::redis::control::Control;
-use crate::driver::redis::{Login, Redis};
+use crate::driver::redis::{GroupConfig, Login, Redis};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
@@ -39,6 +39,7 @@ pub(super) struct RedisDriver {
     loaded: bool,
     /// Calls of each command before the phase.
     calls_before: BTreeMap<String, u64>,
+    keys_before: u64,
     memory_before: u64,
 }
 
@@ -67,6 +68,7 @@ impl RedisDriver {
             server_pid: None,
             loaded: false,
             calls_before: BTreeMap::new(),
+            keys_before: 0,
             memory_before: 0,
         })
     }
@@ -124,7 +126,7 @@ impl RedisDriver {
             return Ok(Vec::new());
         }
         let checks = sent.into_iter().filter(|(_, sent)| *sent > 0).map(|(name, sent)| {
-            let calls = now.get(&name).copied().unwrap_or(0) - before.get(&name).copied().unwrap_or(0);
+            let calls = calls_of(&name, &now) - calls_of(&name, &before);
             Check {
                 what: format!("calls of {name} that the server counted"),
                 expected: sent.to_string(),
@@ -138,22 +140,35 @@ impl RedisDriver {
     /// How much memory the keys of a load phase take against what they say.
     fn storage_finding(&mut self, phase: &Phase) -> Result<Option<String>> {
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
-        let [group] = &groups[..] else { return Ok(None) };
-        let bytes = group.payload_bytes();
-        let before = self.memory_before;
+        let count = |group: &GroupConfig| (group.keys.max - group.keys.min + 1) as f64;
+        let all: f64 = groups.iter().map(count).sum();
+        let bytes = groups.iter().map(|group| group.payload_bytes() * count(group)).sum::<f64>() / all;
+        let (keys_before, memory_before) = (self.keys_before, self.memory_before);
         let control = self.control()?;
-        let keys: u64 = control.text(&["DBSIZE"])?.parse().unwrap_or(0);
-        let memory = used_memory(control)?.saturating_sub(before);
+        let keys = number_of_keys(control)?.saturating_sub(keys_before);
+        let memory = used_memory(control)?.saturating_sub(memory_before);
         if keys == 0 || memory == 0 {
+            // Written again over what was there.
             return Ok(None);
         }
         let stored = memory as f64 / keys as f64;
         Ok(Some(format!(
             "{keys} keys take {stored:.0} bytes of memory each for {bytes:.0} bytes of key and value: stored/logical = {:.2} \
-             (memory that was in use before the load is not counted).",
+             (keys and memory from before the load are not counted).",
             stored / bytes
         )))
     }
+}
+
+/// Calls of a command. Redis 7 counts subcommands each by itself: `xgroup|create`.
+fn calls_of(name: &str, counted: &BTreeMap<String, u64>) -> u64 {
+    let is_it =
+        |counted: &str| counted == name || counted.split_once('|').is_some_and(|(first, _)| first == name);
+    counted.iter().filter(|(counted, _)| is_it(counted)).map(|(_, calls)| calls).sum()
+}
+
+fn number_of_keys(control: &mut Control) -> Result<u64> {
+    Ok(control.text(&["DBSIZE"])?.parse().unwrap_or(0))
 }
 
 fn used_memory(control: &mut Control) -> Result<u64> {
@@ -216,8 +231,10 @@ impl Driver for RedisDriver {
     fn before(&mut self, phase: &Phase) -> Result<()> {
         self.check_data(phase)?;
         let control = self.control()?;
-        let (calls, memory) = (control.command_calls()?, used_memory(control)?);
-        (self.calls_before, self.memory_before) = (calls, memory);
+        let (keys, memory) = (number_of_keys(control)?, used_memory(control)?);
+        // Last: what was asked here is not counted.
+        let calls = control.command_calls()?;
+        (self.calls_before, self.keys_before, self.memory_before) = (calls, keys, memory);
         Ok(())
     }
 
@@ -249,5 +266,17 @@ impl Driver for RedisDriver {
             findings.extend(self.storage_finding(phase)?);
         }
         Ok((checks, findings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_subcommands_are_calls_of_their_command() {
+        let counted = [("get", 7), ("getset", 1), ("xgroup|create", 2), ("xgroup|destroy", 3)];
+        let counted = counted.into_iter().map(|(name, calls)| (name.to_owned(), calls)).collect();
+        assert_eq!(["get", "xgroup", "set"].map(|name| calls_of(name, &counted)), [7, 5, 0]);
     }
 }

@@ -51,8 +51,15 @@ enum SizeOwn {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(untagged)]
 enum ContentOwn {
+    Word(ContentWord),
+    Share { compressed: f64 },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ContentWord {
     Random,
     MemtierX,
 }
@@ -77,7 +84,7 @@ fn memtier_size() -> SizeOwn {
 }
 
 fn random_content() -> ContentOwn {
-    ContentOwn::Random
+    ContentOwn::Word(ContentWord::Random)
 }
 
 fn zipf_exponent() -> f64 {
@@ -143,8 +150,14 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
             }
         },
         content: match own.content {
-            ContentOwn::Random => Content::Random,
-            ContentOwn::MemtierX => Content::MemtierX,
+            ContentOwn::Word(ContentWord::Random) => Content::Random,
+            ContentOwn::Word(ContentWord::MemtierX) => Content::MemtierX,
+            ContentOwn::Share { compressed: share @ 0.0..=1.0 } => {
+                Content::Compressed((share * 1e3).round() as u16)
+            }
+            ContentOwn::Share { compressed } => {
+                return Err(format!("{place}: content compressed = {compressed}; it is a share, 0 to 1"));
+            }
         },
         requests,
         distinct_seeds: own.distinct_seeds,

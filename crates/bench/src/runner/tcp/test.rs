@@ -124,7 +124,7 @@ impl Test {
         let mut table: Table = scenario.dataset.clone();
         table.extend(mix.own.clone());
         let own: Own = typed(table, &place, &["duration", "warmup", "connections", "rate", "open_rate"])?;
-        let rate = mix.rate.unwrap_or(1.0) * scenario.head.scale;
+        let rate = mix.rate.unwrap_or(1.0) * scenario.rate_scale();
         let scheduled = match mix.arrival {
             Arrival::Poisson => Some((rate, Arrivals::Poisson)),
             Arrival::Fixed => Some((rate, Arrivals::Fixed)),

@@ -127,6 +127,11 @@ impl Job {
     }
 }
 
+/// Operations that fio has under way with this `ioengine` and `iodepth`: a synchronous engine has one, however deep its queue.
+pub(crate) fn in_flight(engine: &str, depth: u64) -> u64 {
+    if engine.contains("aio") || engine.contains("uring") { depth } else { 1 }
+}
+
 /// Whether fio is there, and which.
 pub fn version() -> Result<String> {
     let missing = "fio is not installed; it measures disks here: apt-get install fio";

@@ -1,0 +1,48 @@
+//! What a result says to an objective.
+
+use super::{Objective, Outcome};
+use crate::result::{ALL, Arrival, Bundle, Clock, Phase};
+
+impl Outcome {
+    /// What was measured in a phase that was asked for so many operations per second.
+    pub fn measured(bundle: &Bundle, phase: &Phase, rate_per_s: f64, objective: &Objective) -> Self {
+        let counts = &phase.total.counts;
+        let of_sent = |part: u64| part as f64 / counts.sent.max(1) as f64;
+        let of_planned = |part: u64| part as f64 / counts.planned.max(1) as f64;
+        let response = bundle.histograms.get(&phase.name, ALL, Clock::Response);
+        Self {
+            rate_per_s,
+            // Poisson arrivals are not exactly as many as asked for; what is achieved is measured against what came due.
+            achieved_per_s: rate_per_s * of_planned(counts.completed),
+            quantile_us: response
+                .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(objective.quantile) as f64),
+            error_share: of_sent(counts.errors_total()),
+            backlog_growth: match phase.arrival {
+                // As many as there are connections are always under way.
+                Arrival::Closed { .. } => 0.0,
+                _ => of_planned(counts.planned.saturating_sub(counts.completed_in_time)),
+            },
+            generator_fault: None,
+        }
+    }
+}
+
+impl Objective {
+    /// A sentence for each measured phase that had operations: whether it met the objective.
+    pub fn sentences(&self, bundle: &Bundle) -> Vec<String> {
+        let asked = bundle.measured().filter(|phase| phase.total.counts.planned > 0);
+        asked.map(|phase| self.sentence(bundle, phase)).collect()
+    }
+
+    fn sentence(&self, bundle: &Bundle, phase: &Phase) -> String {
+        let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
+        let outcome = Outcome::measured(bundle, phase, rate_per_s, self);
+        let failures = self.failures(&outcome);
+        let name = &phase.name;
+        if failures.is_empty() {
+            format!("{name}: the objective {self} is met ({:.3} ms).", outcome.quantile_us / 1e3)
+        } else {
+            format!("{name}: the objective {self} is NOT met: {}.", failures.join(", "))
+        }
+    }
+}
