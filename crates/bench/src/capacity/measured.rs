@@ -1,6 +1,6 @@
 //! What a result says to an objective.
 
-use super::{Objective, Outcome};
+use super::{Objective, Outcome, SAMPLES_BEHIND_QUANTILE};
 use crate::result::{ALL, Arrival, Bundle, Clock, Phase};
 
 impl Outcome {
@@ -35,14 +35,28 @@ impl Objective {
     }
 
     fn sentence(&self, bundle: &Bundle, phase: &Phase) -> String {
-        let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
-        let outcome = Outcome::measured(bundle, phase, rate_per_s, self);
-        let failures = self.failures(&outcome);
         let name = &phase.name;
+        if !bundle.result.standing().is_quotable() {
+            return format!(
+                "{name}: whether the objective {self} is met is not said, because the run is not valid."
+            );
+        }
+        if phase.total.counts.completed == 0 {
+            return format!("{name}: the objective {self} is NOT met: nothing was answered.");
+        }
+        let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
+        let mut outcome = Outcome::measured(bundle, phase, rate_per_s, self);
+        // What is under way when a short run ends is no backlog.
+        outcome.backlog_growth = 0.0;
+        let failures = self.failures(&outcome);
+        let few = phase.total.response.as_ref().is_some_and(|response| {
+            (response.samples as f64) < SAMPLES_BEHIND_QUANTILE / (1.0 - self.quantile)
+        });
+        let few = if few { ", by too few answers to be sure" } else { "" };
         if failures.is_empty() {
-            format!("{name}: the objective {self} is met ({:.3} ms).", outcome.quantile_us / 1e3)
+            format!("{name}: the objective {self} is met ({:.3} ms{few}).", outcome.quantile_us / 1e3)
         } else {
-            format!("{name}: the objective {self} is NOT met: {}.", failures.join(", "))
+            format!("{name}: the objective {self} is NOT met: {}{few}.", failures.join(", "))
         }
     }
 }

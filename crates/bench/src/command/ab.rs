@@ -85,7 +85,7 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&args.a), settings(&args.b)))?;
     series.load_data(&args.a)?;
-    if args.a != args.b {
+    if series.data_of(&scenario) != series.data_of(&other) {
         series.load_data(&args.b)?;
     }
     let (answer, runs) = match &sliced {

@@ -56,6 +56,7 @@ Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench
 Examples:
   tacho bench run gemini-str32 --target redis://127.0.0.1:6379 --scale 0.0001
   tacho bench run gemini-mix --set phase.run.duration=30s --phase run --workers 2
+  tacho bench run http-qps --target http://10.0.0.5/ --worker-command 'ssh gen2 tacho bench worker'
   tacho bench run my-scenario.toml --out results/first
   tacho bench run thingsboard --devices 1000 --rate 1000")]
 pub struct RunArgs {

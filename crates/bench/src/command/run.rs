@@ -51,6 +51,9 @@ pub(super) struct Common {
     /// Generator processes; each has the phase's threads and a part of its connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
+    /// One more generator process, which this command starts, such as `ssh HOST tacho bench worker`; may be given several times
+    #[arg(long = "worker-command", value_name = "COMMAND")]
+    worker_commands: Vec<String>,
     /// Directory of the result [default: bench-runs/<UTC>-<name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -97,8 +100,8 @@ pub(super) fn scenario(
         quiet: line.quiet,
         stop: Arc::clone(&stop),
     };
-    let mut bundle = if line.workers > 1 {
-        shared(scenario, &options, line.workers, context)?
+    let mut bundle = if line.workers > 1 || !line.worker_commands.is_empty() {
+        shared(scenario, &options, line, context)?
     } else {
         runner::run(scenario, &options, context, &mut |_| Ok(()))?
     };
@@ -108,10 +111,20 @@ pub(super) fn scenario(
 }
 
 /// Several processes make the load; a server that the run starts is started here, once.
-fn shared(scenario: &Scenario, options: &runner::Options, workers: u32, context: &Context) -> Result<Bundle> {
+fn shared(
+    scenario: &Scenario,
+    options: &runner::Options,
+    line: &Common,
+    context: &Context,
+) -> Result<Bundle> {
     let hosted = runner::Hosted::start(scenario, context, options.quiet)?;
+    if hosted.is_some() && !line.worker_commands.is_empty() {
+        let what = "a server that the run starts listens on this host alone: with --worker-command name one with --target";
+        return Err(Error::Options(what.to_owned()));
+    }
     let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
-    let mut bundle = worker::run(told, options, workers, context)?;
+    let processes = worker::Processes { here: line.workers, commands: &line.worker_commands };
+    let mut bundle = worker::run(told, options, processes, context)?;
     if let Some(hosted) = hosted {
         hosted.stop(&mut bundle);
     }

@@ -97,6 +97,11 @@ impl<'a> Series<'a> {
         }
     }
 
+    /// What of a scenario decides which data there is, and where.
+    pub(super) fn data_of(&self, scenario: &Scenario) -> toml::Table {
+        data_of(scenario, &self.phase)
+    }
+
     /// Runs the measured phase with some more settings and keeps its bundle as `name`.
     pub(super) fn run(&self, sets: &[String], name: &str) -> Result<Bundle> {
         let scenario = self.scenario(sets)?;
@@ -186,6 +191,23 @@ fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
     }
 }
 
+/// A scenario without what only its other phases have.
+fn data_of(scenario: &Scenario, phase: &str) -> toml::Table {
+    let loads = loads_before(scenario, phase);
+    let mut data = scenario.effective.clone();
+    data.remove("gates");
+    data.remove("slo");
+    if let Some(phases) = data.get_mut("phase").and_then(toml::Value::as_array_mut) {
+        let is_load = |one: &toml::Value| {
+            one.get("name")
+                .and_then(toml::Value::as_str)
+                .is_some_and(|name| loads.iter().any(|load| load == name))
+        };
+        phases.retain(is_load);
+    }
+    data
+}
+
 /// Phases that load what a phase needs. One that comes after it may be to remove the data.
 fn loads_before(scenario: &Scenario, phase: &str) -> Vec<String> {
     let before = scenario.phases.iter().take_while(|one| one.name != phase);
@@ -207,6 +229,22 @@ mod tests {
         assert_eq!(scenario.phases.last().unwrap().kind, Kind::Load, "the tables are dropped at last");
         assert_eq!(loads_before(&scenario, "run"), ["load"]);
         assert!(loads_before(&scenario, "load").is_empty());
+    }
+
+    #[test]
+    fn two_sides_share_their_data_unless_a_setting_is_of_the_data() {
+        let data = |set: &str| {
+            let scenario = Scenario::load("sysbench-oltp-read-write", &[set.to_owned()]).unwrap();
+            data_of(&scenario, "run")
+        };
+        let same = data("phase.run.connections=32");
+        assert_eq!(data("phase.run.connections=16"), same);
+        assert_eq!(data("gates.error_share_max=1"), same);
+        for other in
+            ["dataset.tables=3", "scale=0.5", "target.url=mysql://127.0.0.2/a", "phase.load.connections=9"]
+        {
+            assert_ne!(data(other), same, "{other}");
+        }
     }
 
     #[test]

@@ -41,6 +41,32 @@ enum Said {
     Failed(String),
 }
 
+/// Generator processes: so many of this program on this machine, and one for each command, wherever that starts it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Processes<'a> {
+    pub(super) here: u32,
+    pub(super) commands: &'a [String],
+}
+
+impl Processes<'_> {
+    fn count(&self) -> u32 {
+        self.here + self.commands.len() as u32
+    }
+
+    fn command(&self, part: u32, context: &Context) -> Command {
+        let Some(text) = part.checked_sub(self.here).and_then(|index| self.commands.get(index as usize))
+        else {
+            let mut own = Command::new(&context.server_binary);
+            own.args(&context.worker_arguments);
+            return own;
+        };
+        let mut shell = Command::new("sh");
+        // Without a shell between, the process is the one that is ended when something goes wrong here.
+        shell.args(["-c", &format!("exec {text}")]);
+        shell
+    }
+}
+
 struct Worker {
     child: Child,
     to: ChildStdin,
@@ -56,15 +82,15 @@ impl Drop for Worker {
     }
 }
 
-/// Runs a scenario in `count` processes and merges what they bring.
+/// Runs a scenario in several processes and merges what they bring.
 pub(super) fn run(
     scenario: &Scenario,
     options: &runner::Options,
-    count: u32,
+    processes: Processes<'_>,
     context: &Context,
 ) -> Result<Bundle> {
-    let mut workers = (0..count)
-        .map(|part| Worker::start(scenario, options, part, count, context))
+    let mut workers = (0..processes.count())
+        .map(|part| Worker::start(scenario, options, part, processes, context))
         .collect::<Result<Vec<_>>>()?;
     let mut bundles = Vec::new();
     while !workers.is_empty() {
@@ -94,21 +120,21 @@ impl Worker {
         scenario: &Scenario,
         options: &runner::Options,
         part: u32,
-        of: u32,
+        processes: Processes<'_>,
         context: &Context,
     ) -> Result<Self> {
         let task = Task {
             scenario: toml::to_string(&scenario.effective).expect("BUG: it was read from TOML"),
             phases: options.phases.clone(),
             part,
-            of,
+            of: processes.count(),
             quiet: options.quiet || part > 0,
             command_line: context.command_line.clone(),
             commit: context.commit.clone(),
         };
         let starting = || Error::io(format!("starting generator process {}", part + 1));
-        let mut child = Command::new(&context.server_binary)
-            .args(&context.worker_arguments)
+        let mut child = processes
+            .command(part, context)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

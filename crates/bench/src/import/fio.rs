@@ -65,8 +65,12 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
     let name = if index == 0 { plain.to_owned() } else { format!("{plain}-{}", index + 1) };
     // With group_reporting one entry is the sum of its jobs; without, each job has an entry of its own.
     let jobs = if option("group_reporting").is_some() { number("numjobs", 1) } else { 1 };
-    // A job that is limited to a rate does not keep its queue full.
+    let (engine, depth) =
+        (option("ioengine").and_then(Value::as_str).unwrap_or_default(), number("iodepth", 1));
+    let in_flight = |direct| in_flight(engine, depth, direct);
+    // A job that is limited to a rate does not keep its queue full, and a queue in front of the page cache is full when it likes.
     let is_limited = ["rate", "rate_iops"].iter().any(|name| option(name).is_some());
+    let is_full = !is_limited && (number("direct", 0) == 1 || in_flight(true) == 1);
     builder.phase(&PhaseFacts {
         name: name.clone(),
         kind: "run".to_owned(),
@@ -74,12 +78,10 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
         starts: Duration::ZERO,
         warmup: Duration::ZERO,
         duration,
-        arrival: if is_limited {
-            Arrival::Unknown
+        arrival: if is_full {
+            Arrival::Closed { concurrency: in_flight(true) * jobs, pause_us: 0 }
         } else {
-            let engine = option("ioengine").and_then(Value::as_str).unwrap_or_default();
-            let depth = in_flight(engine, number("iodepth", 1));
-            Arrival::Closed { concurrency: depth * jobs, pause_us: 0 }
+            Arrival::Unknown
         },
         connections: jobs as u32,
     });
@@ -155,7 +157,10 @@ mod tests {
     fn both_directions_of_a_job_are_operations() {
         let bundle = read(include_str!("fixtures/fio.json")).unwrap();
         let phase = bundle.main_phase().unwrap();
-        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 8, pause_us: 0 });
+        assert_eq!(phase.arrival, Arrival::Unknown, "it goes through the page cache");
+        let direct = include_str!("fixtures/fio.json").replace("\"direct\" : \"0\"", "\"direct\" : \"1\"");
+        let in_flight = Arrival::Closed { concurrency: 8, pause_us: 0 };
+        assert_eq!(read(&direct).unwrap().main_phase().unwrap().arrival, in_flight);
         let names: Vec<&str> = phase.operations.iter().map(|o| o.name.as_str()).collect();
         assert_eq!(names, ["read", "write"]);
         let read = &phase.operations[0];

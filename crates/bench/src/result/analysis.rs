@@ -11,6 +11,8 @@ use crate::statistics::{bimodal, little, quantile, stalls, steady};
 const CONFIDENCE: f64 = 0.95;
 /// Resamples of intervals within a run; a second of work at most, at the end of every run.
 const RESAMPLES: usize = 1_000;
+/// From this share of what its threads can do a generator is taken to be at its limit.
+const GENERATOR_FULL_SHARE: f64 = 0.9;
 /// Series of the target named beside a stall: those that agree with it at least this well, and at most so many.
 const AGREEMENT_MIN: f64 = 0.6;
 const SERIES_NAMED_MAX: usize = 3;
@@ -38,6 +40,7 @@ impl Bundle {
             findings.extend(self.find_kinds(phase));
             findings.extend(check_little(phase));
             hides.extend(hidden(phase));
+            hides.extend(self.at_its_limit(phase));
             let phase = &mut self.result.phases[index];
             (phase.steady, phase.uncertainty) = (steady, uncertainty);
         }
@@ -60,6 +63,21 @@ impl Bundle {
                 }
             }
         }
+    }
+
+    /// A closed loop goes as fast as it can, so its rate may be the generator's.
+    fn at_its_limit(&self, phase: &Phase) -> Option<String> {
+        let cores = self.result.machine.as_ref()?.cores as u32;
+        let can: u32 = self.result.generators.iter().map(|generator| generator.threads.min(cores)).sum();
+        let percent = phase.cost.generator_cpu_percent?;
+        let is_closed = matches!(phase.arrival, Arrival::Closed { .. });
+        (is_closed && can > 0 && percent / 100.0 >= GENERATOR_FULL_SHARE * f64::from(can)).then(|| {
+            format!(
+                "phase {}: the generator used {percent:.0} % of a core, about all that its threads can: the rate may be its limit \
+                 and not the target's",
+                phase.name
+            )
+        })
     }
 
     /// Seconds from one stall to the next in a phase that has stalls with a rhythm.
@@ -217,7 +235,7 @@ fn hidden(phase: &Phase) -> Vec<String> {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::super::{Builder, OperationCounts, PhaseFacts, ScenarioAsRun, Times};
+    use super::super::{Builder, Generator, OperationCounts, PhaseFacts, ScenarioAsRun, Times};
     use super::*;
     use crate::recorder::Latency;
 
@@ -278,6 +296,22 @@ mod tests {
         let p99 = phase.total.response.as_ref().unwrap().quantile_us(0.99).unwrap();
         assert!(uncertainty.response_p99_us.unwrap().contains(p99), "{uncertainty:?} {p99}");
         assert!(bundle.result.hides.iter().any(|s| s.contains("p99.9")), "{:?}", bundle.result.hides);
+    }
+
+    #[test]
+    fn a_closed_loop_whose_generator_is_busy_all_the_time_says_so() {
+        let mut bundle = stalling();
+        let says = |bundle: &Bundle| bundle.at_its_limit(&bundle.result.phases[0]).is_some();
+        bundle.result.machine = Some(crate::Machine { cores: 2, ..crate::Machine::here() });
+        bundle.result.generators = vec![Generator { threads: 32, cpu_s: None }];
+        bundle.result.phases[0].cost.generator_cpu_percent = Some(185.0);
+        assert!(!says(&bundle), "an open loop has a gate for it");
+        bundle.result.phases[0].arrival = Arrival::Closed { concurrency: 32, pause_us: 0 };
+        assert!(says(&bundle));
+        bundle.result.phases[0].cost.generator_cpu_percent = Some(150.0);
+        assert!(!says(&bundle), "32 threads on two processors");
+        bundle.result.generators[0].threads = 1;
+        assert!(says(&bundle));
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub enum Arrival {
         #[serde(default, skip_serializing_if = "is_zero")]
         pause_us: u32,
     },
-    /// An imported result whose tool does not say.
+    /// Several closed loops of different windows or pauses, or an imported result whose tool does not say.
     Unknown,
 }
 
@@ -213,7 +213,7 @@ impl Arrival {
                 let pause_ms = f64::from(*pause_us) / 1e3;
                 format!("closed loop, {concurrency} in flight or in their pause of {pause_ms} ms")
             }
-            Self::Unknown => "load not known".to_owned(),
+            Self::Unknown => "several loops, or load not known".to_owned(),
         }
     }
 }
@@ -231,7 +231,7 @@ pub struct Operation {
     pub response: Option<Summary>,
     /// From the send to the answer.
     pub service: Option<Summary>,
-    /// From the intended start to the send.
+    /// From the moment it was due and could be sent to the send.
     pub lag: Option<Summary>,
 }
 

@@ -180,8 +180,8 @@ fn said(outcome: &SegmentOutcome) -> String {
 fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
-    let mut window = None;
-    let mut pause_us = 0;
+    let mut closed = None;
+    let mut differ = false;
     let mut timer_us = 0;
     for load in loads {
         match load {
@@ -195,24 +195,29 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
             Load::Reopen { when: When::Once, .. } => process = Some("all at once"),
-            Load::Reopen { when: When::Again, .. } => window = Some(1),
+            Load::Reopen { when: When::Again, .. } => closed = Some((1, 0)),
             Load::Sample { every, over } => {
                 let all = f64::from(connections) * f64::from(parts);
                 rate_per_s += all / f64::from(*every) / over.as_secs_f64().max(1e-9);
                 process = Some("one of each sampled connection");
             }
-            Load::Closed { window: each, pause } => {
-                window = Some(*each as u64);
-                pause_us = u32::try_from(pause.as_micros()).unwrap_or(u32::MAX);
+            Load::Closed { window, pause } => {
+                let pause_us = u32::try_from(pause.as_micros()).unwrap_or(u32::MAX);
+                let one = (*window as u64, pause_us);
+                differ |= closed.is_some_and(|known| known != one);
+                closed = Some(one);
             }
             Load::Idle => {}
         }
     }
-    match (process, window) {
+    match (process, closed) {
         (Some(process), _) => {
             Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }
-        (None, Some(window)) => Arrival::Closed { concurrency: window * u64::from(connections), pause_us },
+        (None, Some(_)) if differ => Arrival::Unknown,
+        (None, Some((window, pause_us))) => {
+            Arrival::Closed { concurrency: window * u64::from(connections), pause_us }
+        }
         (None, None) => Arrival::Open { process: "idle".to_owned(), timer_us: 0, rate_per_s: 0.0 },
     }
 }

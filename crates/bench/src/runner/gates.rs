@@ -56,7 +56,7 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
                 Rule::AtMost,
                 limits.generator_core_max,
                 "",
-                "share of a core that a generator thread used; above it the generator may be the limit, not the server",
+                "share of a core that each of the generator's threads used on average; above it the generator may be the limit, not the server",
             ));
         }
     }

@@ -208,7 +208,7 @@ impl Driver for HostDriver {
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         let mut segments = segments(phase, scenario);
         if let [(_, job)] = self.jobs(phase)[..] {
-            let window = fio::in_flight(&job.engine, job.depth.into()) as usize;
+            let window = fio::in_flight(&job.engine, job.depth.into(), job.direct) as usize;
             segments
                 .iter_mut()
                 .for_each(|one| one.loads = vec![Load::Closed { window, pause: Duration::ZERO }]);

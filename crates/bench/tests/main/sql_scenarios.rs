@@ -186,9 +186,9 @@ fn the_disk_is_measured_by_fio() {
     assert!(bundle.result.standing().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
-    let in_flight = |concurrency| Arrival::Closed { concurrency, pause_us: 0 };
-    let arrivals: Vec<&Arrival> = bundle.result.phases.iter().map(|phase| &phase.arrival).collect();
-    assert_eq!(arrivals, [&in_flight(1), &in_flight(4), &in_flight(1), &in_flight(1)]);
+    // Through the page cache a queue of 4 is none.
+    let one = Arrival::Closed { concurrency: 1, pause_us: 0 };
+    assert!(bundle.result.phases.iter().all(|phase| phase.arrival == one), "{bundle}");
     assert!(bundle.result.findings.iter().any(|f| f.contains("times the quota")), "{bundle}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

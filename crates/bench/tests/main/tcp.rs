@@ -8,10 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use bench::Context;
+use bench::command::BenchCommand;
 use bench::result::{Arrival, Bundle, OperationCounts};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
+use clap::Parser;
 use socket2::{Domain, SockRef, Socket, Type};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
 
 /// Three small phases; `about` what is asked the tests change.
 const FILE: &str = r#"
@@ -306,6 +314,47 @@ fn requests_follow_their_schedule_on_open_connections() {
     assert_eq!((requests.planned, requests.errors_total()), (requests.completed, 0));
     becomes(&seen.accepted, 11);
     assert_eq!(seen.bytes.load(Ordering::SeqCst), requests.bytes_sent);
+}
+
+/// What `ssh HOST tacho bench worker` is to another host: a process that is spoken to by its standard input and output.
+#[test]
+fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
+    let Some(program) = crate::faults::program() else { return };
+    let (target, seen) = echo();
+    let directory = tempfile::tempdir().unwrap();
+    let (file, out) = (directory.path().join("three.toml"), directory.path().join("result"));
+    std::fs::write(&file, FILE).unwrap();
+    let (worker_arguments, server_binary) = (vec!["worker".to_owned()], program.clone());
+    let context = Context { server_binary, worker_arguments, ..Context::default() };
+    let words = |command: &str| -> Vec<String> {
+        let fixed = [
+            "bench",
+            "run",
+            file.to_str().unwrap(),
+            "--phase",
+            "qps",
+            "--quiet",
+            "--worker-command",
+            command,
+        ];
+        let (target, out) = (format!("tcp://{target}"), out.display().to_string());
+        let own = ["--target".to_owned(), target, "--out".to_owned(), out];
+        fixed.map(str::to_owned).into_iter().chain(own).collect()
+    };
+    let run = |command: &str| {
+        let line = Line::try_parse_from(words(command)).unwrap();
+        bench::command::run(&line.command, &context, &mut Vec::new())
+    };
+    let gone = run("false").unwrap_err().to_string();
+    assert!(gone.contains("generator process 2"), "{gone}");
+    run(&format!("{} worker", program.display())).unwrap();
+    let bundle = Bundle::read(&out).unwrap();
+    assert_eq!((bundle.result.generators.len(), bundle.result.phases[0].connections), (2, 10), "{bundle}");
+    let requests = counts(&bundle, "qps");
+    assert!((700..=900).contains(&requests.completed), "{requests:?}");
+    assert!(bundle.to_string().contains("several processes made the load"), "{bundle}");
+    // Five of each, and one look at the target of each run's processes.
+    assert!(seen.accepted.load(Ordering::SeqCst) >= 12, "{:?}", seen.accepted);
 }
 
 #[test]

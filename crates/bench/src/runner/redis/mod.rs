@@ -39,7 +39,7 @@ pub(super) struct RedisDriver {
     loaded: bool,
     /// Calls of each command before the phase.
     calls_before: BTreeMap<String, u64>,
-    keys_before: u64,
+    keys_before: Option<u64>,
     memory_before: u64,
 }
 
@@ -68,7 +68,7 @@ impl RedisDriver {
             server_pid: None,
             loaded: false,
             calls_before: BTreeMap::new(),
-            keys_before: 0,
+            keys_before: None,
             memory_before: 0,
         })
     }
@@ -126,7 +126,8 @@ impl RedisDriver {
             return Ok(Vec::new());
         }
         let checks = sent.into_iter().filter(|(_, sent)| *sent > 0).map(|(name, sent)| {
-            let calls = calls_of(&name, &now) - calls_of(&name, &before);
+            // Fewer than before: its counters began anew meanwhile.
+            let calls = calls_of(&name, &now).saturating_sub(calls_of(&name, &before));
             Check {
                 what: format!("calls of {name} that the server counted"),
                 expected: sent.to_string(),
@@ -143,9 +144,10 @@ impl RedisDriver {
         let count = |group: &GroupConfig| (group.keys.max - group.keys.min + 1) as f64;
         let all: f64 = groups.iter().map(count).sum();
         let bytes = groups.iter().map(|group| group.payload_bytes() * count(group)).sum::<f64>() / all;
-        let (keys_before, memory_before) = (self.keys_before, self.memory_before);
+        let memory_before = self.memory_before;
+        let Some(keys_before) = self.keys_before else { return Ok(None) };
         let control = self.control()?;
-        let keys = number_of_keys(control)?.saturating_sub(keys_before);
+        let keys = number_of_keys(control).unwrap_or(0).saturating_sub(keys_before);
         let memory = used_memory(control)?.saturating_sub(memory_before);
         if keys == 0 || memory == 0 {
             // Written again over what was there.
@@ -154,8 +156,9 @@ impl RedisDriver {
         let stored = memory as f64 / keys as f64;
         Ok(Some(format!(
             "{keys} keys take {stored:.0} bytes of memory each for {bytes:.0} bytes of key and value: stored/logical = {:.2} \
-             (keys and memory from before the load are not counted).",
-            stored / bytes
+             (keys and memory from before the load are not counted{}).",
+            stored / bytes,
+            if keys_before > 0 { "; what was written over them is" } else { "" }
         )))
     }
 }
@@ -167,8 +170,9 @@ fn calls_of(name: &str, counted: &BTreeMap<String, u64>) -> u64 {
     counted.iter().filter(|(counted, _)| is_it(counted)).map(|(_, calls)| calls).sum()
 }
 
-fn number_of_keys(control: &mut Control) -> Result<u64> {
-    Ok(control.text(&["DBSIZE"])?.parse().unwrap_or(0))
+/// `None` where it is not told, as to a user without the right to ask.
+fn number_of_keys(control: &mut Control) -> Option<u64> {
+    control.text(&["DBSIZE"]).ok()?.parse().ok()
 }
 
 fn used_memory(control: &mut Control) -> Result<u64> {
@@ -231,7 +235,8 @@ impl Driver for RedisDriver {
     fn before(&mut self, phase: &Phase) -> Result<()> {
         self.check_data(phase)?;
         let control = self.control()?;
-        let (keys, memory) = (number_of_keys(control)?, used_memory(control)?);
+        let memory = used_memory(control)?;
+        let keys = if phase.kind == Kind::Load { number_of_keys(control) } else { None };
         // Last: what was asked here is not counted.
         let calls = control.command_calls()?;
         (self.calls_before, self.keys_before, self.memory_before) = (calls, keys, memory);

@@ -54,7 +54,13 @@ enum SizeOwn {
 #[serde(untagged)]
 enum ContentOwn {
     Word(ContentWord),
-    Share { compressed: f64 },
+    Share(ContentShare),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContentShare {
+    compressed: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -152,10 +158,10 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
         content: match own.content {
             ContentOwn::Word(ContentWord::Random) => Content::Random,
             ContentOwn::Word(ContentWord::MemtierX) => Content::MemtierX,
-            ContentOwn::Share { compressed: share @ 0.0..=1.0 } => {
+            ContentOwn::Share(ContentShare { compressed: share @ 0.0..=1.0 }) => {
                 Content::Compressed((share * 1e3).round() as u16)
             }
-            ContentOwn::Share { compressed } => {
+            ContentOwn::Share(ContentShare { compressed }) => {
                 return Err(format!("{place}: content compressed = {compressed}; it is a share, 0 to 1"));
             }
         },

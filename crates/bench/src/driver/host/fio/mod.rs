@@ -127,9 +127,11 @@ impl Job {
     }
 }
 
-/// Operations that fio has under way with this `ioengine` and `iodepth`: a synchronous engine has one, however deep its queue.
-pub(crate) fn in_flight(engine: &str, depth: u64) -> u64 {
-    if engine.contains("aio") || engine.contains("uring") { depth } else { 1 }
+/// Operations that fio has under way with this `ioengine` and `iodepth`. A synchronous engine has one, however deep its queue; so has
+/// an asynchronous one that goes through the page cache, because Linux then does the work when it is asked for.
+pub(crate) fn in_flight(engine: &str, depth: u64, direct: bool) -> u64 {
+    let is_synchronous = engine.is_empty() || engine.contains("sync") || engine == "mmap";
+    if is_synchronous || !direct { 1 } else { depth }
 }
 
 /// Whether fio is there, and which.
@@ -215,6 +217,15 @@ mod tests {
 
     fn job() -> Job {
         toml::from_str("rw = 'randwrite'\nblock = '4k'\ndepth = 128").unwrap()
+    }
+
+    #[test]
+    fn only_a_queue_that_is_kept_full_is_a_queue() {
+        assert_eq!([in_flight("libaio", 128, true), in_flight("io_uring", 64, true)], [128, 64]);
+        assert_eq!(
+            [in_flight("libaio", 128, false), in_flight("psync", 128, true), in_flight("", 9, true)],
+            [1; 3]
+        );
     }
 
     #[test]
