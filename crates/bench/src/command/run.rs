@@ -51,7 +51,8 @@ pub(super) struct Common {
     /// Generator processes; each has the phase's threads and a part of its connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
-    /// One more generator process, which this command starts, such as `ssh HOST tacho bench worker`; may be given several times
+    /// One more generator process, which this program with its arguments starts, such as `ssh HOST tacho bench worker`; may be given
+    /// several times
     #[arg(long = "worker-command", value_name = "COMMAND")]
     worker_commands: Vec<String>,
     /// Directory of the result [default: bench-runs/<UTC>-<name>]

@@ -61,7 +61,7 @@ impl Processes<'_> {
             return own;
         };
         let mut shell = Command::new("sh");
-        // Without a shell between, the process is the one that is ended when something goes wrong here.
+        // Without a shell between, it is the program itself that is ended when something goes wrong here.
         shell.args(["-c", &format!("exec {text}")]);
         shell
     }
@@ -158,6 +158,14 @@ impl Worker {
             .read_line(&mut line)
             .map_err(Error::io(format!("listening to generator process {part}")))?;
         serde_json::from_str(&line).map_err(|_| {
+            if !line.is_empty() {
+                // It may wait for an answer and would never end by itself.
+                let _ = self.child.kill();
+                return Error::Answer(format!(
+                    "generator process {part} said something else than a generator of this version: {}",
+                    line.trim_end().chars().take(200).collect::<String>()
+                ));
+            }
             let status = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
             Error::Answer(format!("generator process {part} ended without a result ({status})"))
         })

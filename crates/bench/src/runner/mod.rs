@@ -268,7 +268,7 @@ pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result:
     bundle.result.findings.splice(..0, conclusions);
     if bundle.result.verification.is_empty() {
         let what =
-            "what the server counted was not compared with what was sent: several processes made the load";
+            "nothing was compared with what the server counted or stored; several processes made the load";
         bundle.result.hides.push(what.to_owned());
     }
     Ok(())

@@ -345,6 +345,11 @@ fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
         let line = Line::try_parse_from(words(command)).unwrap();
         bench::command::run(&line.command, &context, &mut Vec::new())
     };
+    let talks = run("echo welcome").unwrap_err().to_string();
+    assert!(
+        talks.contains("generator process 2 said something else") && talks.contains("welcome"),
+        "{talks}"
+    );
     let gone = run("false").unwrap_err().to_string();
     assert!(gone.contains("generator process 2"), "{gone}");
     run(&format!("{} worker", program.display())).unwrap();
