@@ -1,7 +1,7 @@
 //! What a result says to an objective.
 
 use super::{Objective, Outcome, SAMPLES_BEHIND_QUANTILE};
-use crate::result::{ALL, Arrival, Bundle, Clock, Phase};
+use crate::result::{ALL, Bundle, Clock, Phase};
 
 impl Outcome {
     /// What was measured in a phase that was asked for so many operations per second.
@@ -17,11 +17,7 @@ impl Outcome {
             quantile_us: response
                 .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(objective.quantile) as f64),
             error_share: of_sent(counts.errors_total()),
-            backlog_growth: match phase.arrival {
-                // As many as there are connections are always under way.
-                Arrival::Closed { .. } => 0.0,
-                _ => of_planned(counts.planned.saturating_sub(counts.completed_in_time)),
-            },
+            backlog_growth: of_planned(counts.planned.saturating_sub(counts.completed_in_time)),
             generator_fault: None,
         }
     }
@@ -46,7 +42,7 @@ impl Objective {
         }
         let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
         let mut outcome = Outcome::measured(bundle, phase, rate_per_s, self);
-        // What is under way when a short run ends is no backlog.
+        // What is under way when a short run or a closed loop ends is no backlog.
         outcome.backlog_growth = 0.0;
         let failures = self.failures(&outcome);
         let few = phase.total.response.as_ref().is_some_and(|response| {

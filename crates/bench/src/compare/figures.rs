@@ -1,6 +1,6 @@
 //! What results are compared by: the figures of each phase that was measured, and of each class of operation in it.
 
-use crate::result::{ALL, Arrival, Bundle, OWN_TOOL, Operation, Phase, Summary};
+use crate::result::{ALL, Bundle, OWN_TOOL, Operation, Phase, Summary};
 use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of a median or of CPU per operation that counts as none.
@@ -153,7 +153,7 @@ fn response(operation: &Operation, quantile: f64) -> Option<Value> {
 
 /// In a closed loop an operation is due when it is sent, and both times are one.
 fn service(phase: &Phase, operation: &Operation, quantile: f64) -> Option<Value> {
-    let is_both = matches!(phase.arrival, Arrival::Closed { .. }) && operation.response.is_some();
+    let is_both = phase.arrival.is_closed() && operation.response.is_some();
     quantile_ms(operation.service.as_ref().filter(|_| !is_both)?, quantile)
 }
 

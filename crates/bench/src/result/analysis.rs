@@ -65,16 +65,16 @@ impl Bundle {
         }
     }
 
-    /// A closed loop goes as fast as it can, so its rate may be the generator's.
+    /// A closed loop goes as fast as it can, so its rate may be the generator's. Of several processes each says it of itself.
     fn at_its_limit(&self, phase: &Phase) -> Option<String> {
         let cores = self.result.machine.as_ref()?.cores as u32;
-        let can: u32 = self.result.generators.iter().map(|generator| generator.threads.min(cores)).sum();
-        let percent = phase.cost.generator_cpu_percent?;
-        let is_closed = matches!(phase.arrival, Arrival::Closed { .. });
-        (is_closed && can > 0 && percent / 100.0 >= GENERATOR_FULL_SHARE * f64::from(can)).then(|| {
+        let [generator] = &self.result.generators[..] else { return None };
+        let can_percent = 100.0 * f64::from(generator.threads.min(cores));
+        let is_full = phase.cost.generator_cpu_percent? >= GENERATOR_FULL_SHARE * can_percent;
+        (phase.arrival.is_closed() && is_full).then(|| {
             format!(
-                "phase {}: the generator used {percent:.0} % of a core, about all that its threads can: the rate may be its limit \
-                 and not the target's",
+                "phase {}: the generator used about all of the processors that its threads can: the rate may be its limit and not \
+                 the target's",
                 phase.name
             )
         })
@@ -192,13 +192,13 @@ fn check_little(phase: &Phase) -> Option<String> {
             little::closed(rate, mean(&phase.total.service)?, pause_us.into(), concurrency)
         }
         Arrival::Open { .. } => little::open(rate, mean(&phase.total.response)?, mean(&phase.total.service)?),
-        Arrival::Unknown => None,
+        Arrival::Loops | Arrival::Unknown => None,
     }
 }
 
 fn hidden(phase: &Phase) -> Vec<String> {
     let mut hides = Vec::new();
-    if matches!(phase.arrival, Arrival::Closed { .. }) {
+    if phase.arrival.is_closed() {
         hides.push(
             "closed loop: while the target stalls nothing new is sent, so a stall counts once per connection and not for \
              everybody who would have come meanwhile; compare it only with closed loops of the same concurrency"

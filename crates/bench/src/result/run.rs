@@ -189,7 +189,9 @@ pub enum Arrival {
         #[serde(default, skip_serializing_if = "is_zero")]
         pause_us: u32,
     },
-    /// Several closed loops of different windows or pauses, or an imported result whose tool does not say.
+    /// Several closed loops of different windows or pauses.
+    Loops,
+    /// An imported result whose tool does not say.
     Unknown,
 }
 
@@ -199,6 +201,11 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Arrival {
+    /// Whether answers make room for operations.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::Loops)
+    }
+
     /// As a reader is told.
     pub(super) fn text(&self) -> String {
         match self {
@@ -213,7 +220,8 @@ impl Arrival {
                 let pause_ms = f64::from(*pause_us) / 1e3;
                 format!("closed loop, {concurrency} in flight or in their pause of {pause_ms} ms")
             }
-            Self::Unknown => "several loops, or load not known".to_owned(),
+            Self::Loops => "several closed loops".to_owned(),
+            Self::Unknown => "load not known".to_owned(),
         }
     }
 }

@@ -214,7 +214,7 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
         (Some(process), _) => {
             Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }
-        (None, Some(_)) if differ => Arrival::Unknown,
+        (None, Some(_)) if differ => Arrival::Loops,
         (None, Some((window, pause_us))) => {
             Arrival::Closed { concurrency: window * u64::from(connections), pause_us }
         }
@@ -246,6 +246,15 @@ fn clock_step(began: SystemTime, now: SystemTime, took: Duration) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loops_of_one_kind_have_a_concurrency_and_others_are_loops_all_the_same() {
+        let slow = Load::Closed { window: 2, pause: Duration::from_millis(500) };
+        let quick = Load::Closed { window: 2, pause: Duration::ZERO };
+        assert_eq!(arrival(&[slow, slow], 10, 1), Arrival::Closed { concurrency: 20, pause_us: 500_000 });
+        assert_eq!(arrival(&[slow, quick], 10, 1), Arrival::Loops);
+        assert!(Arrival::Loops.is_closed());
+    }
 
     #[test]
     fn steps_of_the_wall_clock_are_seen_in_both_directions() {

@@ -345,7 +345,7 @@ function metaOf(run) {
   if (measured > 1) parts.push(`${measured} phases measured`);
   else if (phase) {
     const a = phase.arrival;
-    parts.push(a.kind === "open" ? `open loop, ${a.process}${a.timer_us ? ` on ticks of ${number(a.timer_us)} us` : ""}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight${a.pause_us ? ` or in their pause of ${number(a.pause_us / 1000)} ms` : ""}` : "several loops, or load not known");
+    parts.push(a.kind === "open" ? `open loop, ${a.process}${a.timer_us ? ` on ticks of ${number(a.timer_us)} us` : ""}, ${number(a.rate_per_s)}/s` : a.kind === "closed" ? `closed loop, ${number(a.concurrency)} in flight${a.pause_us ? ` or in their pause of ${number(a.pause_us / 1000)} ms` : ""}` : a.kind === "loops" ? "several closed loops" : "load not known");
     if (phase.connections) parts.push(`${number(phase.connections)} connections`);
     parts.push(seconds(phase.duration_s));
   }
