@@ -20,6 +20,7 @@ mod lives;
 mod machine;
 mod open_files;
 pub mod options;
+mod passwords;
 pub mod payload;
 pub mod process;
 mod progress;

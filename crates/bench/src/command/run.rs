@@ -104,7 +104,7 @@ pub(super) fn scenario(
     let mut bundle = if line.workers > 1 || !line.worker_commands.is_empty() {
         shared(scenario, &options, line, context)?
     } else {
-        runner::run(scenario, &options, context, &mut |_| Ok(()))?
+        runner::run(scenario, &options, context, &mut runner::alone)?
     };
     let objective = scenario.slo.map(|slo| slo.sentences(&bundle));
     bundle.result.findings.extend(objective.into_iter().flatten());
@@ -118,11 +118,12 @@ fn shared(
     line: &Common,
     context: &Context,
 ) -> Result<Bundle> {
-    let hosted = runner::Hosted::start(scenario, context, options.quiet)?;
-    if hosted.is_some() && !line.worker_commands.is_empty() {
-        let what = "a server that the run starts listens on this host alone: with --worker-command name one with --target";
-        return Err(Error::Options(what.to_owned()));
-    }
+    let hosted = if line.worker_commands.is_empty() {
+        runner::Hosted::start(scenario, context, options.quiet)?
+    } else {
+        runner::Hosted::refuse(scenario)?;
+        None
+    };
     let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
     let processes = worker::Processes { here: line.workers, commands: &line.worker_commands };
     let mut bundle = worker::run(told, options, processes, context)?;

@@ -138,7 +138,7 @@ impl<'a> Series<'a> {
 
     fn run_phases(&self, scenario: &Scenario, phases: Vec<String>) -> Result<Bundle> {
         let options = runner::Options { phases, part: None, quiet: true, stop: Arc::clone(&self.stop) };
-        runner::run(scenario, &options, self.context, &mut |_| Ok(()))
+        runner::run(scenario, &options, self.context, &mut runner::alone)
     }
 
     /// Writes the answer with everything that led to it.

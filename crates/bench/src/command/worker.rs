@@ -1,11 +1,14 @@
-//! Several generator processes for one run. Each is told its part by one line on standard input, says `ready` before every
-//! phase and waits for `go`, and at last writes its bundle as one line. Merging is lossless.
+//! Several generator processes for one run. Each is told its part by one line on standard input. Where processes wait for each
+//! other it says what it brings, and goes on when it is told what all have brought; at last it writes its bundle as one line.
+//! `stop`, or the end of its input, ends its part in order. Merging is lossless.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::options::Context;
+use crate::passwords;
 use crate::result::{Bundle, merge};
-use crate::runner;
+use crate::runner::{self, Counts};
 use crate::scenario::Scenario;
+
+/// How often is looked whether the run is to end.
+const STOP_POLL: Duration = Duration::from_millis(50);
+const STOP: &str = "stop";
 
 /// What a worker is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,14 +35,17 @@ struct Task {
     of: u32,
     quiet: bool,
     command_line: Vec<String>,
+    /// Build of the program that asks. Another one may make the load in another way.
     commit: Option<String>,
+    /// Those that the environment of the program that asks has, by name.
+    passwords: BTreeMap<String, String>,
 }
 
 /// What a worker says, one JSON value a line.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
-    /// Waits for `go` before this phase.
-    Ready(String),
+    /// Waits for the others, with what it brings.
+    Waits(Counts),
     /// The files of its bundle, base64.
     Bundle(BTreeMap<String, String>),
     /// It could not run.
@@ -61,17 +72,28 @@ impl Processes<'_> {
             return own;
         };
         let mut shell = Command::new("sh");
-        // Without a shell between, it is the program itself that is ended when something goes wrong here.
-        shell.args(["-c", &format!("exec {text}")]);
+        // Ctrl-C is for this process, which tells the others: ssh would end with the result still on the other host.
+        shell.args(["-c", &format!("trap '' INT; {text}")]);
         shell
     }
 }
 
 struct Worker {
     child: Child,
-    to: ChildStdin,
+    to: Voice,
     from: BufReader<ChildStdout>,
     part: u32,
+}
+
+/// Where a worker listens. Whoever waits for it and whoever passes a stop on both speak.
+#[derive(Clone)]
+struct Voice(Arc<Mutex<ChildStdin>>);
+
+impl Voice {
+    fn say(&self, line: &str) -> std::io::Result<()> {
+        // A line is written whole or the worker is lost.
+        writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{line}")
+    }
 }
 
 impl Drop for Worker {
@@ -89,30 +111,58 @@ pub(super) fn run(
     processes: Processes<'_>,
     context: &Context,
 ) -> Result<Bundle> {
-    let mut workers = (0..processes.count())
+    let workers = (0..processes.count())
         .map(|part| Worker::start(scenario, options, part, processes, context))
         .collect::<Result<Vec<_>>>()?;
+    let voices: Vec<Voice> = workers.iter().map(|worker| worker.to.clone()).collect();
+    let over = AtomicBool::new(false);
+    let bundles = std::thread::scope(|scope| {
+        scope.spawn(|| pass_on_stop(&options.stop, &voices, &over));
+        let bundles = lead(workers);
+        over.store(true, Ordering::Relaxed);
+        bundles
+    })?;
+    let mut bundle = merge(bundles).map_err(Error::Answer)?;
+    runner::conclude(scenario, &mut bundle).map_err(Error::Options)?;
+    Ok(bundle)
+}
+
+/// Lets them all go on where they wait for each other, until each has brought its bundle.
+fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
     let mut bundles = Vec::new();
     while !workers.is_empty() {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut all) = (Vec::new(), Counts::new());
         for mut worker in workers {
             match worker.hear()? {
-                Said::Ready(_) => waiting.push(worker),
+                Said::Waits(counts) => {
+                    counts.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
+                    waiting.push(worker);
+                }
                 Said::Bundle(files) => bundles.push(unpack(&files)?),
                 Said::Failed(what) => {
                     return Err(Error::Options(format!("generator process {}: {what}", worker.part + 1)));
                 }
             }
         }
-        let stop = options.stop.load(Ordering::Relaxed);
-        for worker in &mut waiting {
-            worker.tell(if stop { "stop" } else { "go" })?;
+        let line = serde_json::to_string(&all).expect("BUG: counts have text keys");
+        for worker in &waiting {
+            // Who was stopped may have ended; whether it did in order is heard next.
+            let _ = worker.to.say(&line);
         }
         workers = waiting;
     }
-    let mut bundle = merge(bundles).map_err(Error::Answer)?;
-    runner::conclude(scenario, &mut bundle).map_err(Error::Options)?;
-    Ok(bundle)
+    Ok(bundles)
+}
+
+fn pass_on_stop(stop: &AtomicBool, voices: &[Voice], over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
+            // Who hears it no more has ended.
+            voices.iter().for_each(|voice| drop(voice.say(STOP)));
+            return;
+        }
+        std::thread::sleep(STOP_POLL);
+    }
 }
 
 impl Worker {
@@ -131,6 +181,7 @@ impl Worker {
             quiet: options.quiet || part > 0,
             command_line: context.command_line.clone(),
             commit: context.commit.clone(),
+            passwords: passwords::to_tell(),
         };
         let starting = || Error::io(format!("starting generator process {}", part + 1));
         let mut child = processes
@@ -141,14 +192,14 @@ impl Worker {
             .map_err(starting())?;
         let to = child.stdin.take().expect("BUG: stdin is piped");
         let from = BufReader::new(child.stdout.take().expect("BUG: stdout is piped"));
-        let mut worker = Self { child, to, from, part };
+        let worker = Self { child, to: Voice(Arc::new(Mutex::new(to))), from, part };
         worker.tell(&serde_json::to_string(&task).expect("BUG: a task has only text keys"))?;
         Ok(worker)
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
+    fn tell(&self, line: &str) -> Result<()> {
         let part = self.part + 1;
-        writeln!(self.to, "{line}").map_err(Error::io(format!("speaking to generator process {part}")))
+        self.to.say(line).map_err(Error::io(format!("speaking to generator process {part}")))
     }
 
     fn hear(&mut self) -> Result<Said> {
@@ -196,23 +247,46 @@ fn work(context: &Context) -> Result<Bundle> {
     let task: Task = serde_json::from_str(&read_line()?)
         .map_err(|error| Error::Options(format!("`worker` is started by `run --workers`: {error}")))?;
     let wrong = |what: String| Error::Scenario { path: "scenario".into(), what };
+    if context.commit != task.commit {
+        let build = |commit: &Option<String>| commit.clone().unwrap_or_else(|| "unknown".to_owned());
+        return Err(Error::Options(format!(
+            "it is of build {} and the program that asks is of build {}: use one build for all",
+            build(&context.commit),
+            build(&task.commit)
+        )));
+    }
     let scenario = Scenario::parse(&task.scenario, &[]).map_err(wrong)?;
+    passwords::told(task.passwords);
     // Ctrl-C goes to all processes of a terminal: each ends its part in order.
     let stop = super::run::stop_on_signals()?;
+    let heard = listen(Arc::clone(&stop));
     let options = runner::Options {
         phases: task.phases,
         part: Some((task.part, task.of)),
         quiet: task.quiet,
         stop: Arc::clone(&stop),
     };
-    let context = Context { command_line: task.command_line, commit: task.commit, ..context.clone() };
-    runner::run(&scenario, &options, &context, &mut |phase| {
-        say(&Said::Ready(phase.to_owned()))?;
-        if read_line()?.trim() != "go" {
-            stop.store(true, Ordering::Relaxed);
-        }
-        Ok(())
+    let context = Context { command_line: task.command_line, ..context.clone() };
+    runner::run(&scenario, &options, &context, &mut |counts| {
+        say(&Said::Waits(counts))?;
+        // After a stop nobody says what all have brought, and nobody needs it.
+        Ok(heard.recv().ok().and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default())
     })
+}
+
+/// Lines that the program which asks says, until it says that the run is to end or says nothing any more.
+fn listen(stop: Arc<AtomicBool>) -> Receiver<String> {
+    // One answer to each wait.
+    let (to, from) = sync_channel(1);
+    std::thread::spawn(move || {
+        while let Some(line) = read_line().ok().filter(|line| !line.is_empty() && line.trim() != STOP) {
+            if to.send(line).is_err() {
+                return;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    from
 }
 
 fn pack(bundle: &Bundle) -> Result<BTreeMap<String, String>> {

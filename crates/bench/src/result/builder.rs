@@ -291,6 +291,13 @@ impl Builder {
 
     /// Sums, summarises, looks for findings.
     pub fn finish(self, took: Duration) -> Bundle {
+        let mut bundle = self.finish_part(took);
+        bundle.analyse();
+        bundle
+    }
+
+    /// Sums and summarises; what follows from all parts together is looked for when they are merged.
+    pub fn finish_part(self, took: Duration) -> Bundle {
         let mut bundle = Bundle {
             result: self.result,
             histograms: self.histograms,
@@ -304,7 +311,6 @@ impl Builder {
             }
         }
         bundle.summarise();
-        bundle.analyse();
         bundle.result.settle();
         bundle
     }

@@ -137,15 +137,17 @@ impl Book {
             Ended::Silent => {
                 self.builder.fault(end, "the server answered nothing any more; the load was given up");
             }
-            Ended::Stopped => {
-                self.builder.partial(end, "interrupted (Ctrl-C)");
-            }
+            Ended::Stopped => self.interrupted(end),
             Ended::Planned | Ended::Finished => {
                 if let Some(at) = lost_at {
                     self.builder.fault(at, format!("connections were lost{}", said(outcome)));
                 }
             }
         }
+    }
+
+    pub(super) fn interrupted(&mut self, at: Duration) {
+        self.builder.partial(at, "interrupted (Ctrl-C)");
     }
 
     pub(super) fn verified(&mut self, checks: Vec<Check>, findings: Vec<String>) {
@@ -157,13 +159,24 @@ impl Book {
         }
     }
 
-    pub(super) fn finish(mut self, began: Instant, began_wall: SystemTime) -> Bundle {
+    pub(super) fn finish(self, began: Instant, began_wall: SystemTime) -> Bundle {
+        let (builder, took) = self.closed(began, began_wall);
+        builder.finish(took)
+    }
+
+    /// The same for one of several processes.
+    pub(super) fn finish_part(self, began: Instant, began_wall: SystemTime) -> Bundle {
+        let (builder, took) = self.closed(began, began_wall);
+        builder.finish_part(took)
+    }
+
+    fn closed(mut self, began: Instant, began_wall: SystemTime) -> (Builder, Duration) {
         let took = began.elapsed();
         self.builder.generator(generator(self.threads, self.generator_cpu_s));
         if let Some(sentence) = clock_step(began_wall, SystemTime::now(), took) {
             self.builder.finding(sentence);
         }
-        self.builder.finish(took)
+        (self.builder, took)
     }
 }
 

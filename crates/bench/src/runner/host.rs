@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::plan::{plan, segments};
 use super::turns::SLICE_MS_THREADS;
-use super::{Driver, nothing};
+use super::{Counts, Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
@@ -237,7 +237,13 @@ impl Driver for HostDriver {
         Ok(vec![self.fio(phase, shared, on_event)?])
     }
 
-    fn after(&mut self, _: &Phase, _: (u32, u32), _: &[SegmentOutcome]) -> Result<(Vec<Check>, Vec<String>)> {
+    fn after(
+        &mut self,
+        _: &Phase,
+        _: (u32, u32),
+        _: &[SegmentOutcome],
+        _: &Counts,
+    ) -> Result<(Vec<Check>, Vec<String>)> {
         Ok((Vec::new(), std::mem::take(&mut self.findings)))
     }
 }

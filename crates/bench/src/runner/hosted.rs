@@ -20,11 +20,19 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
+    /// Refuses a scenario whose server the run would start: generators on other hosts could not reach it.
+    pub(crate) fn refuse(scenario: &Scenario) -> Result<()> {
+        if !shared_driver(scenario)?.starts_server() {
+            return Ok(());
+        }
+        let what = "a server that the run starts listens on this host alone: with --worker-command name one with --target";
+        Err(Error::Options(what.to_owned()))
+    }
+
     /// Starts the server of a scenario that names none; `None` where there is one, or where none is needed.
     pub(crate) fn start(scenario: &Scenario, context: &Context, quiet: bool) -> Result<Option<Self>> {
         let wrong = |what: String| Error::Scenario { path: (&scenario.head.name).into(), what };
-        let mut driver = driver(scenario).map_err(wrong)?;
-        driver.several_processes().map_err(Error::Options)?;
+        let mut driver = shared_driver(scenario)?;
         if !driver.starts_server() {
             return Ok(None);
         }
@@ -53,4 +61,12 @@ impl Hosted {
             result.settle();
         }
     }
+}
+
+/// The driver of a scenario whose load several processes can share.
+fn shared_driver(scenario: &Scenario) -> Result<Box<dyn Driver>> {
+    let driver =
+        driver(scenario).map_err(|what| Error::Scenario { path: (&scenario.head.name).into(), what })?;
+    driver.several_processes().map_err(Error::Options)?;
+    Ok(driver)
 }

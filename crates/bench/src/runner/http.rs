@@ -2,8 +2,8 @@
 //!
 //! `[dataset]`, phases and mixes: `protocol` (`h1`, `h2`), `connection` (`keep-alive`, `close`), `keys`, `distribution`,
 //! `requests`.
-//! `[dataset]` only: `nginx_status`, the address of nginx' stub_status. Operations: `request`, `headers`, `body`, `status`,
-//! `expect_bytes`, `expect_body`. `target.url` is http://user:password@host:port/path; the path stands before those of requests.
+//! `[dataset]` only: `nginx_status`, the address of nginx' stub_status, and `elasticsearch_stats`, that of a node of Elasticsearch
+//! or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`. `target.url` is http://user:password@host:port/path; the path stands before those of requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +15,19 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use toml::Table;
 
-use super::Driver;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
+use super::{Counts, Driver};
 use crate::dataset::Distribution;
 use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
+use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Mix, Phase, Scenario, typed};
-use crate::telemetry::{Nginx, Questions, Source, StubStatus, is_local, listener_pid};
+use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, is_local, listener_pid};
 
 const PORT: u16 = 80;
 const SCHEMES: [&str; 1] = ["http"];
@@ -34,6 +35,18 @@ const SCHEMES: [&str; 1] = ["http"];
 /// not it.
 const PROCESS_NAMES: [&str; 10] =
     ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
+
+/// Names of what processes tell each other.
+const WRITTEN: &str = "requests";
+const REPEATED: &str = "requests written once more";
+const CONNECTIONS: &str = "connections";
+
+/// What all processes did in a phase.
+struct Total {
+    written: u64,
+    repeated: u64,
+    connections: u64,
+}
 
 /// What an operation says.
 #[derive(Debug, Deserialize)]
@@ -67,6 +80,7 @@ struct GroupOwn {
     distribution: Distribution,
     requests: Option<u64>,
     nginx_status: Option<String>,
+    elasticsearch_stats: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -99,6 +113,7 @@ pub(super) struct HttpDriver {
     address: Option<SocketAddr>,
     server_pid: Option<u32>,
     nginx_status: Option<String>,
+    elasticsearch_stats: Option<String>,
     /// Requests for nginx' status, which it counts as well.
     questions: Arc<Questions>,
     /// Status and questions for it before the phase.
@@ -110,9 +125,11 @@ pub(super) struct HttpDriver {
 impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = Url::parse(&scenario.target.url, &SCHEMES)?;
-        let status = scenario.dataset.get("nginx_status").and_then(toml::Value::as_str);
+        let address =
+            |name: &str| scenario.dataset.get(name).and_then(toml::Value::as_str).map(str::to_owned);
         let driver = Self {
-            nginx_status: status.map(str::to_owned),
+            nginx_status: address("nginx_status"),
+            elasticsearch_stats: address("elasticsearch_stats"),
             scenario: scenario.clone(),
             url,
             address: None,
@@ -147,8 +164,8 @@ impl HttpDriver {
         table.extend(mix.own.clone());
         let more = ["duration", "warmup", "connections", "arrival", "operations", "threads", "window"];
         let own: GroupOwn = typed(table, "its options", &more)?;
-        if own.nginx_status != self.nginx_status {
-            return Err(format!("`nginx_status` of phase `{}` belongs into [dataset]", phase.name));
+        if (&own.nginx_status, &own.elasticsearch_stats) != (&self.nginx_status, &self.elasticsearch_stats) {
+            return Err("`nginx_status` and `elasticsearch_stats` belong into [dataset]".to_owned());
         }
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
@@ -201,7 +218,7 @@ impl HttpDriver {
 
     /// User and password of the URL, as the header `Authorization` has them.
     fn login(&self) -> Option<String> {
-        let password = self.url.password.clone().or_else(|| std::env::var("TACHO_TARGET_PASSWORD").ok());
+        let password = self.url.password.clone().or_else(passwords::target);
         let user = self.url.user.as_deref()?;
         Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
     }
@@ -228,7 +245,7 @@ impl HttpDriver {
     }
 
     /// What the server counted against what came back.
-    fn request_check(&mut self, phase: &str, total: &Tally) -> Result<(Vec<Check>, Vec<String>)> {
+    fn request_check(&mut self, phase: &str, total: &Total) -> Result<(Vec<Check>, Vec<String>)> {
         let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
         else {
             return Ok((Vec::new(), Vec::new()));
@@ -292,7 +309,11 @@ impl Driver for HttpDriver {
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        self.nginx().into_iter().map(|nginx| Box::new(nginx) as Box<dyn Source>).collect()
+        let nginx = self.nginx().map(|nginx| Box::new(nginx) as Box<dyn Source>);
+        let stats = self.elasticsearch_stats.as_deref();
+        let elasticsearch =
+            stats.map(|base| Box::new(Elasticsearch::new(base, self.login())) as Box<dyn Source>);
+        nginx.into_iter().chain(elasticsearch).collect()
     }
 
     fn before(&mut self, _phase: &Phase) -> Result<()> {
@@ -315,17 +336,29 @@ impl Driver for HttpDriver {
         Ok(outcome.segments)
     }
 
+    fn did(&mut self, _: &[SegmentOutcome]) -> Counts {
+        let tallies = std::mem::take(&mut self.tallies).into_iter();
+        let Tally { written, answered: _, repeated, connections } =
+            tallies.fold(Tally::default(), |sum, one| sum + one);
+        [(WRITTEN, written), (REPEATED, repeated), (CONNECTIONS, connections)]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into()
+    }
+
     fn after(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         _segments: &[SegmentOutcome],
+        all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
+        if part.0 > 0 {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let count = |name: &str| all_did.get(name).copied().unwrap_or(0);
         let total =
-            std::mem::take(&mut self.tallies).into_iter().fold(Tally::default(), |sum, one| sum + one);
-        // The server's counters are those of all processes together.
-        let (checks, mut findings) =
-            if part.1 == 1 { self.request_check(&phase.name, &total)? } else { (Vec::new(), Vec::new()) };
+            Total { written: count(WRITTEN), repeated: count(REPEATED), connections: count(CONNECTIONS) };
+        let (checks, mut findings) = self.request_check(&phase.name, &total)?;
         findings.push(format!(
             "{}: {} requests over {} connections, {} of them once more because the server had ended the connection before it \
              read them.",

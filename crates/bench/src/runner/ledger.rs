@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use super::Driver;
+use super::{Counts, Driver};
 use crate::driver::ledger::{CLASSES, Judgement, Ledger, Options, Timing};
 use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
@@ -215,7 +215,13 @@ impl Driver for LedgerDriver {
         Ok(vec![SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }])
     }
 
-    fn after(&mut self, _: &Phase, _: (u32, u32), _: &[SegmentOutcome]) -> Result<(Vec<Check>, Vec<String>)> {
+    fn after(
+        &mut self,
+        _: &Phase,
+        _: (u32, u32),
+        _: &[SegmentOutcome],
+        _: &Counts,
+    ) -> Result<(Vec<Check>, Vec<String>)> {
         let mut found: Vec<(&str, Judgement)> = Vec::new();
         if self.failure.is_none() {
             self.failure = self.look_at_the_end(&mut found).err();

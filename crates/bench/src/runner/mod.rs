@@ -15,6 +15,7 @@ mod sql;
 mod tcp;
 pub(crate) mod turns;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +104,8 @@ pub(crate) trait Driver {
         Vec::new()
     }
 
-    /// Called before each phase; an error says what is missing and which command makes it.
+    /// Called before each phase, of several processes by the first alone; an error says what is missing and which command
+    /// makes it.
     fn before(&mut self, _phase: &Phase) -> Result<()> {
         Ok(())
     }
@@ -117,13 +119,19 @@ pub(crate) trait Driver {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>>;
 
-    /// Called after each phase: what was compared, and what it shows in sentences. With several processes only the first
-    /// is asked.
+    /// What this process did in the phase that is over, for comparison with what the server counted.
+    fn did(&mut self, _segments: &[SegmentOutcome]) -> Counts {
+        Counts::new()
+    }
+
+    /// Called after each phase in every process, with what all of them did: what was compared, and what it shows in sentences.
+    /// What the server counted of all is for the first process.
     fn after(
         &mut self,
         _phase: &Phase,
         _part: (u32, u32),
         _segments: &[SegmentOutcome],
+        _all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         Ok((Vec::new(), Vec::new()))
     }
@@ -189,8 +197,16 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
 }
 
-/// What waits for the other processes before each phase; does nothing when there is only one.
-pub type Barrier<'a> = &'a mut dyn FnMut(&str) -> Result<()>;
+/// What was done, by name.
+pub type Counts = BTreeMap<String, u64>;
+
+/// Where the processes of a run wait for each other: what each brings is added up and given to all.
+pub type Barrier<'a> = &'a mut dyn FnMut(Counts) -> Result<Counts>;
+
+/// The barrier of a process that is alone.
+pub fn alone(counts: Counts) -> Result<Counts> {
+    Ok(counts)
+}
 
 /// Runs a scenario. A run with a bad result is an invalid bundle, not an error.
 pub fn run(
@@ -221,6 +237,8 @@ fn run_seated(
     let progress = Progress::new(options.quiet);
     let target = driver.open(context, &progress)?;
     let server = match (driver.lives(), scenario.target.pid.or(driver.server_pid())) {
+        // The first process looks at the server for all; the others may be on another host.
+        _ if part.0 > 0 => None,
         (Some(lives), _) => Some(lives),
         (None, pid) => pid.map(Sampled::new).transpose()?.map(Lives::one),
     };
@@ -239,9 +257,11 @@ fn run_seated(
         stop: Arc::clone(&options.stop),
         seat,
     };
+    // All processes have looked at the server and none has asked it anything yet; seconds count from here in all of them.
+    barrier(Counts::new())?;
+    (run.began, run.began_wall) = (Instant::now(), SystemTime::now());
     for phase in phases {
-        barrier(&phase.name)?;
-        match run.phase(driver.as_mut(), phase) {
+        match run.phase(driver.as_mut(), phase, barrier) {
             Ok(true) => {}
             Ok(false) => break,
             // A server that is dead says why better than the connection that missed it.
@@ -255,10 +275,12 @@ fn run_seated(
     if let Err(error) = driver.close() {
         run.book.fault(run.began.elapsed(), error.to_string());
     }
-    let mut bundle = run.book.finish(run.began, run.began_wall);
-    if part.1 == 1 {
-        bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
+    if part.1 > 1 {
+        // What all of them show is looked for in the sum.
+        return Ok(run.book.finish_part(run.began, run.began_wall));
     }
+    let mut bundle = run.book.finish(run.began, run.began_wall);
+    bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
     Ok(bundle)
 }
 
@@ -266,11 +288,6 @@ fn run_seated(
 pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result::Result<(), String> {
     let conclusions = driver(scenario)?.conclusions(&bundle.result);
     bundle.result.findings.splice(..0, conclusions);
-    if bundle.result.verification.is_empty() {
-        let what =
-            "nothing was compared with what the server counted or stored; several processes made the load";
-        bundle.result.hides.push(what.to_owned());
-    }
     Ok(())
 }
 
@@ -353,11 +370,14 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs one phase. `Ok(false)` when the run is over with it.
-    fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase) -> Result<bool> {
+    fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase, barrier: Barrier<'_>) -> Result<bool> {
         if let Some(seat) = self.seat.take() {
             return self.phase_in_turns(driver, phase, seat);
         }
-        driver.before(phase)?;
+        if self.part.0 == 0 {
+            driver.before(phase)?;
+        }
+        barrier(Counts::new())?;
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
         let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
@@ -391,14 +411,18 @@ impl Run<'_> {
         let segments = outcome?;
         let meters = meter.finish(&shared);
         self.book_segments(driver, phase, &plan, &segments, &meters);
-        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
-        if self.part.0 == 0 {
-            let (checks, findings) = match ended {
-                Ended::Stopped => driver.stopped(),
-                _ => driver.after(phase, self.part, &segments)?,
-            };
-            self.book.verified(checks, findings);
+        let all_did = barrier(driver.did(&segments))?;
+        let mut ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        if ended < Ended::Stopped && self.part.1 > 1 && self.stop.load(Ordering::Relaxed) {
+            // What the others did is not known.
+            self.book.interrupted(self.began.elapsed());
+            ended = Ended::Stopped;
         }
+        let (checks, findings) = match ended {
+            Ended::Stopped => driver.stopped(),
+            _ => driver.after(phase, self.part, &segments, &all_did)?,
+        };
+        self.book.verified(checks, findings);
         Ok(ended < Ended::Stopped)
     }
 
@@ -455,7 +479,10 @@ impl Run<'_> {
                     "Both sides used one server; what it counted is that of both and was not compared.";
                 (Vec::new(), vec![what.to_owned()])
             }
-            _ => driver.after(phase, self.part, &segments)?,
+            _ => {
+                let did = driver.did(&segments);
+                driver.after(phase, self.part, &segments, &did)?
+            }
         };
         self.book.verified(checks, findings);
         Ok(ended < Ended::Stopped)

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 
 use super::plan::{self, plan};
-use super::{Driver, NoKeys};
+use super::{Counts, Driver, NoKeys};
 use crate::driver::Choice;
 use crate::driver::reads::{Dashboard, NAMES, ROWS, Reads, Size, WRITE};
 use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
@@ -201,6 +201,7 @@ impl Driver for ReadsDriver {
         phase: &Phase,
         _: (u32, u32),
         segments: &[SegmentOutcome],
+        _: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         let started = self.started.as_ref().expect("BUG: the driver is not open");
         let mut findings = vec![format!(

@@ -13,7 +13,7 @@ use toml::Table;
 
 use super::plan::plan;
 use super::turns::SLICE_MS_THREADS;
-use super::{Driver, nothing};
+use super::{Counts, Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::sql::{
     Address, Dialect, Loaded, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements,
@@ -23,6 +23,7 @@ use crate::engine::{Ended, Event, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::options::Context;
+use crate::passwords;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Second};
 use crate::result::{Check, Target};
@@ -72,7 +73,7 @@ impl SqlDriver {
         let mut address =
             Address::parse(&scenario.target.url).map_err(|what| format!("target.url: {what}"))?;
         if address.password.is_empty() {
-            address.password = std::env::var("TACHO_TARGET_PASSWORD").unwrap_or_default();
+            address.password = passwords::target().unwrap_or_default();
         }
         let mut tables: Tables = typed(scenario.dataset.clone(), "[dataset]", &[])?;
         let rows = scenario.scaled(tables.table_size.into());
@@ -306,7 +307,6 @@ impl Driver for SqlDriver {
     }
 
     fn before(&mut self, phase: &Phase) -> Result<()> {
-        self.sent = StatementCounts::default();
         if phase.kind != Kind::Load {
             self.sql(phase)?.check_dataset(&self.load_command())?;
         }
@@ -336,15 +336,22 @@ impl Driver for SqlDriver {
         Ok(outcome.segments)
     }
 
+    fn did(&mut self, _: &[SegmentOutcome]) -> Counts {
+        std::mem::take(&mut self.sent).by_name()
+    }
+
     fn after(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
+        all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        // The server's counters are those of all processes together.
-        let checks =
-            if part.1 == 1 && phase.kind != Kind::Load { self.statement_checks()? } else { Vec::new() };
+        if part.0 > 0 {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        self.sent = StatementCounts::from_names(all_did);
+        let checks = if phase.kind == Kind::Load { Vec::new() } else { self.statement_checks()? };
         Ok((checks, self.statement_findings(segments)))
     }
 }

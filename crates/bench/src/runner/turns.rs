@@ -195,7 +195,7 @@ pub(crate) fn alternate<T>(
             let phases = vec![String::from(phase)];
             let options = Options { phases, part: None, quiet: true, stop: Arc::clone(stop) };
             let run =
-                scope.spawn(move || run_seated(scenario, &options, context, &mut |_| Ok(()), Some(seat)));
+                scope.spawn(move || run_seated(scenario, &options, context, &mut super::alone, Some(seat)));
             ((to_side, from_side), run)
         };
         let (seat_a, run_a) = take_seat(sides[0]);

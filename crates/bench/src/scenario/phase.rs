@@ -187,7 +187,7 @@ fn one_window() -> usize {
 /// `"30s"`; a bare number is seconds.
 pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "a time is written like \"30s\" or \"500ms\", or is a number of seconds")]
     enum Written {
         Seconds(f64),
         Text(String),

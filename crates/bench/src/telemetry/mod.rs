@@ -4,6 +4,7 @@
 //! A source that cannot be read says so once, by name, and the run goes on: the reader of a result must see that figures
 //! are absent, and why. Reading happens on a thread of its own, so a server that stands still delays no load.
 
+mod elasticsearch;
 mod host;
 mod nginx;
 mod process;
@@ -20,6 +21,7 @@ use parking_lot::Mutex;
 use crate::engine::Event;
 use crate::limits::TELEMETRY_SERIES_MAX;
 
+pub use elasticsearch::Elasticsearch;
 pub use host::Host;
 pub use nginx::{Nginx, Questions, StubStatus};
 pub use process::{Process, is_local, listener_pid};

@@ -27,6 +27,10 @@ pub(crate) fn program() -> Option<PathBuf> {
 }
 
 fn start(acker: &Acker, out: &str) -> Option<Child> {
+    start_with(acker, out, &[])
+}
+
+fn start_with(acker: &Acker, out: &str, more: &[&str]) -> Option<Child> {
     let options = "--devices 4 --rate 200 --fixed --warmup 0s --duration 300s --no-provision --no-verify";
     let child = Command::new(program()?)
         .args([
@@ -39,6 +43,7 @@ fn start(acker: &Acker, out: &str) -> Option<Child> {
             &format!("mqtt://{}", acker.address),
         ])
         .args(options.split_whitespace())
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -71,6 +76,22 @@ fn ctrl_c_leaves_a_result_that_is_marked_partial() {
     assert_eq!(bundle.result.partial.as_ref().unwrap().reason, "interrupted (Ctrl-C)");
     let completed = bundle.main_phase().unwrap().total.counts.completed;
     assert!((50..60_000).contains(&completed), "{completed} of the 60,000 that were planned");
+}
+
+/// Without a terminal only the process that was asked hears it; another host's processes never hear anything else.
+#[test]
+fn ctrl_c_reaches_the_processes_that_commands_started() {
+    let (home, acker) = (tempfile::tempdir().unwrap(), Acker::start(Behaviour::default()));
+    let (out, Some(program)) = (home.path().join("result"), program()) else { return };
+    let command = format!("--workers=2\n--worker-command=cd / && env NAME=x {} worker", program.display());
+    let more: Vec<&str> = command.lines().collect();
+    let Some(child) = start_with(&acker, out.to_str().unwrap(), &more) else { return };
+    let output = interrupted(child);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let bundle = Bundle::read(&out).unwrap();
+    assert_eq!(bundle.result.partial.as_ref().unwrap().reason, "interrupted (Ctrl-C)");
+    assert_eq!((bundle.result.generators.len(), bundle.main_phase().unwrap().connections), (3, 4));
+    assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn scenario(port: u16, nginx: &Nginx, sets: &[&str]) -> Scenario {
 
 fn run(scenario: &Scenario) -> bench::Result<Bundle> {
     let options = Options { quiet: true, ..Options::default() };
-    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+    runner::run(scenario, &options, &Context::default(), &mut runner::alone)
 }
 
 /// Runs it, and it must be right in everything that is not about the haste of a busy machine.

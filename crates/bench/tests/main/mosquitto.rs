@@ -60,7 +60,7 @@ fn run(broker: &Broker, name: &str, sets: &[&str]) -> Bundle {
     all.extend(sets.iter().map(|set| (*set).to_owned()));
     let scenario = Scenario::load(name, &all).unwrap();
     let options = Options { quiet: true, ..Options::default() };
-    runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap()
+    runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap()
 }
 
 #[test]

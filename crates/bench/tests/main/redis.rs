@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use bench::Context;
 use bench::driver::redis::Login;
 use bench::driver::redis::control::Control;
 use bench::result::{Bundle, merge};
-use bench::runner::{self, Options};
+use bench::runner::{self, Counts, Options};
 use bench::scenario::Scenario;
 
 use crate::databases::{free_port, program, skipped};
@@ -133,7 +133,7 @@ fn scenario(server: &Server, sets: &[&str]) -> Scenario {
 fn run(scenario: &Scenario, phases: &[&str]) -> bench::Result<Bundle> {
     let phases = phases.iter().map(|phase| (*phase).to_owned()).collect();
     let options = Options { phases, quiet: true, ..Options::default() };
-    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+    runner::run(scenario, &options, &Context::default(), &mut runner::alone)
 }
 
 fn completed(bundle: &Bundle, phase: &str, operation: &str) -> u64 {
@@ -165,15 +165,41 @@ fn what_is_loaded_is_read_and_the_server_counted_the_same() {
     assert!(run.cost.target_cpu_us_per_operation.is_some(), "the process is found by what the server says");
 }
 
+/// Where parts in threads wait for each other, as processes do through the one that started them.
+struct Meeting {
+    all_are_here: Barrier,
+    sum: Mutex<Counts>,
+}
+
+impl Meeting {
+    fn new(parts: usize) -> Self {
+        Self { all_are_here: Barrier::new(parts), sum: Mutex::new(Counts::new()) }
+    }
+
+    fn exchange(&self, counts: Counts) -> bench::Result<Counts> {
+        for (name, count) in counts {
+            *self.sum.lock().unwrap().entry(name).or_default() += count;
+        }
+        self.all_are_here.wait();
+        let all = self.sum.lock().unwrap().clone();
+        if self.all_are_here.wait().is_leader() {
+            self.sum.lock().unwrap().clear();
+        }
+        self.all_are_here.wait();
+        Ok(all)
+    }
+}
+
 #[test]
 fn several_processes_make_the_same_load_as_one() {
     let Some(server) = Server::start(None) else { return };
     let scenario = scenario(&server, &["phase.run.rate=500"]);
+    let meeting = Meeting::new(3);
+    let part = &|part| {
+        let options = Options { part: Some((part, 3)), quiet: true, ..Options::default() };
+        runner::run(&scenario, &options, &Context::default(), &mut |counts| meeting.exchange(counts)).unwrap()
+    };
     let parts: Vec<Bundle> = thread::scope(|scope| {
-        let part = |part| {
-            let options = Options { part: Some((part, 3)), quiet: true, ..Options::default() };
-            runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap()
-        };
         let handles: Vec<_> = (0..3).map(|number| scope.spawn(move || part(number))).collect();
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
@@ -182,6 +208,12 @@ fn several_processes_make_the_same_load_as_one() {
     assert_eq!(server.keys().len(), 1_000);
     let planned = whole.main_phase().unwrap().total.counts.planned;
     assert!((350..650).contains(&planned), "{planned} planned of 500");
+    let checks: Vec<(&str, bool)> =
+        whole.result.verification.iter().map(|check| (check.expected.as_str(), check.passed)).collect();
+    assert_eq!(checks.len(), 3, "{whole}");
+    assert!(checks.iter().all(|(_, passed)| *passed) && checks[0].0 == "1001", "of all: {checks:?}");
+    let stored = whole.result.findings.iter().filter(|finding| finding.contains("stored/logical")).count();
+    assert_eq!(stored, 1, "{whole}");
 }
 
 #[test]
@@ -298,8 +330,8 @@ fn a_run_that_is_interrupted_leaves_a_partial_bundle() {
         ..Options::default()
     };
     let bundle = thread::scope(|scope| {
-        let running =
-            scope.spawn(|| runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap());
+        let running = scope
+            .spawn(|| runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap());
         thread::sleep(Duration::from_millis(1_500));
         stop.store(true, Ordering::Relaxed);
         running.join().unwrap()

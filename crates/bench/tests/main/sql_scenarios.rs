@@ -33,7 +33,7 @@ fn scenario(name: &str, url: &str, sets: &[&str]) -> Scenario {
 fn run(scenario: &Scenario, phases: &[&str], part: Option<(u32, u32)>) -> bench::Result<Bundle> {
     let phases = phases.iter().map(|phase| (*phase).to_owned()).collect();
     let options = Options { phases, part, quiet: true, ..Options::default() };
-    runner::run(scenario, &options, &Context::default(), &mut |_| Ok(()))
+    runner::run(scenario, &options, &Context::default(), &mut runner::alone)
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn try_run(target: SocketAddr, phase: &str, sets: &[&str]) -> bench::Result<Bund
     all.extend(sets.iter().map(|set| (*set).to_owned()));
     let scenario = Scenario::parse(FILE, &all).unwrap();
     let options = Options { quiet: true, phases: vec![phase.to_owned()], ..Options::default() };
-    runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(()))
+    runner::run(&scenario, &options, &Context::default(), &mut runner::alone)
 }
 
 fn run(target: SocketAddr, phase: &str, sets: &[&str]) -> Bundle {
@@ -352,13 +352,17 @@ fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
     );
     let gone = run("false").unwrap_err().to_string();
     assert!(gone.contains("generator process 2"), "{gone}");
-    run(&format!("{} worker", program.display())).unwrap();
+    let own = format!("{} worker", program.display());
+    let line = Line::try_parse_from(words(&own)).unwrap();
+    let other = Context { commit: Some("another".to_owned()), ..context.clone() };
+    let other = bench::command::run(&line.command, &other, &mut Vec::new()).unwrap_err().to_string();
+    assert!(other.contains("build unknown") && other.contains("build another"), "{other}");
+    run(&own).unwrap();
     let bundle = Bundle::read(&out).unwrap();
     assert_eq!((bundle.result.generators.len(), bundle.result.phases[0].connections), (2, 10), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!((700..=900).contains(&requests.completed), "{requests:?}");
-    assert!(bundle.to_string().contains("several processes made the load"), "{bundle}");
-    // Five of each, and one look at the target of each run's processes.
+    // Five of each, and one look at the target of each run's processes, those that were of two builds left out.
     assert!(seen.accepted.load(Ordering::SeqCst) >= 12, "{:?}", seen.accepted);
 }
 

@@ -71,7 +71,7 @@ impl Nginx {
         all.extend(sets.iter().map(|set| (*set).to_owned()));
         let scenario = Scenario::load("slb-s1", &all).unwrap();
         let options = Options { quiet: true, phases: vec![phase.to_owned()], ..Options::default() };
-        let bundle = runner::run(&scenario, &options, &Context::default(), &mut |_| Ok(())).unwrap();
+        let bundle = runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap();
         assert!(bundle.result.standing().is_quotable(), "{bundle}");
         assert!(bundle.result.target.product.as_ref().unwrap().starts_with("nginx/"), "{bundle}");
         let after = self.counted();

@@ -1,5 +1,6 @@
 //! Statements counted as sysbench counts them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::client::Effect;
@@ -38,6 +39,42 @@ pub struct StatementCounts {
     pub reconnected: u64,
     /// Rows that came back or were written by `bulk_insert`.
     pub rows: u64,
+}
+
+impl StatementCounts {
+    /// The counts by name, as processes tell them to each other.
+    pub fn by_name(self) -> BTreeMap<String, u64> {
+        let named = self.named().into_iter();
+        named.map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    /// The counts of [`Self::by_name`]; what is not there is 0.
+    pub fn from_names(counts: &BTreeMap<String, u64>) -> Self {
+        let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+        Self {
+            read: count("read"),
+            write: count("write"),
+            other: count("other"),
+            unchanged: count("unchanged"),
+            refused: count("refused"),
+            retried: count("retried"),
+            reconnected: count("reconnected"),
+            rows: count("rows"),
+        }
+    }
+
+    fn named(self) -> [(&'static str, u64); 8] {
+        [
+            ("read", self.read),
+            ("write", self.write),
+            ("other", self.other),
+            ("unchanged", self.unchanged),
+            ("refused", self.refused),
+            ("retried", self.retried),
+            ("reconnected", self.reconnected),
+            ("rows", self.rows),
+        ]
+    }
 }
 
 impl Statements {

@@ -8,7 +8,7 @@ use crate::limits::SOURCES_MAX;
 
 /// `sources` of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`sources` is \"auto\", a number, an address or \"FIRST-LAST\"")]
 pub(crate) enum Sources {
     /// So many of this machine's loopback addresses, from 127.0.0.2.
     Count(u32),

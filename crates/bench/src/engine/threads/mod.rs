@@ -63,6 +63,7 @@ pub fn run<B: Blocking>(
                     shared,
                     number,
                     group,
+                    place: f64::from(number - numbers.start) / f64::from(numbers.end - numbers.start),
                     connections: &connections,
                     turnstile: &turnstile,
                     to_main: to_main.clone(),

@@ -210,6 +210,14 @@ fn a_pause_keeps_a_connection_quiet_after_an_answer() {
 }
 
 #[test]
+fn connections_that_pause_do_not_begin_together() {
+    let driver = Pretend::default();
+    let pause = Duration::from_secs(600);
+    let (segment, _) = run_quietly(&driver, &plan(8, Load::Closed { window: 1, pause }, 300));
+    assert_eq!(segment.recorder.total().counts.completed, 1, "the others would begin minutes later");
+}
+
+#[test]
 fn processes_share_connections_and_rate() {
     let (mut completed, mut sessions) = (0, Vec::new());
     for part in 0..3 {

@@ -59,6 +59,8 @@ pub(super) struct Worker<'a, B: Blocking> {
     pub(super) shared: &'a Shared,
     pub(super) number: u32,
     pub(super) group: usize,
+    /// Where it stands among the connections of its group in this process, from 0 to 1.
+    pub(super) place: f64,
     pub(super) connections: &'a Connections,
     pub(super) turnstile: &'a Turnstile,
     pub(super) to_main: mpsc::Sender<FromWorker>,
@@ -137,9 +139,14 @@ impl<B: Blocking> Worker<'_, B> {
                     return false;
                 }
                 Feed::Closed { pause } => {
-                    if *free_ns > 0 && !pause.is_zero() {
+                    if !pause.is_zero() {
                         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-                        self.wait_until(state, free_ns.saturating_add(pause_ns).min(state.window.until_ns));
+                        let resumes_ns = match *free_ns {
+                            // Connections that pause begin spread over one pause, as if they had been running.
+                            0 => (pause_ns as f64 * self.place) as u64,
+                            free_ns => free_ns.saturating_add(pause_ns),
+                        };
+                        self.wait_until(state, resumes_ns.min(state.window.until_ns));
                     }
                     let now_ns = state.now_ns();
                     if now_ns >= state.window.until_ns || self.shared.is_stopped() {

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use toml::Table;
 use wire::mqtt::QoS;
 
-use super::Driver;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
+use super::{Counts, Driver};
 use crate::driver::mqtt::{Config, Mqtt, Tally, Version};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
@@ -262,16 +262,21 @@ impl Driver for MqttDriver {
     fn after(
         &mut self,
         phase: &Phase,
-        _part: (u32, u32),
+        part: (u32, u32),
         segments: &[SegmentOutcome],
+        _all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
+        // Each process reads back what its own devices sent.
+        let place = match part {
+            (_, 1) => phase.name.clone(),
+            (number, _) => format!("{}, generator {}", phase.name, number + 1),
+        };
         let tallies = std::mem::take(&mut self.tallies);
         let floor_ts_ms = std::mem::take(&mut self.floor_ts_ms);
         self.floor_ts_ms = tallies.iter().map(|(_, tally)| tally.last_ts_ms + 1).max().unwrap_or(0);
         let opened = self.connect_time.as_secs_f64();
         let mut findings = vec![format!(
-            "{}: {} connections were opened in {opened:.2} s ({:.0}/s).",
-            phase.name,
+            "{place}: {} connections were opened in {opened:.2} s ({:.0}/s).",
             tallies.len(),
             tallies.len() as f64 / opened.max(1e-9)
         )];
@@ -288,11 +293,11 @@ impl Driver for MqttDriver {
             _ => None,
         };
         let Some(verified) = verified else {
-            findings.push(format!("{}: what was stored was not read back.", phase.name));
+            findings.push(format!("{place}: what was stored was not read back."));
             return Ok((Vec::new(), findings));
         };
-        findings.push(sentence(&phase.name, &verified));
-        Ok((checks(&phase.name, &verified), findings))
+        findings.push(sentence(&place, &verified));
+        Ok((checks(&place, &verified), findings))
     }
 
     fn close(&mut self) -> Result<()> {
@@ -300,9 +305,9 @@ impl Driver for MqttDriver {
     }
 }
 
-fn checks(phase: &str, verified: &Verification) -> Vec<Check> {
+fn checks(place: &str, verified: &Verification) -> Vec<Check> {
     let check = |what: &str, found: u64| Check {
-        what: format!("{what} ({phase})"),
+        what: format!("{what} ({place})"),
         expected: "0".to_owned(),
         found: found.to_string(),
         passed: found == 0,
@@ -314,11 +319,11 @@ fn checks(phase: &str, verified: &Verification) -> Vec<Check> {
     ]
 }
 
-fn sentence(phase: &str, verified: &Verification) -> String {
+fn sentence(place: &str, verified: &Verification) -> String {
     let Verification { devices, acked, sent, stored, sampled_devices, sampled_rows, took_s, .. } = verified;
     let first = verified.first_difference.as_deref().map(|what| format!(" First difference: {what}."));
     format!(
-        "{phase}: {devices} devices sent {sent} messages, {acked} were acknowledged, {stored} points are stored; {sampled_rows} rows of \
+        "{place}: {devices} devices sent {sent} messages, {acked} were acknowledged, {stored} points are stored; {sampled_rows} rows of \
          {sampled_devices} devices were compared value by value ({took_s:.1} s).{}",
         first.unwrap_or_default()
     )

@@ -12,14 +12,13 @@ use crate::driver::mqtt::Tally;
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
+use crate::passwords;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::server::{ADMIN, Home, Place, Server};
 
 const HTTP_PORT: u16 = 8_080;
-/// Where the password is looked for when the scenario has none.
-const PASSWORD: &str = "TACHO_PASSWORD";
 
 /// What `[target]` says besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -105,11 +104,12 @@ impl Platform {
         if wishes == (false, false) {
             return Ok(None);
         }
-        let password = own.0.password.clone().or_else(|| std::env::var(PASSWORD).ok()).ok_or_else(|| {
-            Error::Options(format!(
-                "a running server needs a password to create devices and to read back (--password or {PASSWORD}; ours keeps \
+        let password = own.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
+            Error::Options(
+                "a running server needs a password to create devices and to read back (--password or TACHO_PASSWORD; ours keeps \
                  it in admin-password in its data directory), or target.provision=false and target.verify=false"
-            ))
+                    .to_owned(),
+            )
         })?;
         let http = own.0.http.clone();
         let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 
-use super::Driver;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
+use super::{Counts, Driver};
 use crate::driver::redis::control::Control;
 use crate::driver::redis::{GroupConfig, Login, Redis};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
+use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Kind, Phase, Scenario};
@@ -54,7 +55,7 @@ impl RedisDriver {
             "" => 0,
             text => text.parse().map_err(|_| format!("target.url: `/{text}` is no database number"))?,
         };
-        let password = url.password.or_else(|| std::env::var("TACHO_TARGET_PASSWORD").ok());
+        let password = url.password.or_else(passwords::target);
         let login = Login { user: url.user, password, database, resp3 };
         for phase in &scenario.phases {
             Redis::new(groups(scenario, phase)?, login.clone())
@@ -111,28 +112,22 @@ impl RedisDriver {
         )))
     }
 
-    fn calls_check(&mut self, segments: &[SegmentOutcome]) -> Result<Vec<Check>> {
-        let mut sent: BTreeMap<String, u64> = BTreeMap::new();
-        for (index, operation) in self.scenario.operations.iter().enumerate() {
-            let command = operation.own.get("command").and_then(toml::Value::as_str).unwrap_or_default();
-            let name = command.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-            let count: u64 = segments.iter().map(|s| s.recorder.classes()[index].counts.sent).sum();
-            *sent.entry(name).or_default() += count;
-        }
+    /// Compares the calls that the server counted with those `sent`, by command.
+    fn calls_check(&mut self, sent: &Counts) -> Result<Vec<Check>> {
         let before = std::mem::take(&mut self.calls_before);
         let now = self.control()?.command_calls()?;
         if now.is_empty() {
             // A server without commandstats has nothing to compare with.
             return Ok(Vec::new());
         }
-        let checks = sent.into_iter().filter(|(_, sent)| *sent > 0).map(|(name, sent)| {
+        let checks = sent.iter().filter(|(_, sent)| **sent > 0).map(|(name, sent)| {
             // Fewer than before: its counters began anew meanwhile.
-            let calls = calls_of(&name, &now).saturating_sub(calls_of(&name, &before));
+            let calls = calls_of(name, &now).saturating_sub(calls_of(name, &before));
             Check {
                 what: format!("calls of {name} that the server counted"),
                 expected: sent.to_string(),
                 found: calls.to_string(),
-                passed: calls == sent,
+                passed: calls == *sent,
             }
         });
         Ok(checks.collect())
@@ -257,14 +252,29 @@ impl Driver for RedisDriver {
         Ok(event::run(&driver, &plan, shared, on_event)?.segments)
     }
 
+    /// Commands by their first word.
+    fn did(&mut self, segments: &[SegmentOutcome]) -> Counts {
+        let mut sent = Counts::new();
+        for (index, operation) in self.scenario.operations.iter().enumerate() {
+            let command = operation.own.get("command").and_then(toml::Value::as_str).unwrap_or_default();
+            let name = command.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+            let count: u64 = segments.iter().map(|s| s.recorder.classes()[index].counts.sent).sum();
+            *sent.entry(name).or_default() += count;
+        }
+        sent
+    }
+
     fn after(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
-        segments: &[SegmentOutcome],
+        _segments: &[SegmentOutcome],
+        all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        // The server's counters are those of all processes together.
-        let checks = if part.1 == 1 { self.calls_check(segments)? } else { Vec::new() };
+        if part.0 > 0 {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let checks = self.calls_check(all_did)?;
         let mut findings = Vec::new();
         if phase.kind == Kind::Load {
             self.loaded = true;

@@ -42,7 +42,10 @@ struct GroupOwn {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`size` is a number of bytes, `[least, most]`, `{ growing = [least, most] }` or `{ weighted = [[size, weight]] }`"
+)]
 enum SizeOwn {
     Fixed(u32),
     Range([u32; 2]),
@@ -51,7 +54,7 @@ enum SizeOwn {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`content` is \"random\", \"memtier-x\" or `{ compressed = SHARE }`")]
 enum ContentOwn {
     Word(ContentWord),
     Share(ContentShare),
@@ -71,7 +74,7 @@ enum ContentWord {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`requests` is a number or \"allkeys\"")]
 enum RequestsOwn {
     Count(u64),
     Word(String),
