@@ -144,11 +144,15 @@ fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Wri
 
 /// The first Ctrl-C ends the run in order, the second at once.
 pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+    // The other flag may be set by who started this process, before its own first signal.
+    let (stop, signalled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         let failed = || Error::io("taking over Ctrl-C");
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop)).map_err(failed())?;
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed())?;
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&signalled))
+            .map_err(failed())?;
+        for flag in [&signalled, &stop] {
+            signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed())?;
+        }
     }
     Ok(stop)
 }

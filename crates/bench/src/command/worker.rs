@@ -1,5 +1,6 @@
 //! Several generator processes for one run. Each is told its part by one line on standard input. Where processes wait for each
-//! other it says what it brings, and goes on when it is told what all have brought; at last it writes its bundle as one line.
+//! other it says what it brings, and goes on when it is told what all have brought, or ends when one of them has; at last it
+//! writes its bundle as one line.
 //! `stop`, or the end of its input, ends its part in order. Merging is lossless.
 
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use crate::scenario::Scenario;
 /// How often is looked whether the run is to end.
 const STOP_POLL: Duration = Duration::from_millis(50);
 const STOP: &str = "stop";
+/// Instead of what all have brought, when one of them has ended.
+const OVER: &str = "over";
 
 /// What a worker is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,8 +75,8 @@ impl Processes<'_> {
             return own;
         };
         let mut shell = Command::new("sh");
-        // Ctrl-C is for this process, which tells the others: ssh would end with the result still on the other host.
-        shell.args(["-c", &format!("trap '' INT; {text}")]);
+        // Ctrl-C and the like are for this process, which tells the others: ssh would end with the result still on the other host.
+        shell.args(["-c", &format!("trap '' INT TERM HUP; {text}")]);
         shell
     }
 }
@@ -138,20 +141,25 @@ fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
                     counts.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
                     waiting.push(worker);
                 }
-                Said::Bundle(files) => bundles.push(unpack(&files)?),
+                Said::Bundle(files) => bundles.push((worker.part, unpack(&files)?)),
                 Said::Failed(what) => {
                     return Err(Error::Options(format!("generator process {}: {what}", worker.part + 1)));
                 }
             }
         }
-        let line = serde_json::to_string(&all).expect("BUG: counts have text keys");
+        let line = match bundles.is_empty() {
+            true => serde_json::to_string(&all).expect("BUG: counts have text keys"),
+            false => OVER.to_owned(),
+        };
         for worker in &waiting {
             // Who was stopped may have ended; whether it did in order is heard next.
             let _ = worker.to.say(&line);
         }
         workers = waiting;
     }
-    Ok(bundles)
+    // The first looked at the server for all.
+    bundles.sort_by_key(|(part, _)| *part);
+    Ok(bundles.into_iter().map(|(_, bundle)| bundle).collect())
 }
 
 fn pass_on_stop(stop: &AtomicBool, voices: &[Voice], over: &AtomicBool) {
@@ -193,13 +201,9 @@ impl Worker {
         let to = child.stdin.take().expect("BUG: stdin is piped");
         let from = BufReader::new(child.stdout.take().expect("BUG: stdout is piped"));
         let worker = Self { child, to: Voice(Arc::new(Mutex::new(to))), from, part };
-        worker.tell(&serde_json::to_string(&task).expect("BUG: a task has only text keys"))?;
+        // Who has ended already is heard: what it said, or how it ended.
+        let _ = worker.to.say(&serde_json::to_string(&task).expect("BUG: a task has only text keys"));
         Ok(worker)
-    }
-
-    fn tell(&self, line: &str) -> Result<()> {
-        let part = self.part + 1;
-        self.to.say(line).map_err(Error::io(format!("speaking to generator process {part}")))
     }
 
     fn hear(&mut self) -> Result<Said> {
@@ -269,8 +273,10 @@ fn work(context: &Context) -> Result<Bundle> {
     let context = Context { command_line: task.command_line, ..context.clone() };
     runner::run(&scenario, &options, &context, &mut |counts| {
         say(&Said::Waits(counts))?;
-        // After a stop nobody says what all have brought, and nobody needs it.
-        Ok(heard.recv().ok().and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default())
+        // After a stop nobody says what all have brought.
+        let Some(line) = heard.recv().ok().filter(|line| line.trim() != OVER) else { return Ok(None) };
+        let counts = serde_json::from_str(&line);
+        counts.map(Some).map_err(|error| Error::Answer(format!("what all processes did: {error}")))
     })
 }
 

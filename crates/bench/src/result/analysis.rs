@@ -65,6 +65,12 @@ impl Bundle {
         }
     }
 
+    /// What one of several processes says of itself.
+    pub(super) fn generator_limits(&self) -> Vec<String> {
+        let measured = self.result.phases.iter().filter(|phase| phase.measured);
+        measured.filter_map(|phase| self.at_its_limit(phase)).collect()
+    }
+
     /// A closed loop goes as fast as it can, so its rate may be the generator's. Of several processes each says it of itself.
     fn at_its_limit(&self, phase: &Phase) -> Option<String> {
         let cores = self.result.machine.as_ref()?.cores as u32;

@@ -66,7 +66,6 @@ pub struct Builder {
 impl Builder {
     /// A run that began at `started`.
     pub fn new(scenario: ScenarioAsRun, seed: u64, started: SystemTime) -> Self {
-        let started_unix_s = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let result = RunResult {
             schema: SCHEMA,
             valid: true,
@@ -79,8 +78,8 @@ impl Builder {
             scenario,
             command_line: Vec::new(),
             seed,
-            started: utc_at(started_unix_s),
-            started_unix_s,
+            started: String::new(),
+            started_unix_s: 0,
             took_s: 0.0,
             machine: Some(Machine::here()),
             clocks: Some(Clocks::here()),
@@ -93,12 +92,21 @@ impl Builder {
             findings: Vec::new(),
             hides: Vec::new(),
         };
-        Self {
+        let mut builder = Self {
             result,
             histograms: Histograms::default(),
             telemetry: Telemetry::default(),
             seconds: BTreeMap::new(),
-        }
+        };
+        builder.started(started);
+        builder
+    }
+
+    /// When second 0 was, where that is known only later.
+    pub fn started(&mut self, at: SystemTime) -> &mut Self {
+        let unix_s = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        (self.result.started, self.result.started_unix_s) = (utc_at(unix_s), unix_s);
+        self
     }
 
     /// A result of another tool, which says neither when nor where it was made.
@@ -291,13 +299,20 @@ impl Builder {
 
     /// Sums, summarises, looks for findings.
     pub fn finish(self, took: Duration) -> Bundle {
-        let mut bundle = self.finish_part(took);
+        let mut bundle = self.summed(took);
         bundle.analyse();
         bundle
     }
 
-    /// Sums and summarises; what follows from all parts together is looked for when they are merged.
-    pub fn finish_part(self, took: Duration) -> Bundle {
+    /// The same for generator `number` of several, from 1: what follows from all parts together is looked for when they are merged.
+    pub fn finish_part(self, took: Duration, number: u32) -> Bundle {
+        let mut bundle = self.summed(took);
+        let limits = bundle.generator_limits();
+        bundle.result.hides.extend(limits.into_iter().map(|limit| format!("generator {number}, {limit}")));
+        bundle
+    }
+
+    fn summed(self, took: Duration) -> Bundle {
         let mut bundle = Bundle {
             result: self.result,
             histograms: self.histograms,

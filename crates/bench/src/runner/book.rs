@@ -45,6 +45,11 @@ impl Book {
         Self { builder, classes, segments: 0, threads: 0, generator_cpu_s: None }
     }
 
+    /// Second 0 of the run.
+    pub(super) fn began(&mut self, wall: SystemTime) {
+        self.builder.started(wall);
+    }
+
     /// Whether nothing was measured yet.
     pub(super) fn is_empty(&self) -> bool {
         self.segments == 0
@@ -164,10 +169,10 @@ impl Book {
         builder.finish(took)
     }
 
-    /// The same for one of several processes.
-    pub(super) fn finish_part(self, began: Instant, began_wall: SystemTime) -> Bundle {
+    /// The same for generator `number` of several, from 1.
+    pub(super) fn finish_part(self, began: Instant, began_wall: SystemTime, number: u32) -> Bundle {
         let (builder, took) = self.closed(began, began_wall);
-        builder.finish_part(took)
+        builder.finish_part(took, number)
     }
 
     fn closed(mut self, began: Instant, began_wall: SystemTime) -> (Builder, Duration) {

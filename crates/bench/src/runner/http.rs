@@ -125,11 +125,16 @@ pub(super) struct HttpDriver {
 impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = Url::parse(&scenario.target.url, &SCHEMES)?;
-        let address =
-            |name: &str| scenario.dataset.get(name).and_then(toml::Value::as_str).map(str::to_owned);
+        let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
+            // The data set is in the result as it is.
+            Some(url) if url.contains('@') => Err(format!(
+                "`{name}` cannot have a user and password: those of target.url are for the target"
+            )),
+            url => Ok(url.map(str::to_owned)),
+        };
         let driver = Self {
-            nginx_status: address("nginx_status"),
-            elasticsearch_stats: address("elasticsearch_stats"),
+            nginx_status: address("nginx_status")?,
+            elasticsearch_stats: address("elasticsearch_stats")?,
             scenario: scenario.clone(),
             url,
             address: None,

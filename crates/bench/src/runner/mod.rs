@@ -200,12 +200,13 @@ pub struct Options {
 /// What was done, by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// Where the processes of a run wait for each other: what each brings is added up and given to all.
-pub type Barrier<'a> = &'a mut dyn FnMut(Counts) -> Result<Counts>;
+/// Where the processes of a run wait for each other: what each brings is added up and given to all. `None` when the run is over:
+/// it was stopped, or one of them has ended.
+pub type Barrier<'a> = &'a mut dyn FnMut(Counts) -> Result<Option<Counts>>;
 
 /// The barrier of a process that is alone.
-pub fn alone(counts: Counts) -> Result<Counts> {
-    Ok(counts)
+pub fn alone(counts: Counts) -> Result<Option<Counts>> {
+    Ok(Some(counts))
 }
 
 /// Runs a scenario. A run with a bad result is an invalid bundle, not an error.
@@ -258,12 +259,17 @@ fn run_seated(
         seat,
     };
     // All processes have looked at the server and none has asked it anything yet; seconds count from here in all of them.
-    barrier(Counts::new())?;
-    (run.began, run.began_wall) = (Instant::now(), SystemTime::now());
-    for phase in phases {
+    let met = barrier(Counts::new())?;
+    run.begin();
+    for phase in met.map(|_| phases).unwrap_or_default() {
         match run.phase(driver.as_mut(), phase, barrier) {
             Ok(true) => {}
             Ok(false) => break,
+            // What the other processes have measured by then is worth keeping.
+            Err(Error::Stopped) if part.1 > 1 => {
+                run.book.interrupted(run.began.elapsed());
+                break;
+            }
             // A server that is dead says why better than the connection that missed it.
             Err(error) if run.book.is_empty() => return Err(driver.close().err().unwrap_or(error)),
             Err(error) => {
@@ -277,7 +283,7 @@ fn run_seated(
     }
     if part.1 > 1 {
         // What all of them show is looked for in the sum.
-        return Ok(run.book.finish_part(run.began, run.began_wall));
+        return Ok(run.book.finish_part(run.began, run.began_wall, part.0 + 1));
     }
     let mut bundle = run.book.finish(run.began, run.began_wall);
     bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
@@ -369,6 +375,11 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    fn begin(&mut self) {
+        (self.began, self.began_wall) = (Instant::now(), SystemTime::now());
+        self.book.began(self.began_wall);
+    }
+
     /// Runs one phase. `Ok(false)` when the run is over with it.
     fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase, barrier: Barrier<'_>) -> Result<bool> {
         if let Some(seat) = self.seat.take() {
@@ -377,7 +388,10 @@ impl Run<'_> {
         if self.part.0 == 0 {
             driver.before(phase)?;
         }
-        barrier(Counts::new())?;
+        if barrier(Counts::new())?.is_none() {
+            self.cut();
+            return Ok(false);
+        }
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
         let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
@@ -406,24 +420,35 @@ impl Run<'_> {
                 );
             }
         });
-        let collected = collector.finish();
+        let mut collected = collector.finish();
+        if self.part.1 > 1 {
+            // The target worked for all processes, and this one knows its own operations.
+            collected.series.remove("target.cpu_us_per_operation");
+        }
         book.collected(first_start.saturating_duration_since(began), collected);
         let segments = outcome?;
         let meters = meter.finish(&shared);
         self.book_segments(driver, phase, &plan, &segments, &meters);
         let all_did = barrier(driver.did(&segments))?;
-        let mut ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
-        if ended < Ended::Stopped && self.part.1 > 1 && self.stop.load(Ordering::Relaxed) {
+        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        let (checks, findings) = match (ended, all_did) {
+            (Ended::Stopped, _) => driver.stopped(),
+            (_, Some(all_did)) => driver.after(phase, self.part, &segments, &all_did)?,
             // What the others did is not known.
-            self.book.interrupted(self.began.elapsed());
-            ended = Ended::Stopped;
-        }
-        let (checks, findings) = match ended {
-            Ended::Stopped => driver.stopped(),
-            _ => driver.after(phase, self.part, &segments, &all_did)?,
+            (_, None) => {
+                self.cut();
+                driver.stopped()
+            }
         };
         self.book.verified(checks, findings);
         Ok(ended < Ended::Stopped)
+    }
+
+    /// The others do not go on. Who has failed says so itself.
+    fn cut(&mut self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.book.interrupted(self.began.elapsed());
+        }
     }
 
     fn book_segments(

@@ -321,6 +321,7 @@ impl Driver for SqlDriver {
         shared: &Shared,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>> {
+        self.sent = StatementCounts::default();
         if phase.kind == Kind::Load {
             // One process is enough, and two would meet each other.
             if part.0 > 0 {

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -166,27 +166,35 @@ fn what_is_loaded_is_read_and_the_server_counted_the_same() {
 }
 
 /// Where parts in threads wait for each other, as processes do through the one that started them.
+#[derive(Default)]
 struct Meeting {
-    all_are_here: Barrier,
-    sum: Mutex<Counts>,
+    state: Mutex<Met>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Met {
+    times: usize,
+    arrived: usize,
+    sum: Counts,
+    last: Counts,
 }
 
 impl Meeting {
-    fn new(parts: usize) -> Self {
-        Self { all_are_here: Barrier::new(parts), sum: Mutex::new(Counts::new()) }
-    }
-
-    fn exchange(&self, counts: Counts) -> bench::Result<Counts> {
-        for (name, count) in counts {
-            *self.sum.lock().unwrap().entry(name).or_default() += count;
+    fn exchange(&self, parts: usize, counts: Counts) -> bench::Result<Option<Counts>> {
+        let mut met = self.state.lock().unwrap();
+        counts.into_iter().for_each(|(name, count)| *met.sum.entry(name).or_default() += count);
+        met.arrived += 1;
+        if met.arrived == parts {
+            (met.last, met.arrived, met.times) = (std::mem::take(&mut met.sum), 0, met.times + 1);
+            self.changed.notify_all();
+            return Ok(Some(met.last.clone()));
         }
-        self.all_are_here.wait();
-        let all = self.sum.lock().unwrap().clone();
-        if self.all_are_here.wait().is_leader() {
-            self.sum.lock().unwrap().clear();
-        }
-        self.all_are_here.wait();
-        Ok(all)
+        let times = met.times;
+        let wait = self.changed.wait_timeout_while(met, Duration::from_secs(60), |met| met.times == times);
+        let (met, waited) = wait.unwrap();
+        assert!(!waited.timed_out(), "another part has ended");
+        Ok(Some(met.last.clone()))
     }
 }
 
@@ -194,10 +202,11 @@ impl Meeting {
 fn several_processes_make_the_same_load_as_one() {
     let Some(server) = Server::start(None) else { return };
     let scenario = scenario(&server, &["phase.run.rate=500"]);
-    let meeting = Meeting::new(3);
+    let meeting = Meeting::default();
     let part = &|part| {
         let options = Options { part: Some((part, 3)), quiet: true, ..Options::default() };
-        runner::run(&scenario, &options, &Context::default(), &mut |counts| meeting.exchange(counts)).unwrap()
+        runner::run(&scenario, &options, &Context::default(), &mut |counts| meeting.exchange(3, counts))
+            .unwrap()
     };
     let parts: Vec<Bundle> = thread::scope(|scope| {
         let handles: Vec<_> = (0..3).map(|number| scope.spawn(move || part(number))).collect();

@@ -56,6 +56,8 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
         "{bundle}"
     );
     assert!(bundle.result.findings.iter().any(|f| f.contains("3000 rows went into 3 tables")), "{bundle}");
+    let counted = bundle.result.findings.iter().filter(|finding| finding.contains(" statements: ")).count();
+    assert_eq!(counted, 1, "those of the run, and not again after the clean-up: {bundle}");
     for name in
         ["mysql.Com_commit_per_s", "target.cpu_us_per_operation", "generator.rss_bytes", "host.busy_percent"]
     {

@@ -273,7 +273,8 @@ impl Driver for MqttDriver {
         };
         let tallies = std::mem::take(&mut self.tallies);
         let floor_ts_ms = std::mem::take(&mut self.floor_ts_ms);
-        self.floor_ts_ms = tallies.iter().map(|(_, tally)| tally.last_ts_ms + 1).max().unwrap_or(0);
+        let last = tallies.iter().map(|(_, tally)| tally.last_ts_ms + 1).max();
+        self.floor_ts_ms = last.unwrap_or(0).max(floor_ts_ms);
         let opened = self.connect_time.as_secs_f64();
         let mut findings = vec![format!(
             "{place}: {} connections were opened in {opened:.2} s ({:.0}/s).",
