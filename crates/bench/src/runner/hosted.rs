@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Driver, configuration, driver};
+use super::asked::configuration;
+use super::{Driver, driver};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;

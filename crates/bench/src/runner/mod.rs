@@ -1,5 +1,6 @@
 //! Runs scenarios: phase after phase on an engine, judged by gates, into one bundle.
 
+mod asked;
 mod book;
 mod gates;
 mod host;
@@ -261,6 +262,9 @@ fn run_seated(
     // All processes have looked at the server and none has asked it anything yet; seconds count from here in all of them.
     let met = barrier(Counts::new())?;
     run.begin();
+    if met.is_none() {
+        run.cut();
+    }
     for phase in met.map(|_| phases).unwrap_or_default() {
         match run.phase(driver.as_mut(), phase, barrier) {
             Ok(true) => {}
@@ -321,45 +325,11 @@ fn builder(scenario: &Scenario, context: &Context, target: Target) -> Builder {
         about: head.about.clone(),
         driver: head.driver.clone(),
         article: head.article.clone(),
-        configuration: configuration(scenario),
+        configuration: asked::configuration(scenario),
     };
     let mut builder = Builder::new(as_run, head.seed, SystemTime::now());
-    builder.command(&public(&context.command_line), context.commit.as_deref()).target(target);
+    builder.command(&asked::command_line(&context.command_line), context.commit.as_deref()).target(target);
     builder
-}
-
-/// A command line without passwords.
-fn public(words: &[String]) -> Vec<String> {
-    let mut hide = false;
-    let word = |word: &String| {
-        let is_hidden = std::mem::replace(&mut hide, word == "--password");
-        match word.split_once('=') {
-            _ if is_hidden => "...".to_owned(),
-            Some((name @ ("--password" | "target.password" | "--set=target.password"), _)) => {
-                format!("{name}=...")
-            }
-            _ if word.contains("://") => plan::without_password(word),
-            _ => word.clone(),
-        }
-    };
-    words.iter().map(word).collect()
-}
-
-/// What a result says was asked for.
-fn configuration(scenario: &Scenario) -> serde_json::Value {
-    serde_json::to_value(redacted(scenario)).unwrap_or_default()
-}
-
-/// The effective file without passwords.
-fn redacted(scenario: &Scenario) -> toml::Table {
-    let mut table = scenario.effective.clone();
-    if let Some(toml::Value::Table(target)) = table.get_mut("target") {
-        target.remove("password");
-        if let Some(toml::Value::String(url)) = target.get_mut("url") {
-            *url = plan::without_password(url);
-        }
-    }
-    table
 }
 
 struct Run<'a> {
@@ -575,21 +545,4 @@ fn nothing(classes: usize, on_event: &mut dyn FnMut(Event)) -> SegmentOutcome {
 /// What a process says of itself.
 fn generator(threads: u32, cpu_s: Option<f64>) -> Generator {
     Generator { threads, cpu_s }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_password_of_a_command_line_is_kept() {
-        let words = "bench run thingsboard --password one --target mqtt://me:two@host:1 --set target.password=three --password=four \
-                     --out a@b --rate 5";
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let kept = public(&words).join(" ");
-        assert_eq!(
-            kept,
-            "bench run thingsboard --password ... --target mqtt://host:1 --set target.password=... --password=... --out a@b --rate 5"
-        );
-    }
 }

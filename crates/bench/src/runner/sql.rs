@@ -230,6 +230,12 @@ impl SqlDriver {
     fn statement_findings(&mut self, segments: &[SegmentOutcome]) -> Vec<String> {
         let sent = self.sent;
         let measured_s: f64 = segments.iter().map(|s| s.measured.as_secs_f64()).sum();
+        // Statements of the warm-up are among the counted ones; as many belong to each transaction there.
+        let sum = |count: fn(&crate::recorder::Counts) -> u64| -> f64 {
+            segments.iter().map(|s| count(&s.recorder.total().counts)).sum::<u64>() as f64
+        };
+        let measured_share =
+            sum(|counts| counts.completed_within_window) / sum(|counts| counts.completed).max(1.0);
         let mut findings = std::mem::take(&mut self.findings);
         let total = sent.read + sent.write + sent.other;
         if total == 0 {
@@ -243,7 +249,7 @@ impl SqlDriver {
             sent.other,
             sent.retried,
             sent.reconnected,
-            total as f64 / measured_s.max(1e-9)
+            total as f64 * measured_share / measured_s.max(1e-9)
         ));
         if sent.unchanged * 100 > sent.write + sent.unchanged {
             findings.push(format!(

@@ -132,8 +132,8 @@ pub fn find(rate_per_s: &[f64], p50_us: &[f64]) -> Steadiness {
     if is_real && !allowed.contains(&factor) {
         let trend = if factor > 1.0 {
             format!(
-                "the median latency still grows, by the factor {factor:.2} over the last {seconds} s: the target does not \
-                 keep up with the offered rate"
+                "the median latency still grows, by the factor {factor:.2} over the last {seconds} s: so does a queue that \
+                 grows, and so does a machine that slows down"
             )
         } else {
             format!(
@@ -209,7 +209,7 @@ mod tests {
         let Steadiness::None { trend, .. } = find(&noisy(100, 7, |_| 1_000.0), &p50) else {
             panic!("latency grows by a second each second")
         };
-        assert!(trend.contains("does not keep up"), "{trend}");
+        assert!(trend.contains("a queue that grows"), "{trend}");
     }
 
     #[test]
