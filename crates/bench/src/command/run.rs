@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::{invalid, say, worker};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::report::default_directory;
+use crate::report::{default_directory, refuse_used};
 use crate::result::Bundle;
 use crate::runner;
 use crate::scenario::Scenario;
@@ -94,6 +94,7 @@ pub(super) fn scenario(
     context: &Context,
     out: &mut dyn Write,
 ) -> Result<()> {
+    line.out.as_deref().map_or(Ok(()), refuse_used)?;
     let stop = stop_on_signals()?;
     let options = runner::Options {
         phases: line.phases.clone(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::run::stop_on_signals;
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::report::default_directory;
+use crate::report::{default_directory, refuse_used};
 use crate::result::Bundle;
 use crate::runner;
 use crate::runner::turns::{Table, alternate};
@@ -66,12 +66,7 @@ impl<'a> Series<'a> {
         let own = || default_directory(&format!("{command}-{}", scenario.head.name));
         let directory = args.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
-        if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(Error::Options(format!(
-                "{} is not empty; name a directory that does not exist with --out",
-                directory.display()
-            )));
-        }
+        refuse_used(&directory)?;
         let (phase, seed, stop) = (phase, scenario.head.seed, stop_on_signals()?);
         Ok(Self { args, context, phase, directory, seed, stop })
     }

@@ -5,6 +5,9 @@ use hdrhistogram::Histogram;
 use crate::limits::LATENCY_US_MAX;
 
 const DIGITS: u8 = 3;
+/// What a histogram has room for before something took longer, microseconds. Each second has histograms of its own, of every
+/// clock, which are made and added up beside the load, and with room for an hour each would have 188 kB.
+const FIRST_ROOM_US: u64 = 16_383;
 /// Samples a quantile q needs to be quotable: 100 / (1 - q).
 const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 
@@ -15,17 +18,21 @@ pub struct Latency(Histogram<u64>);
 impl Latency {
     /// An empty one.
     pub fn new() -> Self {
-        Self(Histogram::new_with_bounds(1, LATENCY_US_MAX, DIGITS).expect("BUG: constant bounds are valid"))
+        let mut histogram =
+            Histogram::new_with_bounds(1, FIRST_ROOM_US, DIGITS).expect("BUG: constant bounds are valid");
+        histogram.auto(true);
+        Self(histogram)
     }
 
     /// Adds one sample; below 1 us counts as 1 us, above 1 h as 1 h.
     pub fn record_ns(&mut self, nanos: u64) {
-        self.0.saturating_record((nanos / 1_000).clamp(1, LATENCY_US_MAX));
+        let value_us = (nanos / 1_000).clamp(1, LATENCY_US_MAX);
+        self.0.record(value_us).expect("BUG: a histogram that grows has room for an hour");
     }
 
     /// Adds all samples of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("BUG: all latency histograms have the same bounds");
+        self.0.add(&other.0).expect("BUG: a histogram that grows has room for an hour");
     }
 
     /// The histogram itself.
@@ -134,6 +141,22 @@ mod tests {
             assert!(got.abs_diff(expected) <= expected / 1_000 + 1, "{got} for {expected}");
         }
         assert!(q.is_quotable(0.99) && !q.is_quotable(0.999));
+    }
+
+    #[test]
+    fn it_grows_with_what_it_is_told_whatever_is_added_to_what() {
+        let of = |values_us: &[u64]| {
+            let mut latency = Latency::new();
+            values_us.iter().for_each(|us| latency.record_ns(us * 1_000));
+            latency
+        };
+        let (short, long) = ([1, 40, 16_000], [20_000, 1_000_000, LATENCY_US_MAX]);
+        let all = of(&[short, long].concat()).summary();
+        let (mut to_short, mut to_long) = (of(&short), of(&long));
+        to_short.merge(&of(&long));
+        to_long.merge(&of(&short));
+        assert_eq!((to_short.summary(), to_long.summary()), (all.clone(), all));
+        assert_eq!(to_short.count_above_us(2_000_000), 1, "the hour");
     }
 
     #[test]

@@ -3,4 +3,4 @@
 mod bundle;
 pub mod html;
 
-pub use bundle::default_directory;
+pub use bundle::{default_directory, refuse_used};

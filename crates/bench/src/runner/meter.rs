@@ -45,6 +45,8 @@ pub(crate) struct Meter<'a> {
     first: Option<Sample>,
     last: Option<Sample>,
     rss_max: Option<u64>,
+    /// At the end of the last second.
+    rss_now: Option<u64>,
     connections: u32,
     /// Before the first connection, and with all of them and no load.
     rss_before: Option<u64>,
@@ -66,6 +68,7 @@ impl<'a> Meter<'a> {
             first: None,
             last: None,
             rss_max: None,
+            rss_now: None,
             done: Vec::new(),
         }
     }
@@ -80,9 +83,14 @@ impl<'a> Meter<'a> {
         self.began
     }
 
-    /// Memory of the server now.
+    /// Memory of the server when the last second ended.
     pub(crate) fn rss(&self) -> Option<u64> {
-        self.server.as_ref().and_then(Lives::rss_bytes)
+        self.rss_now
+    }
+
+    fn read_rss(&mut self) -> Option<u64> {
+        self.rss_now = self.server.as_ref().and_then(Lives::rss_bytes);
+        self.rss_now
     }
 
     /// To be called with every event.
@@ -92,16 +100,19 @@ impl<'a> Meter<'a> {
             Event::Started { segment, at } => {
                 self.close(shared);
                 (self.segment, self.began) = (*segment, *at);
-                self.rss_connected = self.rss_connected.or_else(|| self.rss());
+                let rss = self.read_rss();
+                self.rss_connected = self.rss_connected.or(rss);
             }
-            Event::Second(_) | Event::Note(_) | Event::Tick => {}
+            // Not at each tick: reading takes the processor from the load.
+            Event::Second(_) => _ = self.read_rss(),
+            Event::Note(_) | Event::Tick => {}
         }
         let plan = &self.plan[self.segment];
         let elapsed = self.began.elapsed();
         if self.first.is_none() && elapsed >= plan.warmup {
             self.first = Some(self.sample(shared));
         } else if self.first.is_some() && self.last.is_none() {
-            self.rss_max = self.rss_max.max(self.rss());
+            self.rss_max = self.rss_max.max(self.rss_now);
             if elapsed >= plan.warmup.saturating_add(plan.duration) {
                 self.last = Some(self.sample(shared));
             }
@@ -116,6 +127,10 @@ impl<'a> Meter<'a> {
 
     fn close(&mut self, shared: &Shared) {
         let Some(first) = self.first.take() else { return };
+        if self.last.is_none() {
+            // It may have ended within its first second.
+            self.rss_max = self.rss_max.max(self.read_rss());
+        }
         let last = self.last.take().unwrap_or_else(|| self.sample(shared));
         let operations = last.completed.saturating_sub(first.completed) as f64;
         let seconds = (last.at - first.at).as_secs_f64();

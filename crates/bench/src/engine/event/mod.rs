@@ -5,6 +5,8 @@
 
 mod arrival;
 #[cfg(test)]
+mod between;
+#[cfg(test)]
 mod clocked;
 mod connection;
 mod feed;

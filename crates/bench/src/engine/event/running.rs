@@ -40,6 +40,7 @@ impl<P: Protocol> Worker<'_, P> {
         let scheduled = self.feeds.iter().any(Feed::is_scheduled);
         let tick_ns = u64::from(self.plan.tick_us) * 1_000;
         let mut pace = Pace { until_ns: window.until_ns, second: 0, tick_ns, next_tick_ns: 0, scheduled };
+        self.due_until_ns = if tick_ns > 0 { 0 } else { window.until_ns.saturating_sub(1) };
         self.refill = true;
         let begun_ns = self.now_ns();
         let given_up = self.load_until(&mut pace)?;
@@ -47,7 +48,9 @@ impl<P: Protocol> Worker<'_, P> {
         let now_ns = self.now_ns();
         let ended = given_up.unwrap_or_else(|| natural_end(now_ns, window));
         pace.until_ns = now_ns.min(window.until_ns);
+        self.due_until_ns = self.due_until_ns.min(pace.until_ns.saturating_sub(1));
         self.drain(&mut pace, ended, segment.drain)?;
+        self.due_ns = u64::MAX;
         self.book_busy(begun_ns);
         Ok((ended, pace.until_ns))
     }
@@ -211,7 +214,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// Puts operations whose time has come into their connections' queues.
-    fn enqueue_due(&mut self, now_ns: u64) {
+    pub(super) fn enqueue_due(&mut self, now_ns: u64) {
         for group in 0..self.feeds.len() {
             for _ in 0..SENDS_PER_TURN {
                 match self.feeds[group].next_due(now_ns) {
@@ -221,6 +224,12 @@ impl<P: Protocol> Worker<'_, P> {
                 }
             }
         }
+        let due_ns = self.next_due_ns();
+        self.due_ns = if due_ns > self.due_until_ns { u64::MAX } else { due_ns };
+    }
+
+    fn next_due_ns(&mut self) -> u64 {
+        self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Lets connections go on whose pause is over.
@@ -258,7 +267,7 @@ impl<P: Protocol> Worker<'_, P> {
 
     /// How long nothing is due by itself.
     pub(super) fn until_next_ns(&mut self, pace: &Pace, now_ns: u64) -> u64 {
-        let due_ns = self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX);
+        let due_ns = self.next_due_ns();
         let resumes_ns = self.paused.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
         let second_ns = (pace.second + 1) * SECOND_NS;
         due_ns

@@ -64,6 +64,10 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) begun: VecDeque<(u64, u32)>,
     /// Per group, where operations come from in this segment.
     pub(super) feeds: Vec<Feed>,
+    /// When the next operation of this segment is due, or [`u64::MAX`].
+    pub(super) due_ns: u64,
+    /// Nothing that is due later belongs to this segment.
+    pub(super) due_until_ns: u64,
     /// Whether an answer makes room for another operation.
     pub(super) refill: bool,
     /// Operations due or sent and not answered.
@@ -119,6 +123,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             pending: 0,
             begun: VecDeque::new(),
             feeds: Vec::new(),
+            due_ns: u64::MAX,
+            due_until_ns: 0,
             refill: false,
             outstanding: 0,
             active: 0,
@@ -228,6 +234,33 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
+    /// Sends what came due while answers were read: an answer can wait for a moment, and a send that does is late. A connection
+    /// that would have to be opened waits for the end of the turn, in which its old socket may still be spoken of.
+    fn send_what_came_due(&mut self) -> Result<()> {
+        if self.due_ns == u64::MAX {
+            return Ok(());
+        }
+        let now_ns = self.now_ns();
+        if now_ns < self.due_ns {
+            return Ok(());
+        }
+        self.enqueue_due(now_ns.min(self.due_until_ns));
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut sent = Ok(());
+        dirty.retain(|&index| {
+            let connection = &mut self.connections[index as usize];
+            if sent.is_err() || connection.phase != Phase::Open {
+                return true;
+            }
+            connection.dirty = false;
+            sent = self.pump(index);
+            false
+        });
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+        sent
+    }
+
     pub(super) fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
@@ -319,6 +352,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         for index in 0..ready {
             let event = self.poller.event(index);
             self.handle(event)?;
+            self.send_what_came_due()?;
         }
         self.send_dirty()
     }
