@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Parts of the answer that are asked for; all of it is several hundred numbers a node.
 const METRICS: &str = "indices,jvm,process,thread_pool";
 
-/// What is kept. `*` stands for one name: a garbage collector, a pool of threads.
+/// What is kept. `*` stands for one name: a garbage collector, one of [`POOLS`].
 const KEPT: [(&str, Meaning); 27] = [
     ("indices.docs.count", Gauge),
     ("indices.store.size_in_bytes", Gauge),
@@ -44,6 +44,9 @@ const KEPT: [(&str, Meaning); 27] = [
     ("thread_pool.*.queue", Gauge),
     ("thread_pool.*.rejected", Counter),
 ];
+
+/// Pools of threads that requests wait for, by their names in all versions; a server has a dozen others.
+const POOLS: [&str; 5] = ["bulk", "get", "index", "search", "write"];
 
 /// The nodes of one cluster.
 pub struct Elasticsearch {
@@ -103,9 +106,16 @@ fn add(value: &Value, path: &mut String, sums: &mut BTreeMap<String, (Meaning, f
         }
     } else if let Some(number) = value.as_f64()
         && let Some((_, meaning)) = KEPT.iter().find(|(pattern, _)| matches(pattern, path))
+        && is_for_requests(path)
     {
         sums.entry(path.clone()).or_insert((*meaning, 0.0)).1 += number;
     }
+}
+
+/// Whether it is no pool of threads at all, or one of [`POOLS`].
+fn is_for_requests(path: &str) -> bool {
+    let pool = path.strip_prefix("thread_pool.").and_then(|rest| rest.split('.').next());
+    pool.is_none_or(|pool| POOLS.contains(&pool))
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -130,7 +140,10 @@ mod tests {
                 "name": "n", "timestamp": 1_700_000_000_000_u64,
                 "indices": { "indexing": { "index_total": total, "is_throttled": false }, "docs": { "count": 5 } },
                 "jvm": { "gc": { "collectors": { "young": { "collection_count": 2, "collection_time_in_millis": 30 } } } },
-                "thread_pool": { "write": { "threads": 2, "queue": queue, "rejected": 1 } },
+                "thread_pool": {
+                    "write": { "threads": 2, "queue": queue, "rejected": 1 },
+                    "warmer": { "threads": 2, "queue": queue, "rejected": 1 },
+                },
             })
         };
         let nodes = [node(10, 3), node(7, 4)];
