@@ -11,7 +11,8 @@ pub(crate) const PACKET_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
 /// Readiness events taken per turn of the loop.
 pub(crate) const EVENTS_PER_TURN: usize = 1_024;
-/// Scheduled messages sent per turn of the loop before acknowledgements are looked at again.
+/// Scheduled messages of a load sent before answers are looked at again, and of all loads sent between the answers of one turn:
+/// with more, a generator that is behind would only send.
 pub(crate) const SENDS_PER_TURN: usize = 512;
 /// Longest time answers of an open loop wait in the kernel, whose stamps say when they came, before they are read: some five
 /// share a turn at 10,000 messages a second, and a lost connection is still noticed within a millisecond.

@@ -57,6 +57,10 @@ impl Latency {
 
     /// Samples above a threshold in microseconds.
     pub fn count_above_us(&self, threshold_us: u64) -> u64 {
+        // Above its largest sample the histogram need not have room, and would count the last bucket it has.
+        if threshold_us >= self.0.max() {
+            return 0;
+        }
         self.0.count_between(threshold_us + 1, LATENCY_US_MAX)
     }
 
@@ -157,6 +161,13 @@ mod tests {
         to_long.merge(&of(&short));
         assert_eq!((to_short.summary(), to_long.summary()), (all.clone(), all));
         assert_eq!(to_short.count_above_us(2_000_000), 1, "the hour");
+    }
+
+    #[test]
+    fn nothing_is_above_what_it_has_no_room_for() {
+        let mut latency = Latency::new();
+        [40_000, 16_383_000].into_iter().for_each(|nanos| latency.record_ns(nanos));
+        assert_eq!([39, 40, 16_383, 20_000, 2_000_000].map(|us| latency.count_above_us(us)), [2, 1, 0, 0, 0]);
     }
 
     #[test]

@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::machine::utc_now;
 
-/// `bench-runs/<UTC>-<scenario>`, relative to the working directory; with a number behind it where another run ended in the same
-/// second.
+/// `bench-runs/<UTC>-<scenario>`, relative to the working directory; with a number behind it where another result has that name.
+/// Of two processes that ask at one moment the second cannot write its result, and says it on standard error.
 pub fn default_directory(scenario: &str) -> PathBuf {
     let name = format!("{}-{scenario}", utc_now().replace(':', ""));
     free_name(Path::new("bench-runs"), &name)
 }
 
-/// Refuses a directory that has something in it, before the run whose result it could not take.
+/// Refuses a file, and a directory that has something in it, before the run whose result it could not take.
 pub fn refuse_used(directory: &Path) -> Result<()> {
-    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Error::Options(format!(
-            "{} is not empty; name a directory that does not exist with --out",
-            directory.display()
-        )));
-    }
-    Ok(())
+    let what = match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => "not empty",
+        Err(_) if directory.exists() => "no directory that can be read",
+        _ => return Ok(()),
+    };
+    Err(Error::Options(format!(
+        "{} is {what}; name a directory that does not exist with --out",
+        directory.display()
+    )))
 }
 
 fn free_name(parent: &Path, name: &str) -> PathBuf {
@@ -42,5 +44,15 @@ mod tests {
             assert_eq!(path, parent.path().join(expected));
             fs::create_dir(path).unwrap();
         }
+    }
+
+    #[test]
+    fn a_place_that_can_take_no_result_is_refused_before_the_run() {
+        let parent = tempfile::tempdir().unwrap();
+        let (file, absent) = (parent.path().join("file"), parent.path().join("absent"));
+        assert!(refuse_used(parent.path()).is_ok() && refuse_used(&absent).is_ok());
+        fs::write(&file, "notes").unwrap();
+        assert!(refuse_used(&file).unwrap_err().to_string().contains("is no directory that can be read;"));
+        assert!(refuse_used(parent.path()).unwrap_err().to_string().contains("is not empty;"));
     }
 }

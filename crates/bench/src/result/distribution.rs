@@ -1,5 +1,5 @@
 //! A latency distribution as the few buckets that hold something: what a bundle keeps of a histogram, per second too,
-//! without the 180 KiB of an empty one.
+//! without the empty ones.
 
 use hdrhistogram::Histogram;
 
@@ -56,7 +56,7 @@ impl Distribution {
         }
     }
 
-    /// Writes the samples into an empty histogram of the recorder's bounds.
+    /// Writes the samples into an empty histogram of 3 digits.
     pub(crate) fn fill(&self, histogram: &mut Histogram<u64>) {
         for (value, count) in &self.buckets {
             histogram.saturating_record_n((*value).min(LATENCY_US_MAX), *count);

@@ -45,7 +45,7 @@ pub(crate) struct Meter<'a> {
     first: Option<Sample>,
     last: Option<Sample>,
     rss_max: Option<u64>,
-    /// At the end of the last second.
+    /// When it was read last: at begin and end of a segment and of its measured part, and at the end of each second.
     rss_now: Option<u64>,
     connections: u32,
     /// Before the first connection, and with all of them and no load.
@@ -83,7 +83,7 @@ impl<'a> Meter<'a> {
         self.began
     }
 
-    /// Memory of the server when the last second ended.
+    /// Memory of the server, not older than a second.
     pub(crate) fn rss(&self) -> Option<u64> {
         self.rss_now
     }
@@ -110,12 +110,15 @@ impl<'a> Meter<'a> {
         let plan = &self.plan[self.segment];
         let elapsed = self.began.elapsed();
         if self.first.is_none() && elapsed >= plan.warmup {
+            self.read_rss();
+            self.rss_max = self.rss_now;
             self.first = Some(self.sample(shared));
         } else if self.first.is_some() && self.last.is_none() {
-            self.rss_max = self.rss_max.max(self.rss_now);
             if elapsed >= plan.warmup.saturating_add(plan.duration) {
+                self.read_rss();
                 self.last = Some(self.sample(shared));
             }
+            self.rss_max = self.rss_max.max(self.rss_now);
         }
     }
 

@@ -45,7 +45,7 @@ const KEPT: [(&str, Meaning); 27] = [
     ("thread_pool.*.rejected", Counter),
 ];
 
-/// Pools of threads that requests wait for, by their names in all versions; a server has a dozen others.
+/// Pools of threads that requests wait for, by their names in version 6.8; a server has a dozen others.
 const POOLS: [&str; 5] = ["bulk", "get", "index", "search", "write"];
 
 /// The nodes of one cluster.

@@ -1,21 +1,36 @@
 //! Tests of a worker's turn: what comes due while answers are read.
 
 use std::io::Write as _;
+use std::iter;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Mutex, mpsc};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::connection::Phase;
 use super::feed::Feed;
 use super::poller::Interest;
 use super::worker::Worker;
 use crate::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use crate::engine::{Connect, Plan, Shared};
+use crate::engine::{Close, Connect, Load, Plan, Segment, Shared, Then, When};
+use crate::limits::SENDS_PER_TURN;
+
+/// From the first operation to the second where the load itself runs: long enough that no machine is late by it.
+const GAP: Duration = Duration::from_millis(500);
 
 /// Writes down what is done: `o` for a connection that is opened, `s` for an operation that is sent, `r` for an answer that is
-/// read.
+/// read, which takes as long as `reading`.
 #[derive(Default)]
-struct Diary(Mutex<String>);
+struct Diary {
+    done: Mutex<String>,
+    reading: Duration,
+}
+
+impl Diary {
+    fn note(&self, what: char) {
+        self.done.lock().unwrap().push(what);
+    }
+}
 
 impl Protocol for Diary {
     type Session = ();
@@ -23,7 +38,7 @@ impl Protocol for Diary {
     fn session(&self, _number: u32) {}
 
     fn open(&self, (): &mut (), _out: &mut Vec<u8>) -> Opening {
-        self.0.lock().unwrap().push('o');
+        self.note('o');
         Opening::Ready
     }
 
@@ -32,7 +47,7 @@ impl Protocol for Diary {
     }
 
     fn start(&self, (): &mut (), _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
-        self.0.lock().unwrap().push('s');
+        self.note('s');
         out.push(b'm');
         Some(Started { class: 0, answer: Answer::InOrder })
     }
@@ -44,14 +59,15 @@ impl Protocol for Diary {
         _out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
-        self.0.lock().unwrap().push('r');
+        thread::sleep(self.reading);
+        self.note('r');
         done(Completion { answer: Answer::InOrder, judged: Judged::Good, bytes: 1 });
         Ok(Received { used: bytes.len(), ..Received::default() })
     }
 }
 
-/// Two open connections to each of which something was said, and one that rests between two connections.
-fn plan(target: SocketAddr) -> Plan {
+/// Three connections, on ticks if there are any.
+fn plan(target: SocketAddr, tick_us: u32) -> Plan {
     Plan {
         target,
         sources: Vec::new(),
@@ -61,18 +77,19 @@ fn plan(target: SocketAddr) -> Plan {
         part: (0, 1),
         open_rate: None,
         connect: Connect::default(),
-        tick_us: 0,
-        silence: Duration::ZERO,
+        tick_us,
+        silence: Duration::from_secs(60),
         segments: Vec::new(),
     }
 }
 
-/// What one turn does when answers have come on connections 0 and 1, and an operation is due on `due`.
-fn turn_with(due: u32) -> String {
+/// What is done with two open connections, on each of which an answer has come, and one that rests between two connections.
+fn diary_of(reading: Duration, tick_us: u32, run: impl FnOnce(&mut Worker<'_, Diary>)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let plan = plan(listener.local_addr().unwrap());
-    let (diary, shared) = (Diary::default(), Shared::default());
-    let mut worker = Worker::new(&diary, &plan, &shared, 0, &vec![0..3], mpsc::channel().0).unwrap();
+    let plan = plan(listener.local_addr().unwrap(), tick_us);
+    let (diary, shared) = (Diary { reading, ..Diary::default() }, Shared::default());
+    let share = iter::once(0..3).collect();
+    let mut worker = Worker::new(&diary, &plan, &shared, 0, &share, mpsc::channel().0).unwrap();
     let servers = [0, 1].map(|index| {
         let stream = TcpStream::connect(plan.target).unwrap();
         let mut server = listener.accept().unwrap().0;
@@ -85,20 +102,80 @@ fn turn_with(due: u32) -> String {
         server
     });
     worker.connections[2].phase = Phase::Resting;
-    worker.feeds = vec![Feed::Sample { indices: vec![due], next: 0, gap_ns: 0 }];
-    worker.due_until_ns = u64::MAX - 1;
-    worker.due_ns = 0;
-    worker.turn(1_000_000_000).unwrap();
+    run(&mut worker);
     drop((worker, servers));
-    diary.0.into_inner().unwrap()
+    diary.done.into_inner().unwrap()
+}
+
+/// What is done when the operations of a sample are due one nanosecond after another: the first before a turn, the others in it.
+fn turn_with(indices: &[u32], also: impl FnOnce(&mut Worker<'_, Diary>)) -> String {
+    diary_of(Duration::ZERO, 0, |worker| {
+        worker.feeds = vec![Feed::Sample { indices: indices.to_vec(), next: 0, gap_ns: 1 }];
+        worker.due_until_ns = u64::MAX - 1;
+        worker.enqueue_due(0);
+        worker.send_dirty().unwrap();
+        also(worker);
+    })
+}
+
+/// What a load of two operations does whose second comes due while the answer to the first is read.
+fn load_with(tick_us: u32, duration: Duration) -> String {
+    let load = Load::Sample { every: 1, over: 2 * GAP };
+    let segment = Segment {
+        name: "run".to_owned(),
+        loads: vec![load],
+        warmup: Duration::ZERO,
+        duration,
+        drain: Duration::ZERO,
+    };
+    diary_of(GAP, tick_us, |worker| {
+        worker.epoch = Instant::now();
+        worker.load(&segment).unwrap();
+    })
 }
 
 #[test]
 fn what_comes_due_while_answers_are_read_does_not_wait_for_all_of_them() {
-    assert_eq!(turn_with(1), "rsr");
+    assert_eq!(turn_with(&[0, 1], |worker| worker.turn(0).unwrap()), "srsr");
+    assert_eq!(load_with(0, 4 * GAP), "srsr");
+}
+
+#[test]
+fn what_follows_ticks_waits_for_the_next() {
+    assert_eq!(load_with(1_000, 3 * GAP), "srrs");
+}
+
+#[test]
+fn nothing_is_sent_that_is_due_after_the_end_of_its_load() {
+    assert_eq!(load_with(0, GAP / 2), "srr");
 }
 
 #[test]
 fn a_connection_is_not_opened_again_amid_the_events_of_a_turn() {
-    assert_eq!(turn_with(2), "rro");
+    assert_eq!(turn_with(&[0, 2], |worker| worker.turn(0).unwrap()), "srro");
+    let load = Load::Reopen { when: When::Once, close: Close::Fin, class: 0, then: Then::Keep };
+    diary_of(Duration::ZERO, 0, |worker| {
+        worker.feeds = vec![Feed::new(load, &(0..3), 3, 0, |_| true)];
+        worker.due_until_ns = u64::MAX - 1;
+        let mut left = 9;
+        worker.enqueue_operations(0, &mut left);
+        assert_eq!((left, worker.due_ns), (9, u64::MAX));
+    });
+}
+
+#[test]
+fn an_operation_without_room_in_the_window_is_not_held_before_all_answers_are_read() {
+    let done = turn_with(&[0, 1], |worker| {
+        worker.connections[1].window = 0;
+        worker.turn(0).unwrap();
+        assert_eq!(worker.connections[1].able_ns, 0, "its lag counts from when it was due");
+    });
+    assert_eq!(done, "srrs");
+}
+
+#[test]
+fn a_turn_that_is_behind_sends_so_many_and_then_reads() {
+    let done = turn_with(&vec![1; 3 * SENDS_PER_TURN], |worker| worker.turn(0).unwrap());
+    let sends = "s".repeat(SENDS_PER_TURN);
+    assert_eq!(done, format!("sr{sends}r"));
 }

@@ -203,6 +203,11 @@ impl<S> Connection<S> {
         !self.waiting.is_empty() || self.credits > 0 || !self.again.is_empty()
     }
 
+    /// Whether the window takes all that is to be sent.
+    pub(super) fn has_room_for_all(&self) -> bool {
+        self.outstanding() + self.credits <= self.window
+    }
+
     /// Whether bytes wait for the socket to become writable.
     pub(super) fn is_blocked(&self) -> bool {
         !self.outbound.is_empty()

@@ -153,6 +153,22 @@ impl Feed {
         schedule.peek().map_or(u64::MAX, |planned| planned.at_ns)
     }
 
+    /// Whether what is due are operations on open connections.
+    pub(super) fn has_operations(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::Sample { .. })
+    }
+
+    /// Takes an operation that is due up to and including `last_ns`, and no reopening.
+    pub(super) fn next_operation(&mut self, last_ns: u64) -> Option<Planned> {
+        if !self.has_operations() {
+            return None;
+        }
+        match self.next_due(last_ns)? {
+            Due::Operation(planned) => Some(planned),
+            Due::Reopening { .. } => unreachable!("BUG: a load of operations opens no connection again"),
+        }
+    }
+
     /// Takes what is due up to and including `last_ns`.
     pub(super) fn next_due(&mut self, last_ns: u64) -> Option<Due> {
         let until = |planned: &Planned| planned.at_ns <= last_ns;

@@ -224,8 +224,27 @@ impl<P: Protocol> Worker<'_, P> {
                 }
             }
         }
-        let due_ns = self.next_due_ns();
-        self.due_ns = if due_ns > self.due_until_ns { u64::MAX } else { due_ns };
+        self.due_ns = self.next_operation_ns();
+    }
+
+    /// The same amid a turn: `left` operations at most, and no connection to open again.
+    pub(super) fn enqueue_operations(&mut self, now_ns: u64, left: &mut usize) {
+        for group in 0..self.feeds.len() {
+            while *left > 0
+                && let Some(planned) = self.feeds[group].next_operation(now_ns)
+            {
+                *left -= 1;
+                self.enqueue(planned.device, planned.at_ns);
+            }
+        }
+        self.due_ns = if *left > 0 { self.next_operation_ns() } else { u64::MAX };
+    }
+
+    /// When the next operation is due that may be sent amid a turn.
+    fn next_operation_ns(&mut self) -> u64 {
+        let operations = self.feeds.iter_mut().filter(|feed| feed.has_operations());
+        let due_ns = operations.map(Feed::next_ns).min().unwrap_or(u64::MAX);
+        if due_ns > self.due_until_ns { u64::MAX } else { due_ns }
     }
 
     fn next_due_ns(&mut self) -> u64 {

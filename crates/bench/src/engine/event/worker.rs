@@ -20,6 +20,7 @@ use super::{Done, FromWorker, Plan, Share, Shared};
 use crate::driver::Protocol;
 use crate::engine::{self, Ended, Load};
 use crate::error::Result;
+use crate::limits::SENDS_PER_TURN;
 use crate::recorder::{Latency, Recorder, Window};
 
 /// How much later than asked the kernel may wake us.
@@ -64,9 +65,9 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) begun: VecDeque<(u64, u32)>,
     /// Per group, where operations come from in this segment.
     pub(super) feeds: Vec<Feed>,
-    /// When the next operation of this segment is due, or [`u64::MAX`].
+    /// When the next operation is due that may be sent amid a turn; [`u64::MAX`] for none in this turn.
     pub(super) due_ns: u64,
-    /// Nothing that is due later belongs to this segment.
+    /// What is due later than this is not sent amid a turn: it belongs to no load, or to one on ticks.
     pub(super) due_until_ns: u64,
     /// Whether an answer makes room for another operation.
     pub(super) refill: bool,
@@ -234,9 +235,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// Sends what came due while answers were read: an answer can wait for a moment, and a send that does is late. A connection
-    /// that would have to be opened waits for the end of the turn, in which its old socket may still be spoken of.
-    fn send_what_came_due(&mut self) -> Result<()> {
+    /// Sends what came due while answers were read, `left` operations at most: an answer can wait for a moment, and a send that
+    /// does is late. For the end of the turn waits a connection that would have to be opened, of whose old socket the turn may
+    /// still speak, and one whose window has no room: the answer that makes some may have come already.
+    fn send_what_came_due(&mut self, left: &mut usize) -> Result<()> {
         if self.due_ns == u64::MAX {
             return Ok(());
         }
@@ -244,21 +246,24 @@ impl<'a, P: Protocol> Worker<'a, P> {
         if now_ns < self.due_ns {
             return Ok(());
         }
-        self.enqueue_due(now_ns.min(self.due_until_ns));
-        let mut dirty = std::mem::take(&mut self.dirty);
-        let mut sent = Ok(());
-        dirty.retain(|&index| {
+        let marked = self.dirty.len();
+        self.enqueue_operations(now_ns.min(self.due_until_ns), left);
+        let until = self.dirty.len();
+        let mut kept = marked;
+        for at in marked..until {
+            let index = self.dirty[at];
             let connection = &mut self.connections[index as usize];
-            if sent.is_err() || connection.phase != Phase::Open {
-                return true;
+            if connection.phase == Phase::Open && connection.has_room_for_all() {
+                connection.dirty = false;
+                self.pump(index)?;
+            } else {
+                self.dirty[kept] = index;
+                kept += 1;
             }
-            connection.dirty = false;
-            sent = self.pump(index);
-            false
-        });
-        dirty.append(&mut self.dirty);
-        self.dirty = dirty;
-        sent
+        }
+        // Behind `until` are those that were marked meanwhile.
+        self.dirty.drain(kept..until);
+        Ok(())
     }
 
     pub(super) fn has_dirty(&self) -> bool {
@@ -349,10 +354,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
             self.ear.asks(self.now_ns());
         }
         let ready = self.poller.wait(Duration::from_nanos(timeout_ns))?;
+        let mut sends_left = SENDS_PER_TURN;
         for index in 0..ready {
             let event = self.poller.event(index);
             self.handle(event)?;
-            self.send_what_came_due()?;
+            self.send_what_came_due(&mut sends_left)?;
         }
         self.send_dirty()
     }
