@@ -93,6 +93,7 @@ fn simulate(speed: f64, seconds: u64, seed: u64) -> Bundle {
         Cost {
             generator_cpu_us_per_operation: Some(4.1),
             generator_cpu_percent: Some(16.0),
+            generator_polling_percent: None,
             target_cpu_us_per_operation: Some(23.0 / speed),
             target_cpu_percent: Some(92.0 / speed),
             target_rss_bytes_max: Some(412_000_000),

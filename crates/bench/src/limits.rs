@@ -22,6 +22,9 @@ pub(crate) const ANSWERS_HELD_MAX_US: u64 = 500;
 pub(crate) const ANSWERS_HELD_TICK_MAX_US: u64 = 10_000;
 /// Longest period of a timer whose ticks operations follow: above it they are better written as steps.
 pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
+/// Longest time before an operation for which a generator thread may look at its sockets instead of sleeping: beyond it a processor
+/// is taken for nothing.
+pub(crate) const BUSY_POLL_US_MAX: u32 = 10_000;
 /// Share of the answers that may meet another of their connection while they wait: those read together count from the last.
 pub(crate) const ANSWERS_SHARING_MAX: f64 = 0.01;
 /// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so

@@ -172,6 +172,9 @@ pub struct Plan {
     /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
     /// adds to a latency is counted in it.
     pub tick_us: u32,
+    /// Open loop: for so long before something is due the workers look at their sockets instead of sleeping, microseconds; 0 for
+    /// never. For threads of the event engine.
+    pub busy_poll_us: u32,
     /// The load is given up when a server says nothing at all for so long although operations are outstanding.
     pub silence: Duration,
     /// What happens once all connections are open.

@@ -32,6 +32,7 @@ pub enum Event {
 pub struct Shared {
     opened: AtomicU64,
     completed: AtomicU64,
+    polled_ns: AtomicU64,
     stop: AtomicBool,
     turns: Option<Arc<dyn Turns>>,
 }
@@ -45,6 +46,12 @@ impl Shared {
     /// Operations completed so far.
     pub fn completed(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
+    }
+
+    /// Time of all threads together in which they looked at their sockets, found nothing and had nothing to do
+    /// ([`super::Plan::busy_poll_us`]).
+    pub fn polled(&self) -> Duration {
+        Duration::from_nanos(self.polled_ns.load(Ordering::Relaxed))
     }
 
     /// Connections opened so far.
@@ -68,6 +75,10 @@ impl Shared {
 
     pub(crate) fn add_completed(&self, count: u64) {
         self.completed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_polled(&self, ns: u64) {
+        self.polled_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     pub(crate) fn add_opened(&self) {

@@ -217,6 +217,13 @@ fn hidden(phase: &Phase) -> Vec<String> {
              and the target rests until the next; compare it only with loads of the same timer"
         ));
     }
+    if phase.cost.generator_polling_percent.is_some() {
+        hides.push(
+            "the generator polled instead of sleeping before operations: that time is not in its CPU time per operation, which is so not \
+             what a generator that sleeps would take"
+                .to_owned(),
+        );
+    }
     if let Some(summary) = &phase.total.response {
         let weak: Vec<String> =
             summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile)).collect();

@@ -313,6 +313,10 @@ pub struct Cost {
     pub generator_cpu_us_per_operation: Option<f64>,
     /// CPU time of the generator, percent of one core.
     pub generator_cpu_percent: Option<f64>,
+    /// Time in which generator threads polled instead of sleeping (`busy_poll_us`), percent of one core; it is in neither of
+    /// the two above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_polling_percent: Option<f64>,
     /// CPU time of the target per completed operation, kernel included, microseconds.
     pub target_cpu_us_per_operation: Option<f64>,
     /// CPU time of the target, percent of one core.

@@ -144,6 +144,9 @@ fn cost(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
             writeln!(f, "  {who:<10} {us:.2} us of CPU per operation ({percent:.0} % of a core)")?;
         }
     }
+    if let Some(percent) = cost.generator_polling_percent {
+        writeln!(f, "  generator  {percent:.0} % of a core more went to polling instead of sleeping")?;
+    }
     match cost.target_rss_bytes_max {
         Some(rss) => write!(f, "  target     {:.1} MiB resident at most", rss as f64 / MIB)?,
         None => return Ok(()),

@@ -12,7 +12,9 @@ use crate::result::Cost;
 struct Sample {
     at: Instant,
     completed: u64,
+    /// Without what it polled.
     generator: Duration,
+    polled: Duration,
     server: Option<Duration>,
     machine: Option<Machine>,
 }
@@ -29,7 +31,7 @@ struct Machine {
 pub(crate) struct Metered {
     pub(crate) began: Instant,
     pub(crate) cost: Cost,
-    /// CPU time of this process, seconds.
+    /// CPU time of this process, seconds, without what it polled.
     pub(crate) generator_cpu_s: f64,
     /// Share of the processors' time that the hypervisor took.
     pub(crate) steal: Option<f64>,
@@ -140,6 +142,7 @@ impl<'a> Meter<'a> {
         let per_operation = |cpu: Duration| (operations > 0.0).then(|| cpu.as_secs_f64() * 1e6 / operations);
         let percent = |cpu: Duration| (seconds > 0.0).then(|| cpu.as_secs_f64() * 100.0 / seconds);
         let generator = last.generator.saturating_sub(first.generator);
+        let polled = last.polled.saturating_sub(first.polled);
         let server = last.server.zip(first.server).map(|(last, first)| last.saturating_sub(first));
         let steal = last.machine.zip(first.machine).and_then(|(last, first)| {
             let total = last.total.saturating_sub(first.total);
@@ -150,6 +153,7 @@ impl<'a> Meter<'a> {
             cost: Cost {
                 generator_cpu_us_per_operation: per_operation(generator),
                 generator_cpu_percent: percent(generator),
+                generator_polling_percent: percent(polled).filter(|_| !polled.is_zero()),
                 target_cpu_us_per_operation: server.and_then(per_operation),
                 target_cpu_percent: server.and_then(percent),
                 target_rss_bytes_max: self.rss_max.take(),
@@ -165,10 +169,12 @@ impl<'a> Meter<'a> {
     }
 
     fn sample(&self, shared: &Shared) -> Sample {
+        let polled = shared.polled();
         Sample {
             at: Instant::now(),
             completed: shared.completed(),
-            generator: own_cpu(),
+            generator: own_cpu().saturating_sub(polled),
+            polled,
             server: self.server.as_ref().and_then(Lives::cpu),
             machine: fs::read_to_string("/proc/stat").ok().and_then(|text| machine(&text)),
         }

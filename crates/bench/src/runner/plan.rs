@@ -88,6 +88,7 @@ pub(crate) fn plan(
         open_rate: phase.open_rate,
         connect: Connect::default(),
         tick_us: phase.tick_us,
+        busy_poll_us: phase.busy_poll_us,
         silence: Duration::from_secs(SILENCE_TIMEOUT_S),
         segments: segments(phase, scenario),
     }

@@ -100,6 +100,7 @@ impl Player {
             cost: Cost {
                 generator_cpu_us_per_operation: per_operation(generator),
                 generator_cpu_percent: percent(generator),
+                generator_polling_percent: None,
                 target_cpu_us_per_operation: target.and_then(per_operation),
                 target_cpu_percent: target.and_then(percent),
                 target_rss_bytes_max: self.server.as_ref().and_then(Lives::rss_bytes),

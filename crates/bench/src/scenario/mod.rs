@@ -265,9 +265,10 @@ impl Scenario {
 
     /// Makes every open loop a closed one, as the tools have that know no other. The window is that of the file.
     pub fn close(&mut self) {
-        for mix in self.phases.iter_mut().flat_map(|phase| &mut phase.mixes) {
-            if mix.arrival.is_open_loop() {
+        for phase in &mut self.phases {
+            for mix in phase.mixes.iter_mut().filter(|mix| mix.arrival.is_open_loop()) {
                 (mix.arrival, mix.timer_us) = (Arrival::Closed, 0);
+                phase.busy_poll_us = 0;
             }
         }
         let phases = self.effective.get_mut("phase").and_then(toml::Value::as_array_mut);
@@ -297,6 +298,7 @@ impl Scenario {
 
 fn close_table(table: &mut Table) {
     table.remove("timer_us");
+    table.remove("busy_poll_us");
     let kept = ["closed", "idle", "reopen"];
     if !table.get("arrival").and_then(toml::Value::as_str).is_some_and(|arrival| kept.contains(&arrival)) {
         table.insert("arrival".to_owned(), toml::Value::String("closed".to_owned()));

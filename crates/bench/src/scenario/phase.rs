@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Table;
 
 use super::typed::{nearest, typed};
-use crate::limits::TIMER_US_MAX;
+use crate::limits::{BUSY_POLL_US_MAX, TIMER_US_MAX};
 use crate::options::parse_duration;
 
 /// Keys of a phase that are the runner's; all others are the driver's.
@@ -26,6 +26,7 @@ const PHASE_KEYS: &[&str] = &[
     "drain",
     "threads",
     "tick_us",
+    "busy_poll_us",
     "open_rate",
     "operations",
     "mix",
@@ -90,6 +91,8 @@ pub struct Phase {
     pub threads: u32,
     /// See [`crate::engine::Plan::tick_us`].
     pub tick_us: u32,
+    /// See [`crate::engine::Plan::busy_poll_us`].
+    pub busy_poll_us: u32,
     /// Connections opened per second.
     pub open_rate: Option<f64>,
     /// Last rate of steps.
@@ -139,6 +142,8 @@ struct RawPhase {
     threads: u32,
     #[serde(default)]
     tick_us: u32,
+    #[serde(default)]
+    busy_poll_us: u32,
     open_rate: Option<f64>,
     rate_to: Option<f64>,
     #[serde(default = "one")]
@@ -237,6 +242,7 @@ impl Phase {
             drain: raw.drain.unwrap_or(Duration::from_secs(crate::limits::DRAIN_TIMEOUT_S)),
             threads: raw.threads,
             tick_us: raw.tick_us,
+            busy_poll_us: raw.busy_poll_us,
             open_rate: raw.open_rate,
             rate_to: raw.rate_to,
             steps: raw.steps,
@@ -253,6 +259,9 @@ impl Phase {
         }
         if self.threads == 0 || self.threads > 64 {
             return Err(format!("{place}: threads = {}; use 1 to 64", self.threads));
+        }
+        if self.busy_poll_us > 0 {
+            self.check_busy_poll(place)?;
         }
         for mix in &self.mixes {
             if mix.arrival.is_open_loop() && mix.rate.is_none_or(|rate| rate <= 0.0) {
@@ -291,6 +300,28 @@ impl Phase {
             return Err(format!(
                 "{place}: with timer_us operations come due together, with tick_us they are sent late together; \
                  leave one of both out"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_busy_poll(&self, place: &str) -> Result<(), String> {
+        let is_scheduled =
+            |mix: &Mix| mix.arrival.is_open_loop() || (mix.arrival == Arrival::Reopen && mix.rate.is_some());
+        if !self.mixes.iter().any(is_scheduled) {
+            return Err(format!(
+                "{place}: busy_poll_us is for operations on a schedule, and it has none; leave it out there"
+            ));
+        }
+        if self.busy_poll_us > BUSY_POLL_US_MAX {
+            return Err(format!(
+                "{place}: busy_poll_us = {}; use at most {BUSY_POLL_US_MAX}",
+                self.busy_poll_us
+            ));
+        }
+        if self.tick_us > 0 {
+            return Err(format!(
+                "{place}: with busy_poll_us a thread does not sleep, with tick_us it sleeps between looks; leave one of both out"
             ));
         }
         Ok(())

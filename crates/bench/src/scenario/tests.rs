@@ -103,6 +103,25 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
 }
 
 #[test]
+fn polling_is_of_schedules_and_not_together_with_late_turns() {
+    let mut scenario = parse(&["phase.run.busy_poll_us=50"]).unwrap();
+    assert_eq!(scenario.phases[1].busy_poll_us, 50);
+    scenario.close();
+    assert_eq!(
+        (scenario.phases[1].busy_poll_us, scenario.effective["phase"][1].get("busy_poll_us")),
+        (0, None)
+    );
+    for (sets, expected) in [
+        (&["phase.load.busy_poll_us=50"][..], "busy_poll_us is for operations on a schedule"),
+        (&["phase.run.busy_poll_us=10001"], "use at most 10000"),
+        (&["phase.run.busy_poll_us=50", "phase.run.tick_us=200"], "leave one of both out"),
+    ] {
+        let error = parse(sets).unwrap_err();
+        assert!(error.contains(expected), "{sets:?}: {error}");
+    }
+}
+
+#[test]
 fn a_timer_is_of_open_loops_and_not_together_with_late_turns() {
     let mut scenario = parse(&["phase.run.timer_us=1000"]).unwrap();
     assert_eq!(scenario.phases[1].mixes[0].timer_us, 1_000);

@@ -17,6 +17,7 @@ pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: D
         open_rate: None,
         connect: Connect::default(),
         tick_us: 0,
+        busy_poll_us: 0,
         silence: Duration::from_secs(10),
         segments: vec![segment(load, duration)],
     }

@@ -1,4 +1,4 @@
-//! Tests of a worker's turn: what comes due while answers are read.
+//! Tests of a worker's turn: what comes due while answers are read, and how the turn waits.
 
 use std::io::Write as _;
 use std::iter;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::connection::Phase;
 use super::feed::Feed;
 use super::poller::Interest;
+use super::polling::LOOK_NS_MAX;
 use super::worker::Worker;
 use crate::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
 use crate::engine::{Close, Connect, Load, Plan, Segment, Shared, Then, When};
@@ -78,6 +79,7 @@ fn plan(target: SocketAddr, tick_us: u32) -> Plan {
         open_rate: None,
         connect: Connect::default(),
         tick_us,
+        busy_poll_us: 0,
         silence: Duration::from_secs(60),
         segments: Vec::new(),
     }
@@ -178,4 +180,31 @@ fn a_turn_that_is_behind_sends_so_many_and_then_reads() {
     let done = turn_with(&vec![1; 3 * SENDS_PER_TURN], |worker| worker.turn(0).unwrap());
     let sends = "s".repeat(SENDS_PER_TURN);
     assert_eq!(done, format!("sr{sends}r"));
+}
+
+/// What a wait of `timeout` found and how much of it was polling, of a worker that polls for the last millisecond.
+fn waited(timeout: Duration, also: impl FnOnce(&mut Worker<'_, Diary>)) -> (usize, Duration) {
+    let mut waited = (0, Duration::ZERO);
+    diary_of(Duration::ZERO, 0, |worker| {
+        worker.busy_poll_ns = 1_000_000;
+        also(worker);
+        waited.0 = worker.await_ready(timeout.as_nanos() as u64).unwrap();
+        waited.1 = worker.shared.polled();
+    });
+    waited
+}
+
+#[test]
+fn polling_is_the_last_part_of_a_wait_and_only_what_found_nothing() {
+    let (ready, polled) = waited(Duration::from_secs(9), |_| ());
+    assert_eq!((ready, polled), (2, Duration::ZERO), "answers have come");
+    let read_all = |worker: &mut Worker<'_, Diary>| worker.turn(0).unwrap();
+    let (ready, polled) = waited(Duration::from_millis(3), read_all);
+    let most = Duration::from_nanos(1_000_000 + 2 * LOOK_NS_MAX);
+    assert!(ready == 0 && polled > Duration::ZERO && polled <= most, "{ready} {polled:?}");
+    let asleep = |worker: &mut Worker<'_, Diary>| {
+        read_all(worker);
+        worker.busy_poll_ns = 0;
+    };
+    assert_eq!(waited(Duration::from_millis(1), asleep), (0, Duration::ZERO));
 }

@@ -191,6 +191,7 @@ fn plan(segments: [[Load; 2]; 2]) -> Plan {
         open_rate: None,
         connect: Connect::default(),
         tick_us: 0,
+        busy_poll_us: 0,
         silence: Duration::ZERO,
         segments: segments.map(segment).to_vec(),
     }

@@ -13,6 +13,7 @@ mod feed;
 mod holding;
 mod opening;
 mod poller;
+mod polling;
 mod reading;
 mod renewal;
 mod running;
@@ -291,6 +292,7 @@ mod tests {
             open_rate: None,
             connect: Connect::default(),
             tick_us: 0,
+            busy_poll_us: 0,
             silence: Duration::from_secs(1),
             segments: Vec::new(),
         }

@@ -49,6 +49,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) groups: Vec<Range<u32>>,
     pub(super) ear: Ear,
     pub(super) hold: Hold,
+    /// For how long before something is due the thread does not sleep.
+    pub(super) busy_poll_ns: u64,
     scratch: Vec<u8>,
     /// Connections with something to send in this turn.
     dirty: Vec<u32>,
@@ -114,6 +116,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             groups,
             ear: Ear::new(stamped),
             hold: Hold::default(),
+            busy_poll_ns: u64::from(plan.busy_poll_us) * 1_000,
             scratch: Vec::new(),
             dirty: Vec::new(),
             recorder: Recorder::new(Window::default(), plan.classes.len()),
@@ -165,7 +168,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.last_heard_ns = 0;
         self.begun.clear();
         self.ear.begin_segment();
-        let holds = self.ear.wants_stamps() && self.plan.tick_us == 0;
+        // Who looks all the time reads answers at once.
+        let holds = self.ear.wants_stamps() && self.plan.tick_us == 0 && self.busy_poll_ns == 0;
         self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
         self.begin_connections(&segment.loads);
         if let Some(turn) = start.turn {
@@ -353,7 +357,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         if self.ear.wants_stamps() {
             self.ear.asks(self.now_ns());
         }
-        let ready = self.poller.wait(Duration::from_nanos(timeout_ns))?;
+        let ready = self.await_ready(timeout_ns)?;
         let mut sends_left = SENDS_PER_TURN;
         for index in 0..ready {
             let event = self.poller.event(index);

@@ -122,6 +122,11 @@ fn check(plan: &Plan) -> Result<()> {
              {THREADS_MAX}. Share the load between processes (--workers)"
         )));
     }
+    if plan.busy_poll_us > 0 {
+        return Err(Error::Options(
+            "busy_poll_us: this driver has a thread for each connection, and so many do not poll; leave it out".to_owned(),
+        ));
+    }
     for load in plan.segments.iter().flat_map(|segment| &segment.loads) {
         match load {
             Load::Closed { window, .. } if *window != 1 => {

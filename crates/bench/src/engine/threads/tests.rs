@@ -79,6 +79,7 @@ fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
         open_rate: None,
         connect: Connect::default(),
         tick_us: 0,
+        busy_poll_us: 0,
         silence: Duration::from_secs(5),
         segments: vec![Segment {
             name: "run".to_owned(),
@@ -99,6 +100,13 @@ const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 fn run_quietly(driver: &Pretend, plan: &Plan) -> (SegmentOutcome, Vec<u32>) {
     let mut outcome = run(driver, plan, &Shared::default(), |_| ()).unwrap();
     (outcome.segments.remove(0), outcome.sessions)
+}
+
+#[test]
+fn threads_of_connections_do_not_poll() {
+    let plan = Plan { busy_poll_us: 50, ..plan(1, CLOSED, 10) };
+    let error = run(&Pretend::default(), &plan, &Shared::default(), |_| ()).unwrap_err().to_string();
+    assert!(error.contains("busy_poll_us: this driver has a thread for each connection"), "{error}");
 }
 
 #[test]

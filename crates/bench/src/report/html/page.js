@@ -387,7 +387,7 @@ function tiles(run) {
   if (counts.hits + counts.misses) tile("Hits", number((counts.hits / (counts.hits + counts.misses)) * 100, 4), "%", `${group(String(counts.misses))} misses`);
   const cost = phase.cost;
   if (cost.target_cpu_us_per_operation) tile("Target CPU", number(cost.target_cpu_us_per_operation), "µs/op", cost.target_cpu_percent && `${number(cost.target_cpu_percent)} % of a core`);
-  if (cost.generator_cpu_us_per_operation) tile("Generator CPU", number(cost.generator_cpu_us_per_operation), "µs/op", cost.generator_cpu_percent && `${number(cost.generator_cpu_percent)} % of a core`);
+  if (cost.generator_cpu_us_per_operation) tile("Generator CPU", number(cost.generator_cpu_us_per_operation), "µs/op", cost.generator_cpu_percent && `${number(cost.generator_cpu_percent)} % of a core${cost.generator_polling_percent ? `, ${number(cost.generator_polling_percent)} % more polling` : ""}`);
   root.append(el("div", { class: run.quotable ? "" : "invalid" }, el("div", { class: "tiles" }, list)));
 }
 
