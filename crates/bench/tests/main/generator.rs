@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bench::driver::mqtt::{Config, Mqtt, Tally, Version};
+use bench::driver::mqtt::{Config, Messages, Mqtt, Tally, Version};
 use bench::engine::{Load, Plan, Shared, event};
 use bench::payload::Template;
 use bench::recorder::Class;
@@ -36,11 +36,14 @@ fn run_quietly(plan: &Plan) -> bench::Result<Outcome> {
 fn run_kept_alive(plan: &Plan, keep_alive_s: u16) -> bench::Result<Outcome> {
     let mqtt = Mqtt::new(Config {
         version: Version::V311,
-        qos: QoS::AtLeastOnce,
-        class: 0,
+        groups: vec![Messages {
+            devices: plan.connections(),
+            qos: QoS::AtLeastOnce,
+            class: 0,
+            payload: Template::new(100),
+        }],
         token_prefix: "tok".to_owned(),
         keep_alive_s,
-        payload: Template::new(100),
         floor_ts_ms: 0,
     });
     let outcome = event::run(&mqtt, plan, &Shared::default(), |_| ())?;

@@ -88,6 +88,29 @@ fn every_quality_of_service_and_payload_is_acknowledged() {
 }
 
 #[test]
+fn mixes_of_a_phase_publish_what_each_of_them_says() {
+    let Some(broker) = Broker::start() else { return };
+    let mixes = r#"phase.run.mix=[{ name = "meters", connections = 4, qos = 2, payload = "meter", rate = 100, operations = ["meter"] },
+        { name = "cars", connections = 8, qos = 0, payload = "vehicle", rate = 200 }]"#;
+    let operations = r#"operation=[{ name = "publish" }, { name = "meter" }]"#;
+    let sets = [
+        operations,
+        mixes,
+        "phase.run.operations=['publish']",
+        "phase.run.warmup=0s",
+        "phase.run.duration=1s",
+    ];
+    let bundle = run(&broker, "thingsboard", &sets);
+    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    let operations = &bundle.main_phase().unwrap().operations;
+    let of = |name: &str| &operations.iter().find(|operation| operation.name == name).unwrap().counts;
+    let (cars, meters) = (of("publish"), of("meter"));
+    assert!((120..280).contains(&cars.completed) && (50..150).contains(&meters.completed), "{bundle}");
+    assert_eq!(cars.bytes_received, 0, "at QoS 0 nothing is answered");
+    assert_eq!(meters.bytes_received, 4 * meters.completed, "a PUBCOMP each");
+}
+
+#[test]
 fn devices_that_pause_send_as_often_as_their_pause_allows() {
     let Some(broker) = Broker::start() else { return };
     let sets = [

@@ -22,25 +22,35 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 pub struct Config {
     /// Protocol version of all connections.
     pub version: Version,
-    /// Quality of service of the messages.
-    pub qos: QoS,
-    /// Class of the messages in the recorder.
-    pub class: u16,
+    /// What the devices of each group publish, in the order of [`crate::engine::Plan::groups`].
+    pub groups: Vec<Messages>,
     /// Device n authenticates with the user name `<token_prefix>n`.
     pub token_prefix: String,
     /// Keep-alive announced and kept.
     pub keep_alive_s: u16,
-    /// What each message says.
-    pub payload: Template,
     /// No timestamp lies before this one, milliseconds since the epoch.
     pub floor_ts_ms: u64,
+}
+
+/// What the devices of one group publish.
+#[derive(Debug, Clone)]
+pub struct Messages {
+    /// Devices, which is connections.
+    pub devices: u32,
+    /// Quality of service of the messages.
+    pub qos: QoS,
+    /// Class of the messages in the recorder.
+    pub class: u16,
+    /// What each message says.
+    pub payload: Template,
 }
 
 /// The driver: every connection is one device, every operation one message.
 #[derive(Debug)]
 pub struct Mqtt {
     config: Config,
-    publish: PublishTemplate,
+    /// Of each group.
+    publish: Vec<PublishTemplate>,
     /// Prefix of client identifiers, which a broker wants to be its only ones.
     client_prefix: String,
 }
@@ -60,6 +70,8 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Session {
     device: u32,
+    group: usize,
+    qos: QoS,
     /// Messages the server takes unanswered.
     receive_max: u16,
     next_packet_id: u16,
@@ -73,15 +85,30 @@ impl Session {
     pub fn device(&self) -> u32 {
         self.device
     }
+
+    /// The group it belongs to.
+    pub fn group(&self) -> usize {
+        self.group
+    }
 }
 
 impl Mqtt {
     /// A driver for all devices of a run.
     pub fn new(config: Config) -> Self {
-        let publish = PublishTemplate::new(config.version, config.qos, config.payload.clone());
+        let of_group = |of: &Messages| PublishTemplate::new(config.version, of.qos, of.payload.clone());
+        let publish = config.groups.iter().map(of_group).collect();
         // Two runs of one process that take turns are on one broker at the same time.
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Self { config, publish, client_prefix: format!("bench-{}-{run}-", std::process::id()) }
+    }
+
+    /// The group of a device.
+    fn group_of(&self, device: u32) -> usize {
+        let ends = self.config.groups.iter().scan(0, |end, of| {
+            *end += of.devices;
+            Some(*end)
+        });
+        ends.take_while(|end| *end <= device).count()
     }
 
     fn accept(&self, session: &mut Session, packet: &Packet<'_>) -> Result<(), String> {
@@ -103,7 +130,9 @@ impl Protocol for Mqtt {
     fn session(&self, number: u32) -> Session {
         let last_ts_ms = self.config.floor_ts_ms.saturating_sub(1);
         let tally = Tally { last_ts_ms, ..Tally::default() };
-        Session { device: number, receive_max: u16::MAX, next_packet_id: 1, open: false, tally }
+        let group = self.group_of(number);
+        let qos = self.config.groups[group].qos;
+        Session { device: number, group, qos, receive_max: u16::MAX, next_packet_id: 1, open: false, tally }
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
@@ -120,7 +149,7 @@ impl Protocol for Mqtt {
 
     fn answers_can_wait(&self) -> bool {
         // The PUBREC of QoS 2 asks for a PUBREL.
-        self.config.qos != QoS::ExactlyOnce
+        self.config.groups.iter().all(|of| of.qos != QoS::ExactlyOnce)
     }
 
     fn start(&self, session: &mut Session, due: Moment, out: &mut Vec<u8>) -> Option<Started> {
@@ -128,14 +157,14 @@ impl Protocol for Mqtt {
         session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
         // Two messages of a device never have the same time, so none overwrites another.
         let ts_ms = due.wall_ms.max(session.tally.last_ts_ms + 1);
-        self.publish.render(out, packet_id, ts_ms, session.device, session.tally.sent);
+        self.publish[session.group].render(out, packet_id, ts_ms, session.device, session.tally.sent);
         session.tally.last_ts_ms = ts_ms;
         session.tally.sent += 1;
-        let answer = match self.config.qos {
+        let answer = match session.qos {
             QoS::AtMostOnce => Answer::None,
             QoS::AtLeastOnce | QoS::ExactlyOnce => Answer::Key(packet_id.into()),
         };
-        Some(Started { class: self.config.class, answer })
+        Some(Started { class: self.config.groups[session.group].class, answer })
     }
 
     fn receive(
@@ -156,17 +185,17 @@ impl Protocol for Mqtt {
                     self.accept(session, &packet)?;
                     received.ready = true;
                 }
-                Packet::PubAck(ack) if self.config.qos == QoS::AtLeastOnce => {
+                Packet::PubAck(ack) if session.qos == QoS::AtLeastOnce => {
                     answered(session, "PUBACK", ack, length, done);
                 }
-                Packet::PubRec(ack) if self.config.qos == QoS::ExactlyOnce => {
+                Packet::PubRec(ack) if session.qos == QoS::ExactlyOnce => {
                     if ack.reason.is_error() {
                         answered(session, "PUBREC", ack, length, done);
                     } else {
                         codec::release(out, ack.packet_id);
                     }
                 }
-                Packet::PubComp(ack) if self.config.qos == QoS::ExactlyOnce => {
+                Packet::PubComp(ack) if session.qos == QoS::ExactlyOnce => {
                     answered(session, "PUBCOMP", ack, length, done);
                 }
                 Packet::PingResp => {}

@@ -1,115 +1,40 @@
 //! Scenarios of driver `mqtt`: devices that publish telemetry.
 //!
 //! `[dataset]` and phases: `payload` (`article`, `telemetry`, `meter`, `vehicle`), `payload_bytes`, `qos`, `version`,
-//! `token_prefix`, `device_prefix`, `devices` (how many are created, at least one per connection), `keep_alive_s`. Operations have no
-//! keys of their own; the class of a message is the mix's first operation.
+//! `token_prefix`, `device_prefix`, `devices` (how many are created, at least one per connection), `keep_alive_s`; mixes of a phase differ in
+//! the first three. Operations have no keys of their own, and a mix has one.
 //!
 //! `[target]`: without `url` a server is started (on `data` if that is given), its devices are created, and what it
 //! acknowledged is read back; `provision = false` and `verify = false` leave that out. A running server is only spoken to by
 //! MQTT unless `http`, `user` and `password` say how to log in to it.
 
+mod own;
 mod platform;
 mod verify;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::Deserialize;
 use toml::Table;
-use wire::mqtt::QoS;
 
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
-use crate::driver::mqtt::{Config, Mqtt, Tally, Version};
+use crate::driver::mqtt::{Config, Messages, Mqtt, Tally};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Phase, Scenario, typed};
-use crate::telemetry::{Prometheus, Source};
+use crate::telemetry::{Prometheus, Source, server_pid};
+use own::OfPhase;
 use platform::{Platform, TargetOwn};
 use verify::Verification;
 
 const PORT: u16 = 1_883;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Own {
-    #[serde(default = "telemetry")]
-    payload: Payload,
-    #[serde(default = "hundred")]
-    payload_bytes: usize,
-    #[serde(default = "one")]
-    qos: u8,
-    #[serde(default = "v311")]
-    version: String,
-    #[serde(default = "tok")]
-    token_prefix: String,
-    #[serde(default = "dev")]
-    device_prefix: String,
-    devices: Option<u32>,
-    #[serde(default = "minute")]
-    keep_alive_s: u16,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Payload {
-    Article,
-    Telemetry,
-    Meter,
-    Vehicle,
-}
-
-fn telemetry() -> Payload {
-    Payload::Telemetry
-}
-
-fn hundred() -> usize {
-    100
-}
-
-fn one() -> u8 {
-    1
-}
-
-fn v311() -> String {
-    "3.1.1".to_owned()
-}
-
-fn tok() -> String {
-    "tok".to_owned()
-}
-
-fn dev() -> String {
-    "dev-".to_owned()
-}
-
-fn minute() -> u16 {
-    60
-}
-
-impl Own {
-    fn template(&self) -> Template {
-        match self.payload {
-            Payload::Article => Template::article(),
-            Payload::Telemetry => Template::new(self.payload_bytes),
-            Payload::Meter => Template::meter(),
-            Payload::Vehicle => Template::vehicle(),
-        }
-    }
-
-    fn qos(&self) -> QoS {
-        match self.qos {
-            0 => QoS::AtMostOnce,
-            1 => QoS::AtLeastOnce,
-            _ => QoS::ExactlyOnce,
-        }
-    }
-}
+/// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
+const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 /// The driver of one scenario.
 pub(super) struct MqttDriver {
@@ -117,8 +42,8 @@ pub(super) struct MqttDriver {
     target: TargetOwn,
     address: Option<SocketAddr>,
     platform: Option<Platform>,
-    /// Of the phase that ended last, with the numbers of the devices.
-    tallies: Vec<(u32, Tally)>,
+    /// Of each mix of the phase that ended last, with the numbers of the devices.
+    tallies: Vec<Vec<(u32, Tally)>>,
     connect_time: Duration,
     /// First possible timestamp of the next phase.
     floor_ts_ms: u64,
@@ -133,7 +58,7 @@ impl MqttDriver {
         let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
         target.check(has_target)?;
         for phase in &scenario.phases {
-            own(scenario, phase)?.check(phase).map_err(|what| format!("phase `{}`: {what}", phase.name))?;
+            OfPhase::read(scenario, phase)?;
         }
         Ok(Self {
             scenario: scenario.clone(),
@@ -147,46 +72,13 @@ impl MqttDriver {
     }
 }
 
-impl Own {
-    fn check(&self, phase: &Phase) -> std::result::Result<(), String> {
-        self.version.parse::<Version>()?;
-        if self.qos > 2 {
-            return Err(format!("qos = {}; use 0, 1 or 2", self.qos));
-        }
-        if phase.duration.is_none() {
-            return Err("it has no `duration` and would never end".to_owned());
-        }
-        if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&self.payload_bytes) {
-            let range = format!("{PAYLOAD_BYTES_MIN} (timestamp and sequence number) to {PAYLOAD_BYTES_MAX}");
-            return Err(format!("payload_bytes = {}; use {range}", self.payload_bytes));
-        }
-        match self.devices {
-            Some(devices) if devices < phase.connections() => {
-                Err(format!("{} connections need as many devices, not {devices}", phase.connections()))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn own(scenario: &Scenario, phase: &Phase) -> std::result::Result<Own, String> {
-    let mut table: Table = scenario.dataset.clone();
-    // All mixes publish the same messages; what differs is how often.
-    phase.mixes.iter().for_each(|mix| table.extend(mix.own.clone()));
-    typed(
-        table,
-        &format!("phase `{}`", phase.name),
-        &["duration", "warmup", "connections", "arrival", "operations", "threads"],
-    )
-}
-
 impl Driver for MqttDriver {
     fn classes(&self) -> Vec<String> {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
-        let own = own(&self.scenario, &self.scenario.phases[0]).map_err(Error::Options)?;
+        let own = self.of_phase(&self.scenario.phases[0])?.own;
         let (address, started) = if self.scenario.target.url.is_empty() {
             let own = (&self.target, &own);
             let (address, platform) = Platform::start(&self.scenario, own, context, progress)?;
@@ -222,7 +114,9 @@ impl Driver for MqttDriver {
     }
 
     fn server_pid(&self) -> Option<u32> {
-        Some(self.platform.as_ref()?.server.as_ref()?.sampled().pid())
+        let started = self.platform.as_ref().and_then(|platform| platform.server.as_ref());
+        let pid = started.map(|server| server.sampled().pid());
+        pid.or_else(|| server_pid(self.address?, &PROCESS_NAMES))
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
@@ -238,23 +132,21 @@ impl Driver for MqttDriver {
         shared: &Shared,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>> {
-        let own = own(&self.scenario, phase).map_err(Error::Options)?;
+        let OfPhase { own, groups } = self.of_phase(phase)?;
         let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
-        let publishing = phase.mixes.iter().find(|mix| mix.arrival != crate::scenario::Arrival::Reopen);
-        let class =
-            publishing.and_then(|mix| mix.operations.first()).map_or(0, |name| self.scenario.class_of(name));
         let driver = Mqtt::new(Config {
-            version: own.version.parse().map_err(Error::Options)?,
-            qos: own.qos(),
-            class,
-            token_prefix: own.token_prefix.clone(),
+            version: own.version().map_err(Error::Options)?,
+            groups,
+            token_prefix: own.token_prefix,
             keep_alive_s: own.keep_alive_s,
-            payload: own.template(),
             floor_ts_ms: self.floor_ts_ms,
         });
         let plan = plan(phase, &self.scenario, address, self.classes(), part);
         let outcome = event::run(&driver, &plan, shared, on_event)?;
-        self.tallies = outcome.sessions.iter().map(|session| (session.device(), session.tally)).collect();
+        self.tallies = vec![Vec::new(); phase.mixes.len()];
+        for session in &outcome.sessions {
+            self.tallies[session.group()].push((session.device(), session.tally));
+        }
         self.connect_time = outcome.connect_time;
         Ok(outcome.segments)
     }
@@ -273,36 +165,68 @@ impl Driver for MqttDriver {
         };
         let tallies = std::mem::take(&mut self.tallies);
         let floor_ts_ms = std::mem::take(&mut self.floor_ts_ms);
-        let last = tallies.iter().map(|(_, tally)| tally.last_ts_ms + 1).max();
+        let devices = || tallies.iter().flatten();
+        let last = devices().map(|(_, tally)| tally.last_ts_ms + 1).max();
         self.floor_ts_ms = last.unwrap_or(0).max(floor_ts_ms);
         let opened = self.connect_time.as_secs_f64();
         let mut findings = vec![format!(
             "{place}: {} connections were opened in {opened:.2} s ({:.0}/s).",
-            tallies.len(),
-            tallies.len() as f64 / opened.max(1e-9)
+            devices().count(),
+            devices().count() as f64 / opened.max(1e-9)
         )];
-        let template = own(&self.scenario, phase).map_err(Error::Options)?.template();
         let Some(first) = segments.first() else { return Ok((Vec::new(), findings)) };
-        if tallies.iter().all(|(_, tally)| tally.sent == 0) {
+        if devices().all(|(_, tally)| tally.sent == 0) {
             return Ok((Vec::new(), findings));
         }
         let base_ts_ms = first.started_ms.max(floor_ts_ms);
-        let verified = match &self.platform {
-            Some(platform) if template.sequence_key().is_some() => {
-                platform.verify(&tallies, &template.keys(), base_ts_ms)?
-            }
-            _ => None,
-        };
-        let Some(verified) = verified else {
-            findings.push(format!("{place}: what was stored was not read back."));
-            return Ok((Vec::new(), findings));
-        };
+        let groups = self.of_phase(phase)?.groups;
+        let (verified, unread) = self.verify(phase, &groups, &tallies, base_ts_ms)?;
+        match &unread[..] {
+            [] => {}
+            _ if verified.is_none() => findings.push(format!("{place}: what was stored was not read back.")),
+            some => findings.push(format!("{place}: what {} stored was not read back.", some.join(" and "))),
+        }
+        let Some(verified) = verified else { return Ok((Vec::new(), findings)) };
         findings.push(sentence(&place, &verified));
         Ok((checks(&place, &verified), findings))
     }
 
     fn close(&mut self) -> Result<()> {
         self.platform.take().map_or(Ok(()), Platform::stop)
+    }
+}
+
+impl MqttDriver {
+    fn of_phase(&self, phase: &Phase) -> Result<OfPhase> {
+        OfPhase::read(&self.scenario, phase).map_err(Error::Options)
+    }
+
+    /// Reads back what was stored of each mix, as far as its messages can be told apart. Also the mixes that were not read back.
+    fn verify(
+        &self,
+        phase: &Phase,
+        groups: &[Messages],
+        tallies: &[Vec<(u32, Tally)>],
+        base_ts_ms: u64,
+    ) -> Result<(Option<Verification>, Vec<String>)> {
+        let mut sum: Option<Verification> = None;
+        let mut unread = Vec::new();
+        for ((mix, Messages { payload, .. }), tallies) in phase.mixes.iter().zip(groups).zip(tallies) {
+            if tallies.iter().all(|(_, tally)| tally.sent == 0) {
+                continue;
+            }
+            let verified = match &self.platform {
+                Some(platform) if payload.sequence_key().is_some() => {
+                    platform.verify(tallies, &payload.keys(), base_ts_ms)?
+                }
+                _ => None,
+            };
+            match verified {
+                Some(verified) => sum.get_or_insert_default().add(&verified),
+                None => unread.push(format!("mix `{}`", mix.name)),
+            }
+        }
+        Ok((sum, unread))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::Own;
+use super::own::Own;
 use super::verify::{self, Job, Verification};
 use crate::driver::mqtt::Tally;
 use crate::error::{Error, Result};

@@ -54,6 +54,25 @@ pub(super) struct Verification {
     pub(super) took_s: f64,
 }
 
+impl Verification {
+    /// Adds what was read back of other devices.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.devices += other.devices;
+        self.acked += other.acked;
+        self.sent += other.sent;
+        self.stored += other.stored;
+        self.missing += other.missing;
+        self.surplus += other.surplus;
+        self.sampled_devices += other.sampled_devices;
+        self.sampled_rows += other.sampled_rows;
+        self.wrong_rows += other.wrong_rows;
+        self.took_s += other.took_s;
+        if self.first_difference.is_none() {
+            self.first_difference.clone_from(&other.first_difference);
+        }
+    }
+}
+
 /// Reads back over several connections.
 pub(super) fn verify(job: &Job<'_>) -> Result<Verification> {
     let began = Instant::now();
@@ -64,7 +83,7 @@ pub(super) fn verify(job: &Job<'_>) -> Result<Verification> {
         handles.into_iter().map(|h| h.join().expect("BUG: a verifier panicked")).collect::<Result<Vec<_>>>()
     })?;
     let mut total = Verification::default();
-    parts.iter().for_each(|part| add(&mut total, part));
+    parts.iter().for_each(|part| total.add(part));
     total.took_s = began.elapsed().as_secs_f64();
     Ok(total)
 }
@@ -142,21 +161,6 @@ fn wrong_key(
 
 fn difference(part: &mut Verification, text: impl FnOnce() -> String) {
     part.first_difference.get_or_insert_with(text);
-}
-
-fn add(total: &mut Verification, part: &Verification) {
-    total.devices += part.devices;
-    total.acked += part.acked;
-    total.sent += part.sent;
-    total.stored += part.stored;
-    total.missing += part.missing;
-    total.surplus += part.surplus;
-    total.sampled_devices += part.sampled_devices;
-    total.sampled_rows += part.sampled_rows;
-    total.wrong_rows += part.wrong_rows;
-    if total.first_difference.is_none() {
-        total.first_difference.clone_from(&part.first_difference);
-    }
 }
 
 #[cfg(test)]
