@@ -6,7 +6,6 @@
 //! or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`. `target.url` is http://user:password@host:port/path; the path stands before those of requests.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -27,12 +26,11 @@ use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Mix, Phase, Scenario, typed};
-use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, is_local, listener_pid};
+use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, server_pid};
 
 const PORT: u16 = 80;
 const SCHEMES: [&str; 1] = ["http"];
-/// Names that a server of this protocol has as a process; others that listen on the same port (a container's forwarder) are
-/// not it.
+/// Names that a server of this protocol has as a process.
 const PROCESS_NAMES: [&str; 10] =
     ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
 
@@ -277,17 +275,6 @@ impl HttpDriver {
     }
 }
 
-/// The server's process if it runs here: who listens on the port, if it is called like one.
-fn process_of(address: SocketAddr) -> Option<u32> {
-    if !is_local(address.ip()) {
-        return None;
-    }
-    listener_pid(address.port()).filter(|pid| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        PROCESS_NAMES.iter().any(|known| name.contains(known))
-    })
-}
-
 impl Driver for HttpDriver {
     fn classes(&self) -> Vec<String> {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
@@ -301,7 +288,7 @@ impl Driver for HttpDriver {
         };
         self.status()?;
         self.address = Some(address);
-        self.server_pid = process_of(address);
+        self.server_pid = server_pid(address, &PROCESS_NAMES);
         Ok(Target { address: address.to_string(), product, ..Target::default() })
     }
 

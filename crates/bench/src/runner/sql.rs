@@ -5,7 +5,6 @@
 //! `action = "cleanup"`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -28,12 +27,11 @@ use crate::progress::Progress;
 use crate::recorder::{Recorder, Second};
 use crate::result::{Check, Target};
 use crate::scenario::{Kind, Phase, Scenario, typed};
-use crate::telemetry::{Database, Source, is_local, listener_pid};
+use crate::telemetry::{Database, Source, server_pid};
 
 /// How often a load says how far it is.
 const TICK: Duration = Duration::from_millis(100);
-/// Names that a server of this protocol has as a process; others on the same port (a proxy, a container's forwarder) are
-/// not it.
+/// Names that a server of this protocol has as a process.
 const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
 
 /// What a phase says of its own.
@@ -268,16 +266,10 @@ fn action(phase: &Phase) -> std::result::Result<Action, String> {
     Ok(own.action)
 }
 
-/// The server's process if it runs here: who listens on the port, if it is called like one.
+/// The server's process if it runs here.
 fn process_of(address: &Address) -> Option<u32> {
     let socket = *address.resolve().ok()?.first()?;
-    if !is_local(socket.ip()) {
-        return None;
-    }
-    listener_pid(address.port).filter(|pid| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        PROCESS_NAMES.iter().any(|known| name.contains(known))
-    })
+    server_pid(socket, &PROCESS_NAMES)
 }
 
 impl Driver for SqlDriver {

@@ -24,7 +24,7 @@ use crate::limits::TELEMETRY_SERIES_MAX;
 pub use elasticsearch::Elasticsearch;
 pub use host::Host;
 pub use nginx::{Nginx, Questions, StubStatus};
-pub use process::{Process, is_local, listener_pid};
+pub use process::{Process, has_name, is_local, listener_pid, server_pid};
 pub use prometheus::Prometheus;
 pub use server::{Database, Redis};
 

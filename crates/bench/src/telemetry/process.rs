@@ -1,7 +1,7 @@
 //! Processes of this machine, from `/proc`.
 
 use std::fs;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use super::Meaning::{Counter, Gauge};
 use super::{Readings, Source};
@@ -112,6 +112,19 @@ pub fn listener_pid(port: u16) -> Option<u32> {
             link.and_then(|link| link.to_str().map(|name| inodes.iter().any(|i| i == name))).unwrap_or(false)
         })
     })
+}
+
+/// The server's process if it runs here: who listens on the port, if it is called like one. Others that listen on a port (a proxy,
+/// a container's forwarder) are not it.
+pub fn server_pid(address: SocketAddr, names: &[&str]) -> Option<u32> {
+    let pid = is_local(address.ip()).then(|| listener_pid(address.port())).flatten()?;
+    has_name(pid, names).then_some(pid)
+}
+
+/// Whether one of these names is in that of a process.
+pub fn has_name(pid: u32, names: &[&str]) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    names.iter().any(|known| name.contains(known))
 }
 
 /// Inodes of listening sockets (state 0A) of a port in a table of proc_net_tcp(5).

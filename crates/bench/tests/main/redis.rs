@@ -154,7 +154,7 @@ fn what_is_loaded_is_read_and_the_server_counted_the_same() {
     let share = gets as f64 / (gets + touches) as f64;
     assert!((share - 0.75).abs() < 0.02, "{gets} gets, {touches} touches");
     let checks: Vec<&str> = bundle.result.verification.iter().map(|check| check.what.as_str()).collect();
-    assert_eq!(checks.len(), 3, "{checks:?}");
+    assert_eq!(checks.len(), 5, "{checks:?}");
     assert!(
         bundle.result.findings.iter().any(|f| f.contains("stored/logical")),
         "{:?}",
@@ -163,6 +163,26 @@ fn what_is_loaded_is_read_and_the_server_counted_the_same() {
     let run = bundle.main_phase().unwrap();
     assert_eq!((run.name.as_str(), run.total.counts.misses), ("run", 0));
     assert!(run.cost.target_cpu_us_per_operation.is_some(), "the process is found by what the server says");
+}
+
+#[test]
+fn a_load_whose_keys_are_gone_or_that_left_others_is_found_out() {
+    let Some(server) = Server::start(None) else { return };
+    let failed = |sets: &[&str]| -> Vec<String> {
+        let bundle = run(&scenario(&server, sets), &["load"]).unwrap();
+        let failed = bundle.result.verification.into_iter().filter(|check| !check.passed);
+        failed.map(|check| format!("{} {}/{}", check.what, check.found, check.expected)).collect()
+    };
+    let mut control = server.control();
+    assert!(failed(&[]).is_empty());
+    control.text(&["FLUSHALL"]).unwrap();
+    let gone = "operation.set.command=SET __key__ __data__ PXAT 1";
+    assert_eq!(failed(&[gone]), ["sampled keys of the data set that are there (load) 0/100"]);
+    // Keys whose time is over are still counted for a while.
+    control.text(&["FLUSHALL"]).unwrap();
+    let eval = r#"operation.set.command=EVAL "redis.call('SET', KEYS[1]..':more', 1) return redis.call('SET', KEYS[1], 1)" 1 __key__"#;
+    let more = failed(&[eval]);
+    assert!(more.contains(&"keys more than the load has names for (load) 1000/0".to_owned()), "{more:?}");
 }
 
 /// Where parts in threads wait for each other, as processes do through the one that started them.
@@ -219,7 +239,7 @@ fn several_processes_make_the_same_load_as_one() {
     assert!((350..650).contains(&planned), "{planned} planned of 500");
     let checks: Vec<(&str, bool)> =
         whole.result.verification.iter().map(|check| (check.expected.as_str(), check.passed)).collect();
-    assert_eq!(checks.len(), 3, "{whole}");
+    assert_eq!(checks.len(), 5, "{whole}");
     assert!(checks.iter().all(|(_, passed)| *passed) && checks[0].0 == "1001", "of all: {checks:?}");
     let stored = whole.result.findings.iter().filter(|finding| finding.contains("stored/logical")).count();
     assert_eq!(stored, 1, "{whole}");

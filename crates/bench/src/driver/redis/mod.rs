@@ -237,6 +237,22 @@ impl GroupConfig {
         if self.distinct_seeds { first.wrapping_add(client) } else { first }
     }
 
+    /// Whether each command has one key, which is a word of its own.
+    pub(crate) fn names_one_key(&self) -> bool {
+        let has_one = |command: &Command| {
+            let mut words = command.text.split_whitespace().filter(|word| word.contains("__key__"));
+            words.next() == Some("__key__") && words.next().is_none()
+        };
+        self.commands.iter().all(has_one)
+    }
+
+    /// Whether every key of the range has its turn: clients walk through ranges of their own, to the end.
+    pub(crate) fn writes_each_key(&self) -> bool {
+        let [Command { pattern: Pattern::Parallel, .. }] = self.commands[..] else { return false };
+        let each = (self.keys.max - self.keys.min) / u64::from(self.connections) + 1;
+        self.requests.is_some_and(|requests| requests >= each)
+    }
+
     /// Bytes of key and data that the first command writes, on average over data sizes.
     pub(crate) fn payload_bytes(&self) -> f64 {
         let size = match &self.size {

@@ -6,7 +6,6 @@
 mod options;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 
 use super::plan::{Url, plan};
@@ -21,7 +20,7 @@ use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::scenario::{Kind, Phase, Scenario};
-use crate::telemetry::{self, Source};
+use crate::telemetry::{self, Source, has_name, is_local};
 use options::groups;
 
 const PORT: u16 = 6_379;
@@ -85,18 +84,7 @@ impl RedisDriver {
             return Ok(());
         }
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
-        let mut found = 0;
-        for group in &groups {
-            let range = group.keys.max - group.keys.min;
-            for n in 0..SAMPLED_KEYS {
-                // Spread over the range, not all at its beginning.
-                let number =
-                    group.keys.min + (u128::from(range) * u128::from(n) / u128::from(SAMPLED_KEYS)) as u64;
-                let key = format!("{}{number}", group.keys.prefix);
-                found += self.control()?.text(&["EXISTS", &key])?.parse::<u64>().unwrap_or(0);
-            }
-        }
-        if found > 0 {
+        if self.sampled_keys_there(&groups)? > 0 {
             return Ok(());
         }
         let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
@@ -110,6 +98,56 @@ impl RedisDriver {
             self.scenario.head.scale,
             name = self.scenario.head.name,
         )))
+    }
+
+    /// How many of [`SAMPLED_KEYS`] of each group exist.
+    fn sampled_keys_there(&mut self, groups: &[GroupConfig]) -> Result<u64> {
+        let mut found = 0;
+        for group in groups {
+            let range = group.keys.max - group.keys.min;
+            for n in 0..SAMPLED_KEYS {
+                // Spread over the range from its first to its last, not all at its beginning.
+                let number = group.keys.min
+                    + (u128::from(range) * u128::from(n) / u128::from(SAMPLED_KEYS - 1)) as u64;
+                let key = format!("{}{number}", group.keys.prefix);
+                found += self.control()?.text(&["EXISTS", &key])?.parse::<u64>().unwrap_or(0);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a load phase left: a sample of the keys that it wrote one after the other, and no key that it did not name.
+    fn loaded_checks(&mut self, phase: &Phase) -> Result<Vec<Check>> {
+        let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
+        // Of a command with several keys, or with a key that is a part of a word, it is not known what they are.
+        if !groups.iter().all(GroupConfig::names_one_key) {
+            return Ok(Vec::new());
+        }
+        let mut checks = Vec::new();
+        let whole: Vec<GroupConfig> =
+            groups.iter().filter(|group| group.writes_each_key()).cloned().collect();
+        if !whole.is_empty() {
+            let looked_for = SAMPLED_KEYS * whole.len() as u64;
+            let found = self.sampled_keys_there(&whole)?;
+            checks.push(Check {
+                what: format!("sampled keys of the data set that are there ({})", phase.name),
+                expected: looked_for.to_string(),
+                found: found.to_string(),
+                passed: found == looked_for,
+            });
+        }
+        let named: u64 = groups.iter().map(|group| group.keys.max - group.keys.min + 1).sum();
+        let keys_before = self.keys_before;
+        if let Some((before, now)) = keys_before.zip(number_of_keys(self.control()?)) {
+            let more = now.saturating_sub(before).saturating_sub(named);
+            checks.push(Check {
+                what: format!("keys more than the load has names for ({})", phase.name),
+                expected: "0".to_owned(),
+                found: more.to_string(),
+                passed: more == 0,
+            });
+        }
+        Ok(checks)
     }
 
     /// Compares the calls that the server counted with those `sent`, by command.
@@ -190,12 +228,8 @@ impl Driver for RedisDriver {
             )),
             other => other,
         })?;
-        self.server_pid =
-            address.ip().is_loopback().then(|| server.get("process_id")?.parse().ok()).flatten();
-        self.server_pid = self.server_pid.filter(|pid| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            PROCESS_NAMES.iter().any(|known| name.contains(known))
-        });
+        self.server_pid = is_local(address.ip()).then(|| server.get("process_id")?.parse().ok()).flatten();
+        self.server_pid = self.server_pid.filter(|pid| has_name(*pid, &PROCESS_NAMES));
         let product = server.get("redis_version").map(|version| {
             let name = server.get("server_name").map_or("Redis", String::as_str);
             format!("{name} {version}")
@@ -274,10 +308,11 @@ impl Driver for RedisDriver {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let checks = self.calls_check(all_did)?;
+        let mut checks = self.calls_check(all_did)?;
         let mut findings = Vec::new();
         if phase.kind == Kind::Load {
             self.loaded = true;
+            checks.extend(self.loaded_checks(phase)?);
             findings.extend(self.storage_finding(phase)?);
         }
         Ok((checks, findings))
