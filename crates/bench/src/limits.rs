@@ -25,6 +25,8 @@ pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
 /// Longest time before an operation for which a generator thread may look at its sockets instead of sleeping: beyond it a processor
 /// is taken for nothing.
 pub(crate) const BUSY_POLL_US_MAX: u32 = 10_000;
+/// Steps of a phase: each has a result of its own, and a staircase has nearly twice as many.
+pub(crate) const STEPS_MAX: u32 = 1_000;
 /// Share of the answers that may meet another of their connection while they wait: those read together count from the last.
 pub(crate) const ANSWERS_SHARING_MAX: f64 = 0.01;
 /// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so

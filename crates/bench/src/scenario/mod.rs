@@ -275,7 +275,13 @@ impl Scenario {
         for phase in phases.into_iter().flatten().filter_map(toml::Value::as_table_mut) {
             close_table(phase);
             let mixes = phase.get_mut("mix").and_then(toml::Value::as_array_mut);
-            mixes.into_iter().flatten().filter_map(toml::Value::as_table_mut).for_each(close_table);
+            for mix in mixes.into_iter().flatten().filter_map(toml::Value::as_table_mut) {
+                mix.remove("timer_us");
+                // One that says nothing of its own has that of its phase.
+                if mix.contains_key("arrival") {
+                    close_table(mix);
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Table;
 
 use super::typed::{nearest, typed};
-use crate::limits::{BUSY_POLL_US_MAX, TIMER_US_MAX};
+use crate::limits::{BUSY_POLL_US_MAX, STEPS_MAX, TIMER_US_MAX};
 use crate::options::parse_duration;
 
 /// Keys of a phase that are the runner's; all others are the driver's.
@@ -204,6 +204,19 @@ pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
+fn is_rate(rate: f64) -> bool {
+    rate > 0.0 && rate.is_finite()
+}
+
+fn check_rate(place: &str, name: &str, rate: Option<f64>) -> Result<(), String> {
+    match rate {
+        Some(rate) if !is_rate(rate) => {
+            Err(format!("{place}: {name} = {rate}; it must be a number above zero, or left out"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn split(mut table: Table, known: &[&str]) -> (Table, Table) {
     let common = known.iter().filter_map(|key| Some(((*key).to_owned(), table.remove(*key)?))).collect();
     (common, table)
@@ -257,6 +270,12 @@ impl Phase {
         if self.mixes.iter().any(stepped) && (self.rate_to.is_none() || self.steps < 2) {
             return Err(format!("{place}: steps and staircases need `rate_to` and at least 2 `steps`"));
         }
+        if self.steps > STEPS_MAX {
+            return Err(format!("{place}: steps = {}; use at most {STEPS_MAX}", self.steps));
+        }
+        for (name, rate) in [("rate_to", self.rate_to), ("open_rate", self.open_rate)] {
+            check_rate(place, name, rate)?;
+        }
         if self.threads == 0 || self.threads > 64 {
             return Err(format!("{place}: threads = {}; use 1 to 64", self.threads));
         }
@@ -264,10 +283,13 @@ impl Phase {
             self.check_busy_poll(place)?;
         }
         for mix in &self.mixes {
-            if mix.arrival.is_open_loop() && mix.rate.is_none_or(|rate| rate <= 0.0) {
+            if mix.arrival.is_open_loop() && !mix.rate.is_some_and(is_rate) {
                 return Err(format!(
                     "{place}: an open loop needs a `rate` above zero (or arrival = \"closed\")"
                 ));
+            }
+            if mix.arrival == Arrival::Reopen {
+                check_rate(place, "rate", mix.rate)?;
             }
             if mix.timer_us > 0 {
                 self.check_timer(place, mix)?;

@@ -90,7 +90,11 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         ("phase.run.arrival=posson", "unknown variant `posson`"),
         ("phase.run.operations=[\"gte\"]", "did you mean `get`?"),
         ("phase.load.name=run", "two phases are called `run`"),
+        ("phase.run.rate=nan", "phase `run`: an open loop needs a `rate` above zero"),
         ("phase.run.arrival=steps", "`rate_to`"),
+        ("phase.run.rate_to=0", "phase `run`: rate_to = 0; it must be a number above zero"),
+        ("phase.run.open_rate=-1", "phase `run`: open_rate = -1; it must be a number above zero"),
+        ("phase.run.steps=1001", "use at most 1000"),
         ("phase.run.timer_us=1000001", "use at most 1000000"),
         ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is none"),
         ("scale=0", "above zero"),
@@ -136,6 +140,43 @@ fn a_timer_is_of_open_loops_and_not_together_with_late_turns() {
     let mixes = r#"phase.run.mix=[{ name = "a", timer_us = 500 }, { name = "b" }, { name = "c", arrival = "idle", timer_us = 0 }]"#;
     let scenario = parse(&["phase.run.timer_us=1000", mixes]).unwrap();
     assert_eq!(scenario.phases[1].mixes.iter().map(|mix| mix.timer_us).collect::<Vec<_>>(), [500, 1_000, 0]);
+}
+
+#[test]
+fn a_rate_at_which_connections_come_back_is_above_zero_or_left_out() {
+    assert_eq!(parse(&["phase.load.arrival=reopen"]).unwrap().phases[0].mixes[0].rate, None);
+    let error = parse(&["phase.load.arrival=reopen", "phase.load.rate=0"]).unwrap_err();
+    assert!(error.contains("phase `load`: rate = 0; it must be a number above zero"), "{error}");
+}
+
+#[test]
+fn what_a_closed_loop_is_made_of_says_the_same_to_other_processes() {
+    let mixes = r#"phase.run.mix=[{ name = "a", arrival = "fixed", timer_us = 500 }, { name = "b" }]"#;
+    for (arrival, expected) in
+        [("poisson", [Arrival::Closed, Arrival::Closed]), ("idle", [Arrival::Closed, Arrival::Idle])]
+    {
+        let mut scenario = parse(&[mixes, &format!("phase.run.arrival={arrival}")]).unwrap();
+        scenario.close();
+        let again = Scenario::parse(&toml::to_string(&scenario.effective).unwrap(), &[]).unwrap();
+        for phases in [&scenario.phases, &again.phases] {
+            let found: Vec<Arrival> = phases[1].mixes.iter().map(|mix| mix.arrival).collect();
+            assert_eq!(found, expected, "{arrival}");
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_page_is_a_scenario_and_so_are_its_mixes() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/scenarios.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let [example, mixes] = blocks[..] else { panic!("{blocks:?}") };
+    let before_phases = example.split("[[phase]]").next().unwrap();
+    for text in [example.to_owned(), format!("{before_phases}{mixes}")] {
+        let scenario = Scenario::parse(&text, &[]).unwrap();
+        crate::runner::driver(&scenario).unwrap();
+    }
 }
 
 #[test]
