@@ -42,6 +42,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "sysbench-select-random-points" = "sysbench-select-random-points.toml",
     "sysbench-select-random-ranges" = "sysbench-select-random-ranges.toml",
     "http-qps" = "http-qps.toml",
+    "http-steps" = "http-steps.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
     "slb-s1" = "slb-s1.toml",

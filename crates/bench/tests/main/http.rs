@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Context;
-use bench::result::Bundle;
+use bench::result::{Arrival, Bundle};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 use rustix::process::{Pid, Signal, kill_process};
@@ -218,6 +218,47 @@ fn a_wrong_answer_makes_the_run_invalid() {
         let bundle = run(&scenario(nginx.port, &nginx, &[set])).unwrap();
         assert!(!bundle.result.valid && bundle.to_string().contains(text), "{set}: {bundle}");
     }
+}
+
+#[test]
+fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
+    let Some(nginx) = Nginx::start("") else { return };
+    let sets = [
+        format!("target.url=http://127.0.0.1:{}/", nginx.port),
+        format!("dataset.nginx_status=http://127.0.0.1:{}/status", nginx.port),
+        "phase.climb.rate=200".to_owned(),
+        "phase.climb.rate_to=600".to_owned(),
+        "phase.climb.steps=3".to_owned(),
+        "phase.climb.connections=4".to_owned(),
+        "phase.climb.warmup=0s".to_owned(),
+        "phase.climb.duration=1s".to_owned(),
+        "gates.lag_p99_us_max=1e9".to_owned(),
+        "gates.steal_share_max=1".to_owned(),
+        "gates.generator_core_max=10".to_owned(),
+    ];
+    let bundle = run(&Scenario::load("http-steps", &sets).unwrap()).unwrap();
+    assert!(bundle.result.standing().is_quotable(), "{bundle}\n{}", nginx.errors());
+    let steps: Vec<(&str, f64)> = bundle
+        .result
+        .phases
+        .iter()
+        .map(|phase| match &phase.arrival {
+            Arrival::Open { process, rate_per_s, .. } if process == "poisson" => {
+                (phase.name.as_str(), *rate_per_s)
+            }
+            other => panic!("{}: {other:?}", phase.name),
+        })
+        .collect();
+    let rates = [200.0, 400.0, 600.0, 400.0, 200.0];
+    let names = ["climb-1", "climb-2", "climb-3", "climb-4", "climb-5"];
+    assert_eq!(steps, names.into_iter().zip(rates).collect::<Vec<_>>());
+    for (phase, rate) in bundle.result.phases.iter().zip(rates) {
+        let counts = &phase.total.counts;
+        // Of a Poisson process of 200 one is further off than that in a hundred thousand.
+        assert!((counts.planned as f64 / rate - 1.0).abs() < 0.33, "{}: {counts:?}", phase.name);
+        assert!(counts.completed > 0 && phase.measured, "{}: {counts:?}", phase.name);
+    }
+    assert_eq!(written(&bundle)[1], 4, "connections stay from one step to the next");
 }
 
 #[test]
