@@ -122,6 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_the_article_have_its_devices_and_rates() {
+        let file = load("thingsboard-runs.toml");
+        for (name, devices, rate) in [
+            ("step-1", 1_000, 2_500.0),
+            ("step-2", 10_000, 10_000.0),
+            ("step-4", 19_900, 39_800.0),
+            ("article", 19_900, 30_000.0),
+        ] {
+            let arguments = file.run(name).unwrap().arguments().unwrap().join(" ");
+            let scenario = crate::command::understood(&format!("thingsboard {arguments}")).unwrap();
+            let phase = &scenario.phases[0];
+            assert_eq!((phase.connections(), phase.mixes[0].rate), (devices, Some(rate)), "{name}");
+        }
+    }
+
+    #[test]
     fn options_become_arguments() {
         let scenario = load("thingsboard-runs.toml");
         let run = scenario.run("saturation").unwrap();

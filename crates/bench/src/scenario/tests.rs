@@ -180,6 +180,24 @@ fn the_example_of_the_page_is_a_scenario_and_so_are_its_mixes() {
 }
 
 #[test]
+fn what_the_pages_say_can_be_set_is_understood() {
+    for (name, set) in [
+        ("gemini-hash", "dataset.size=[20, 80]"),
+        ("gemini-hash", "dataset.content={compressed=0.4}"),
+        ("gemini-str1250", "dataset.size=[500, 2000]"),
+        ("gemini-mix", "phase.load.mix.hash.size=[20, 80]"),
+        ("gemini-mix", "phase.load.mix.long.size=[500, 2000]"),
+        ("gemini-mix", "phase.run.mix.hash.connections=100"),
+        ("http-steps", "phase.climb.arrival=steps"),
+        ("http-qps", "operation.get.request=GET /health"),
+        ("thingsboard", "dataset.payload=article"),
+    ] {
+        let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
+        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{name} {set}: {error}"));
+    }
+}
+
+#[test]
 fn every_builtin_scenario_is_one_and_has_its_name() {
     for builtin in BUILTIN {
         let scenario = builtin.scenario().unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
