@@ -24,7 +24,7 @@ impl Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
             cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: processors() as usize,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             memory_mib: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok())
@@ -32,6 +32,11 @@ impl Machine {
                 / 1_024,
         }
     }
+}
+
+/// Processors that this process may use.
+pub(crate) fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
 fn field(text: &str, name: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use super::gates::{self, Facts};
 use super::meter::Metered;
 use super::{generator, is_measured};
 use crate::engine::{Ended, Load, Segment, SegmentOutcome, When};
+use crate::machine::processors;
 use crate::recorder::Second;
 use crate::result::{Arrival, Builder, Bundle, Check, Gate, PhaseFacts};
 use crate::scenario::{Gates, Kind};
@@ -238,11 +239,6 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
         }
         (None, None) => Arrival::Open { process: "idle".to_owned(), timer_us: 0, rate_per_s: 0.0 },
     }
-}
-
-/// Processors that this process may use.
-fn processors() -> u32 {
-    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
 /// What to say when the wall clock and the monotonic clock disagree about the length of the run.

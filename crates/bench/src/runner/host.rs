@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::plan::{plan, segments};
 use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, nothing};
+use super::{Counts, Driver, NoKeys, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
@@ -79,6 +79,10 @@ impl HostDriver {
                     "phase `{}`: a job of fio has a phase of its own: operations = [\"one\"]",
                     phase.name
                 ));
+            }
+            for mix in &phase.mixes {
+                let known = ["duration", "warmup", "connections", "arrival", "operations"];
+                typed::<NoKeys>(mix.own.clone(), &format!("phase `{}`", phase.name), &known)?;
             }
         }
         Ok(driver)

@@ -27,11 +27,13 @@
 //! ```
 //!
 //! A key that nobody knows is an error with a suggestion. Keys that are not the runner's own are handed to the driver, which
-//! refuses what it does not know. Reading is pure: no file, no clock, no network but in `builtin` and [`Scenario::load`].
+//! refuses what it does not know. Reading is pure: no file, no clock, no network but in `builtin` and [`Scenario::load`]; the
+//! machine is asked for the number of its processors alone.
 
 mod builtin;
 mod overrides;
 mod phase;
+mod processors;
 mod typed;
 
 use std::path::Path;
@@ -41,6 +43,7 @@ use toml::Table;
 
 use crate::capacity::Objective;
 use crate::error::{Error, Result};
+use crate::machine;
 
 pub use builtin::{BUILTIN, Builtin};
 pub(crate) use phase::duration;
@@ -219,6 +222,7 @@ impl Scenario {
         for set in sets {
             overrides::apply(&mut effective, set)?;
         }
+        processors::count(&mut effective, machine::processors())?;
         let file: File = typed(effective.clone(), "the file", &[])?;
         let operations =
             file.operation.into_iter().map(Operation::read).collect::<std::result::Result<Vec<_>, _>>()?;

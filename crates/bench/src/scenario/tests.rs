@@ -191,6 +191,7 @@ fn what_the_pages_say_can_be_set_is_understood() {
         ("http-steps", "phase.climb.arrival=steps"),
         ("http-qps", "operation.get.request=GET /health"),
         ("thingsboard", "dataset.payload=article"),
+        ("host-cpu", "phase.integer-1.connections=processors"),
     ] {
         let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
         crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{name} {set}: {error}"));

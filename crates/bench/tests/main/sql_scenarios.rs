@@ -166,6 +166,22 @@ fn the_machine_is_measured_by_every_kernel() {
 }
 
 #[test]
+fn a_pass_of_all_processors_has_a_thread_for_each() {
+    let sets = ["phase.integer-all.duration=300ms", "phase.integer-all.warmup=0s", "gates.steal_share_max=1"];
+    let scenario = Scenario::load("host-cpu", &sets.map(str::to_owned)).unwrap();
+    let bundle = run(&scenario, &["integer-all"], None).unwrap();
+    let [phase] = &bundle.result.phases[..] else { panic!("{bundle}") };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(phase.connections as usize, processors, "{bundle}");
+    let asked = &bundle.result.scenario.configuration["phase"];
+    let asked = asked.as_array().unwrap().iter().find(|phase| phase["name"] == "integer-all").unwrap();
+    assert_eq!(asked["connections"], processors, "the result says how many they were");
+    let typo = ["phase.integer-all.conections=3".to_owned()];
+    let error = run(&Scenario::load("host-cpu", &typo).unwrap(), &["integer-all"], None).unwrap_err();
+    assert!(error.to_string().contains("did you mean `connections`?"), "{error}");
+}
+
+#[test]
 fn the_disk_is_measured_by_fio() {
     if program("fio").is_none() {
         return skipped("fio (Debian package fio)").unwrap_or_default();
