@@ -4,6 +4,7 @@ mod ab;
 mod ab_slices;
 mod capacity;
 mod ledger;
+mod list;
 mod options_file;
 mod run;
 mod series;
@@ -12,19 +13,16 @@ mod thingsboard;
 mod worker;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::scenario::{BUILTIN, Scenario};
+use crate::scenario::Scenario;
 use options_file::{OptionsFile, Run};
 use run::Common;
-
-/// Where scenario files are looked for.
-const SCENARIOS: &str = "scenarios";
 
 /// Load tests, and the ledger of what was acknowledged
 #[derive(Debug, Subcommand)]
@@ -34,7 +32,7 @@ pub enum BenchCommand {
     /// Runs what a file of options describes
     Scenario(ScenarioArgs),
     /// Lists the scenarios, and the runs of files of options as the commands they stand for
-    List(ListArgs),
+    List(list::ListArgs),
     /// Finds the rate up to which an objective is met, with its interval
     Capacity(Box<capacity::CapacityArgs>),
     /// Compares two settings, interleaved in random order: better, worse, equivalent or cannot tell
@@ -81,13 +79,6 @@ pub struct ScenarioArgs {
     more: Vec<String>,
 }
 
-/// Lists scenarios
-#[derive(Debug, Args)]
-pub struct ListArgs {
-    /// Files [default: the built-in scenarios and scenarios/*.toml if there is such a directory]
-    files: Vec<PathBuf>,
-}
-
 /// A command of a file of options.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
@@ -101,7 +92,7 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     match command {
         BenchCommand::Run(args) => run_words(&args.words, context, out),
         BenchCommand::Scenario(args) => run_file(args, context, out),
-        BenchCommand::List(args) => list(args, out),
+        BenchCommand::List(args) => list::run(args, out),
         BenchCommand::Capacity(args) => capacity::run(args, context, out),
         BenchCommand::Ab(args) => ab::run(args, context, out),
         BenchCommand::Bundles(command) => bundles::run(command, out),
@@ -176,55 +167,6 @@ fn words(file: &OptionsFile, run: &Run) -> std::result::Result<Vec<String>, Stri
     Ok(std::iter::once(file.scenario.clone()).chain(run.arguments()?).collect())
 }
 
-fn list(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
-    if args.files.is_empty() {
-        for builtin in BUILTIN {
-            let wrong = |what: String| Error::Scenario { path: PathBuf::from(builtin.name), what };
-            list_scenario(builtin.name, &builtin.scenario().map_err(wrong)?, out)?;
-        }
-    }
-    let files = if args.files.is_empty() { option_files(Path::new(SCENARIOS)) } else { args.files.clone() };
-    for file in files {
-        if OptionsFile::is_one(&file)? {
-            list_options(&file, out)?;
-        } else {
-            let name = file.display().to_string();
-            list_scenario(&name, &Scenario::load(&name, &[])?, out)?;
-        }
-    }
-    Ok(())
-}
-
-fn list_scenario(name: &str, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
-    let head = &scenario.head;
-    let phases: Vec<&str> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
-    say(out, &format!("{name} ({})\n  {}", head.driver, head.about))?;
-    if let Some(article) = &head.article {
-        say(out, &format!("  from: {article}"))?;
-    }
-    say(out, &format!("  phases: {}\n  tacho bench run {name}", phases.join(", ")))
-}
-
-fn list_options(path: &Path, out: &mut dyn Write) -> Result<()> {
-    let file = OptionsFile::load(path)?;
-    for run in &file.runs {
-        let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
-        let words = words(&file, run).map_err(wrong)?.join(" ");
-        say(out, &format!("{} {}\n  {}\n  tacho bench run {words}", path.display(), run.name, run.about))?;
-    }
-    Ok(())
-}
-
-/// The files of options in a directory; none where there is no directory.
-fn option_files(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let paths = entries.flatten().map(|entry| entry.path());
-    let toml = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
-    let mut files: Vec<_> = toml.filter(|path| OptionsFile::is_one(path).unwrap_or(false)).collect();
-    files.sort();
-    files
-}
-
 /// Writes a line. A reader that has gone away wants no more.
 fn say(out: &mut dyn Write, text: &str) -> Result<()> {
     match writeln!(out, "{text}") {
@@ -236,30 +178,6 @@ fn say(out: &mut dyn Write, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_scenario_is_listed() {
-        let mut out = Vec::new();
-        list(&ListArgs { files: Vec::new() }, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        for builtin in BUILTIN {
-            assert!(text.contains(&format!("tacho bench run {}\n", builtin.name)), "{text}");
-        }
-    }
-
-    #[test]
-    fn every_run_of_the_files_of_options_is_a_command() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SCENARIOS);
-        let files = option_files(&directory);
-        assert!(files.len() >= 2, "{files:?}");
-        for path in files {
-            let file = OptionsFile::load(&path).unwrap();
-            for run in &file.runs {
-                let words = words(&file, run).unwrap();
-                FileCommand::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-            }
-        }
-    }
 
     #[test]
     fn what_only_a_scenario_has_leads_to_the_scenario() {
