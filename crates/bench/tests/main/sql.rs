@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bench::driver::Choice;
 use bench::driver::sql::{
     Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
 };
+use bench::driver::{Blocking as _, Choice, Moment};
 use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use rustix::process::Signal;
 
@@ -136,6 +136,42 @@ fn loads_are_equal(url: &str, question: &str) {
     assert!(sums[0].contains("500"), "{}", sums[0]);
 }
 
+/// Rows go on behind those of an earlier run, and of another that takes turns with this one; in a fresh table they begin at 1.
+fn bulk_inserts_go_on(url: &str) {
+    let bulk = || sql(url, tables(10), Transaction::of(Kind::BulkInsert));
+    let fresh = bulk();
+    fresh.clean_up(2).unwrap();
+    let refused =
+        threads::run(&fresh, &plan(&fresh, 2, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("run the load phase, with as many connections"), "{refused}");
+    fresh.load(2, &Loaded::default()).unwrap();
+    let mut rows = 0;
+    for _ in 0..2 {
+        let sql = bulk();
+        let outcome = run(&sql, &plan(&sql, 2, CLOSED, 200), |_| ());
+        let counts = outcome.segments[0].recorder.total().counts;
+        assert!(counts.completed > 0 && counts.errors_total() == 0, "{counts:?}");
+        rows += sql.statements().rows;
+    }
+    let (one, other) = (bulk(), bulk());
+    let (mut mine, mut yours) = (one.open(0).unwrap(), other.open(0).unwrap());
+    for _ in 0..2 {
+        for (sql, session) in [(&one, &mut mine), (&other, &mut yours)] {
+            sql.reseed(session, 5);
+            sql.run(session, 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+        }
+    }
+    rows += one.statements().rows + other.statements().rows;
+    let found = ["sbtest1", "sbtest2"].map(|table| {
+        let found = fresh.ask(&format!("SELECT COUNT(*), MIN(id), MAX(id), MAX(k) FROM {table}")).unwrap();
+        found.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<u64>>()
+    });
+    for found in &found {
+        assert_eq!(found[1..], [1, found[0], found[0]], "without gaps: {found:?}");
+    }
+    assert_eq!(found[0][0] + found[1][0], rows, "every row was written once");
+}
+
 fn refusals_are_clear(database: &Database, missing: &str) {
     let refused = |url: &str| {
         let sql = sql(url, tables(10), Transaction::of(Kind::PointSelect));
@@ -194,6 +230,7 @@ fn mariadb_gets_sysbenchs_statements() {
         &url,
         "SELECT COUNT(*), SUM(CRC32(CONCAT(id, k, c, pad))), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
+    bulk_inserts_go_on(&url);
     silence_does_not_hang(&database, &url);
     a_death_is_noticed(database, &url);
 }
@@ -208,6 +245,7 @@ fn postgres_gets_sysbenchs_statements() {
         &url,
         "SELECT COUNT(*), SUM(hashtext(id::text || k || c || pad)), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
+    bulk_inserts_go_on(&url);
     a_death_is_noticed(database, &url);
 }
 

@@ -172,18 +172,15 @@ pub(super) fn clean_up(address: &Address, tables: u32) -> Result<(), SqlError> {
 pub(super) fn missing(address: &Address, tables: &Tables, rows: u32) -> Result<Option<String>, SqlError> {
     let mut client = Client::connect(address, SILENCE)?;
     for table in 1..=tables.tables {
-        // By the index at both ends: a count would read the whole table.
-        match client.rows(&format!("SELECT MAX(id) FROM sbtest{table}")) {
-            Ok(answer) => {
-                let last = answer.first().and_then(|row| row.first().cloned().flatten());
-                let last: i64 = last.and_then(|text| text.parse().ok()).unwrap_or(0);
+        match last_id(&mut client, table) {
+            Ok(last) => {
                 if last < i64::from(rows) {
                     return Ok(Some(format!(
                         "table sbtest{table} ends at id {last}, but ids up to {rows} will be asked for"
                     )));
                 }
             }
-            Err(error) if matches!(error.code(), Some("1146" | "42P01")) => {
+            Err(error) if error.code().is_some_and(is_missing) => {
                 return Ok(Some(format!("there is no table sbtest{table}")));
             }
             Err(error) => return Err(error),
@@ -191,4 +188,16 @@ pub(super) fn missing(address: &Address, tables: &Tables, rows: u32) -> Result<O
     }
     client.quit();
     Ok(None)
+}
+
+/// The largest id of a table, 0 of an empty one. By the index: a count would read the whole table.
+pub(super) fn last_id(client: &mut Client, table: u32) -> Result<i64, SqlError> {
+    let answer = client.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
+    let last = answer.into_iter().flatten().flatten().next();
+    Ok(last.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// Whether a refusal says that there is no such table.
+pub(super) fn is_missing(code: &str) -> bool {
+    matches!(code, "1146" | "42P01")
 }

@@ -216,7 +216,7 @@ impl Blocking for Sql {
     }
 
     fn reseed(&self, session: &mut Session, seed: u64) {
-        session.reseed(seed);
+        session.reseed(&self.work(), seed);
     }
 
     fn close(&self, session: &mut Session) {

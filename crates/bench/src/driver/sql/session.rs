@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::address::Address;
 use super::client::{Client, Statement, Value};
 use super::link::SqlError;
+use super::load::{is_missing, last_id};
 use super::oltp::{Kind, Protocol, TablePer, Transaction};
 use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
@@ -50,7 +51,8 @@ pub struct Session {
     commit: Option<Statement>,
     random: Random,
     operations: u32,
-    next_bulk_row: u32,
+    /// Last row of `bulk_insert` in the connection's own table; `None` where it is to be asked for.
+    last_bulk_row: Option<u32>,
     text: Vec<u8>,
     c: Vec<u8>,
     pad: Vec<u8>,
@@ -67,12 +69,15 @@ impl Session {
             commit: None,
             random: Random::keyed(work.seed, CONNECTION_DOMAIN, number.into()),
             operations: 0,
-            next_bulk_row: 0,
+            last_bulk_row: None,
             text: Vec::new(),
             c: Vec::new(),
             pad: Vec::new(),
         };
         session.prepare(work)?;
+        if work.transactions.iter().all(|transaction| transaction.kind == Kind::BulkInsert) {
+            session.find_last_row(work)?;
+        }
         Ok(session)
     }
 
@@ -99,8 +104,13 @@ impl Session {
         self.number
     }
 
-    pub(super) fn reseed(&mut self, seed: u64) {
+    pub(super) fn reseed(&mut self, work: &Work<'_>, seed: u64) {
         self.random = Random::keyed(seed, CONNECTION_DOMAIN, self.number.into());
+        // Who takes turns with this run may have written into the same table meanwhile.
+        if self.last_bulk_row.take().is_some() {
+            // A failure comes again with the next operation, which says so.
+            let _ = self.find_last_row(work);
+        }
     }
 
     pub(super) fn random(&mut self) -> &mut Random {
@@ -140,7 +150,7 @@ impl Session {
         let mut tally = Tally::default();
         let outcome = match transaction.kind {
             Kind::Insert => self.insert(work, &mut tally),
-            Kind::BulkInsert => self.bulk_insert(&mut tally),
+            Kind::BulkInsert => self.bulk_insert(work, &mut tally),
             Kind::SelectRandomPoints | Kind::SelectRandomRanges => {
                 self.random_select(transaction, class, &mut tally)
             }
@@ -295,23 +305,51 @@ impl Session {
     }
 
     /// sysbench's `bulk_insert`: rows (n, n) into the connection's own table, as many as a statement holds.
-    fn bulk_insert(&mut self, tally: &mut Tally) -> Result<(), SqlError> {
+    fn bulk_insert(&mut self, work: &Work<'_>, tally: &mut Tally) -> Result<(), SqlError> {
+        let last = match self.last_bulk_row {
+            Some(last) => last,
+            None => self.find_last_row(work)?,
+        };
         self.text.clear();
-        write!(self.text, "INSERT INTO sbtest{} VALUES", self.number + 1)
+        write!(self.text, "INSERT INTO sbtest{} VALUES", self.own_table())
             .expect("BUG: writing to memory cannot fail");
-        let first = self.next_bulk_row;
+        let mut row = last;
         // The longest row has 24 characters.
         while self.text.len() + 24 <= INSERT_BYTES {
-            self.next_bulk_row += 1;
-            let comma = if self.next_bulk_row == first + 1 { "" } else { "," };
-            let row = self.next_bulk_row;
+            row += 1;
+            let comma = if row == last + 1 { "" } else { "," };
             write!(self.text, "{comma}({row},{row})").expect("BUG: writing to memory cannot fail");
         }
+        self.last_bulk_row = Some(row);
         let effect =
             self.client.run(&self.text).inspect_err(|error| tally.add_refused(Sql::Insert, error))?;
         tally.add_done(Sql::Insert, effect);
         tally.rows += effect.affected;
         Ok(())
+    }
+
+    /// Rows of `bulk_insert` go on behind those that are there, from 1 in a fresh table as in sysbench: it fills a table once, and
+    /// here the same tables are run on again.
+    fn find_last_row(&mut self, work: &Work<'_>) -> Result<u32, SqlError> {
+        let table = self.own_table();
+        let last = last_id(&mut self.client, table).map_err(|error| match error {
+            SqlError::Refused { code, .. } if is_missing(&code) => {
+                // Without its number: it is the same for all connections.
+                let message = "a connection has no table of its own; run the load phase, with as many connections as this one has";
+                SqlError::Refused { code, message: message.to_owned() }
+            }
+            other => other,
+        })?;
+        // The server counts it.
+        work.statements.add(&Tally { read: 1, ..Tally::default() });
+        let last = u32::try_from(last).unwrap_or(0);
+        self.last_bulk_row = Some(last);
+        Ok(last)
+    }
+
+    /// The table that only this connection has.
+    fn own_table(&self) -> u32 {
+        self.number + 1
     }
 
     fn random_select(
