@@ -14,5 +14,5 @@ mod zipf;
 pub use content::{Alphabet, Content, digits};
 pub use distribution::{Distribution, Sampler};
 pub use random::Random;
-pub use unique::Unique;
+pub use unique::{Unique, UniqueShare};
 pub use zipf::{ScrambledZipf, Zipf, fnv64};

@@ -327,7 +327,7 @@ impl Driver for SqlDriver {
             }
             return Ok(vec![self.make(phase, shared, on_event)?]);
         }
-        let sql = self.sql(phase)?;
+        let sql = self.sql(phase)?.of_part(part);
         let target = *self.address.resolve().map_err(Error::Options)?.first().ok_or(Error::Stopped)?;
         let plan = plan(phase, &self.scenario, target, self.classes(), part);
         let outcome = threads::run(&sql, &plan, shared, on_event)?;

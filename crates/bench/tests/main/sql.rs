@@ -143,7 +143,7 @@ fn bulk_inserts_go_on(url: &str) {
     fresh.clean_up(2).unwrap();
     let refused =
         threads::run(&fresh, &plan(&fresh, 2, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err();
-    assert!(refused.to_string().contains("run the load phase, with as many connections"), "{refused}");
+    assert!(refused.to_string().contains("run the load phase with as many connections"), "{refused}");
     fresh.load(2, &Loaded::default()).unwrap();
     let mut rows = 0;
     for _ in 0..2 {

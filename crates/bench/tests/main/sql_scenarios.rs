@@ -88,6 +88,22 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
     assert_eq!(idle.result.phases.len(), 1);
 }
 
+#[test]
+fn two_processes_that_make_up_ids_do_not_meet() {
+    let Some(database) = Database::mariadb() else { return };
+    let scenario = scenario(
+        "sysbench-oltp-insert",
+        &database.url("sbtest"),
+        &["dataset.auto_inc=false", "dataset.tables=1"],
+    );
+    run(&scenario, &["load"], None).unwrap();
+    for part in 0..2 {
+        let bundle = run(&scenario, &["run"], Some((part, 2))).unwrap();
+        let counts = &bundle.main_phase().unwrap().total.counts;
+        assert!(counts.completed > 100 && counts.errors.is_empty(), "{bundle}");
+    }
+}
+
 /// The check of the server's statement counters.
 fn counted(bundle: &Bundle) -> Option<bool> {
     let checks = &bundle.result.verification;

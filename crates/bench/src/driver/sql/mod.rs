@@ -17,11 +17,10 @@ mod statement;
 mod tables;
 mod tally;
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::{Blocking, Breaker, Choice, Done, Failure, Moment};
-use crate::dataset::{Sampler, Unique};
+use crate::dataset::{Sampler, UniqueShare};
 use crate::error::{Error, Result};
 
 use client::Client;
@@ -44,8 +43,7 @@ pub struct Sql {
     transactions: Vec<Transaction>,
     choice: Choice,
     ids: Sampler,
-    unique: Unique,
-    next_unique: AtomicU64,
+    unique: UniqueShare,
     statements: Statements,
     seed: u64,
     silence: Duration,
@@ -78,12 +76,17 @@ impl Sql {
             tables,
             transactions,
             choice,
-            unique: Unique::new(seed),
-            next_unique: AtomicU64::new(0),
+            unique: UniqueShare::new(seed, (0, 1)),
             statements: Statements::default(),
             seed,
             silence,
         })
+    }
+
+    /// For one of several processes: which, of how many. The ids it makes up are then those of no other.
+    pub fn of_part(mut self, part: (u32, u32)) -> Self {
+        self.unique = UniqueShare::new(self.seed, part);
+        self
     }
 
     /// Statements so far, counted as sysbench counts them.
@@ -156,8 +159,7 @@ impl Sql {
             tables: &self.tables,
             transactions: &self.transactions,
             ids: &self.ids,
-            unique: self.unique,
-            next_unique: &self.next_unique,
+            unique: &self.unique,
             statements: &self.statements,
             connections: self.choice.connections(),
             seed: self.seed,

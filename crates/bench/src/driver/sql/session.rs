@@ -1,7 +1,6 @@
 //! One connection at work: draws tables and ids, carries out transactions, counts statements.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::address::Address;
@@ -13,7 +12,7 @@ use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
 use super::tables::Tables;
 use super::tally::{Statements, Tally};
-use crate::dataset::{Random, Sampler, Unique, digits};
+use crate::dataset::{Random, Sampler, UniqueShare, digits};
 use crate::driver::Breaker;
 
 /// Longest INSERT of the loader and of `bulk_insert`, as in sysbench.
@@ -29,8 +28,7 @@ pub(super) struct Work<'a> {
     pub(super) tables: &'a Tables,
     pub(super) transactions: &'a [Transaction],
     pub(super) ids: &'a Sampler,
-    pub(super) unique: Unique,
-    pub(super) next_unique: &'a AtomicU64,
+    pub(super) unique: &'a UniqueShare,
     pub(super) statements: &'a Statements,
     /// Of all processes.
     pub(super) connections: u32,
@@ -288,8 +286,7 @@ impl Session {
                 write!(self.text, "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (0, {k}, '")
             }
             (false, _) => {
-                let place = work.next_unique.fetch_add(1, Ordering::Relaxed) as u32;
-                let id = i64::from(work.unique.at(place)) - (1 << 31);
+                let id = i64::from(work.unique.next()) - (1 << 31);
                 write!(self.text, "INSERT INTO sbtest{table} (id, k, c, pad) VALUES ({id}, {k}, '")
             }
         };
@@ -335,7 +332,7 @@ impl Session {
         let last = last_id(&mut self.client, table).map_err(|error| match error {
             SqlError::Refused { code, .. } if is_missing(&code) => {
                 // Without its number: it is the same for all connections.
-                let message = "a connection has no table of its own; run the load phase, with as many connections as this one has";
+                let message = "a connection has no table of its own; run the load phase with as many connections as this phase has";
                 SqlError::Refused { code, message: message.to_owned() }
             }
             other => other,
