@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bench::driver::sql::{
-    Address, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction, check_statements,
+    Address, Contents, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
+    check_statements,
 };
 use bench::driver::{Blocking as _, Choice, Moment};
 use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
@@ -136,6 +137,19 @@ fn loads_are_equal(url: &str, question: &str) {
     assert!(sums[0].contains("500"), "{}", sums[0]);
 }
 
+/// Rows are counted and ids looked at, table by table.
+fn contents_are_counted(url: &str) {
+    let sql = sql(url, tables(50), Transaction::of(Kind::PointSelect));
+    sql.clean_up(2).unwrap();
+    sql.load(2, &Loaded::default()).unwrap();
+    assert_eq!(sql.contents().unwrap(), Some(Contents { rows: 100, ..Contents::default() }));
+    sql.ask("INSERT INTO sbtest2 (id) VALUES (90)").unwrap();
+    sql.ask("DELETE FROM sbtest1 WHERE id = 7").unwrap();
+    let found = sql.contents().unwrap().unwrap();
+    assert_eq!((found.rows, found.wrong_rows), (100, vec!["sbtest1 has 49".into(), "sbtest2 has 51".into()]));
+    assert_eq!(found.wrong_ids, ["sbtest2 has 1 to 90"]);
+}
+
 /// Rows go on behind those of an earlier run, and of another that takes turns with this one; in a fresh table they begin at 1.
 fn bulk_inserts_go_on(url: &str) {
     let bulk = || sql(url, tables(10), Transaction::of(Kind::BulkInsert));
@@ -230,6 +244,7 @@ fn mariadb_gets_sysbenchs_statements() {
         &url,
         "SELECT COUNT(*), SUM(CRC32(CONCAT(id, k, c, pad))), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
+    contents_are_counted(&url);
     bulk_inserts_go_on(&url);
     silence_does_not_hang(&database, &url);
     a_death_is_noticed(database, &url);
@@ -245,6 +260,7 @@ fn postgres_gets_sysbenchs_statements() {
         &url,
         "SELECT COUNT(*), SUM(hashtext(id::text || k || c || pad)), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
+    contents_are_counted(&url);
     bulk_inserts_go_on(&url);
     a_death_is_noticed(database, &url);
 }

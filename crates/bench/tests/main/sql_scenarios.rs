@@ -50,6 +50,9 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
     assert!(bundle.result.standing().is_quotable(), "{bundle}");
     let checks = &bundle.result.verification;
     assert!(checks.iter().any(|check| check.what.contains("the server counted")), "{checks:?}");
+    let after_load: Vec<_> = checks.iter().filter(|check| check.what.contains("after the load")).collect();
+    let found: Vec<&str> = after_load.iter().map(|check| check.found.as_str()).collect();
+    assert_eq!(found, ["3000", "1 to 1000"], "{checks:?}");
     let main = bundle.main_phase().unwrap();
     assert!(
         main.total.counts.completed > 10 && main.cost.target_cpu_us_per_operation.unwrap() > 0.0,
@@ -71,7 +74,9 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
 fn postgres_runs_the_same_scenario_in_two_processes() {
     let Some(database) = Database::postgres() else { return };
     let scenario = scenario("sysbench-oltp-point-select", &database.url("postgres"), &[]);
-    run(&scenario, &["load"], None).unwrap();
+    let loaded = run(&scenario, &["load"], None).unwrap();
+    let found: Vec<&str> = loaded.result.verification.iter().map(|check| check.found.as_str()).collect();
+    assert_eq!(found, ["3000", "1 to 1000"], "{loaded}");
     let parts: Vec<Bundle> = thread::scope(|scope| {
         let part = |part| run(&scenario, &["run"], Some((part, 2))).unwrap();
         let handles: Vec<_> = (0..2).map(|number| scope.spawn(move || part(number))).collect();

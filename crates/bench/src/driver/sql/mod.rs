@@ -5,6 +5,7 @@
 
 mod address;
 mod client;
+mod contents;
 mod counters;
 mod link;
 mod load;
@@ -26,6 +27,7 @@ use crate::error::{Error, Result};
 use client::Client;
 
 pub use address::{Address, Dialect};
+pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
 pub use link::SqlError;
 pub use load::Loaded;
@@ -104,13 +106,25 @@ impl Sql {
         let done = if self.is_bulk() {
             load::create_bulk(&self.address, connections)
         } else {
-            // Ids a client makes up itself could meet those of loaded rows.
-            let only_inserts =
-                self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
-            let rows = if only_inserts { 0 } else { self.tables.table_size };
-            load::load(&self.address, &self.tables, rows, self.seed, connections, loaded)
+            load::load(&self.address, &self.tables, self.rows(), self.seed, connections, loaded)
         };
         done.map_err(|error| self.failed("loading", &error))
+    }
+
+    /// What is in the tables after a load; `None` where it makes tables without rows and leaves those that are there.
+    pub fn contents(&self) -> Result<Option<Contents>> {
+        if self.is_bulk() {
+            return Ok(None);
+        }
+        let contents = contents::contents(&self.address, self.tables.tables, self.rows());
+        contents.map(Some).map_err(|error| self.failed("counting the rows of", &error))
+    }
+
+    /// Rows that a load writes into each table.
+    pub fn rows(&self) -> u32 {
+        // Ids a client makes up itself could meet those of loaded rows.
+        let only_inserts = self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
+        if only_inserts { 0 } else { self.tables.table_size }
     }
 
     /// Drops the tables.

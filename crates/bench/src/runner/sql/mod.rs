@@ -4,13 +4,15 @@
 //! [`crate::driver::sql::Transaction`] knows). Phases of kind `load` fill the tables, or drop them with
 //! `action = "cleanup"`.
 
+mod loading;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toml::Table;
 
-use super::plan::plan;
+use super::plan::{plan, segments};
 use super::turns::SLICE_MS_THREADS;
 use super::{Counts, Driver, nothing};
 use crate::driver::Choice;
@@ -176,7 +178,7 @@ impl SqlDriver {
                 loaded.rows() as f64 / took.as_secs_f64()
             ));
         }
-        let window = super::plan::segments(phase, &self.scenario)[0].window();
+        let window = segments(phase, &self.scenario)[0].window();
         let mut recorder = Recorder::new(window, self.transactions.len());
         recorder.take_second(second);
         let ended = if shared.is_stopped() { Ended::Stopped } else { Ended::Finished };
@@ -223,6 +225,16 @@ impl SqlDriver {
             });
         }
         Ok(checks)
+    }
+
+    /// Whether what was loaded is there.
+    fn load_checks(&self, phase: &Phase) -> Result<Vec<Check>> {
+        if action(phase).map_err(Error::Options)? != Action::Load {
+            return Ok(Vec::new());
+        }
+        let sql = self.sql(phase)?;
+        let Some(contents) = sql.contents()? else { return Ok(Vec::new()) };
+        Ok(loading::checks(&contents, self.tables.tables, sql.rows()))
     }
 
     fn statement_findings(&mut self, segments: &[SegmentOutcome]) -> Vec<String> {
@@ -350,7 +362,8 @@ impl Driver for SqlDriver {
             return Ok((Vec::new(), Vec::new()));
         }
         self.sent = StatementCounts::from_names(all_did);
-        let checks = if phase.kind == Kind::Load { Vec::new() } else { self.statement_checks()? };
+        let checks =
+            if phase.kind == Kind::Load { self.load_checks(phase)? } else { self.statement_checks()? };
         Ok((checks, self.statement_findings(segments)))
     }
 }
