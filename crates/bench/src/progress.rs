@@ -67,7 +67,7 @@ impl Progress {
 }
 
 /// How far a load is. Answers that come in after its end belong to it and make it no longer.
-fn place(seconds: u64, load: Duration) -> String {
+pub(crate) fn place(seconds: u64, load: Duration) -> String {
     if load == Duration::MAX {
         return format!("{seconds:>4} s");
     }

@@ -18,7 +18,7 @@ use crate::driver::host::{Host, Kernel};
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::progress::Progress;
+use crate::progress::{Progress, place};
 use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{Phase, Scenario, typed};
@@ -109,6 +109,7 @@ impl HostDriver {
             [(class, job)] => (class, job.clone()),
             _ => return Err(Error::Options("BUG: a phase of fio has one job".to_owned())),
         };
+        let name = self.scenario.operations[usize::from(class)].name.clone();
         let at = Instant::now();
         let started_ms = crate::engine::event::now_ms();
         on_event(Event::Started { segment: 0, at });
@@ -119,9 +120,9 @@ impl HostDriver {
             while at.elapsed().as_secs() > second {
                 on_event(Event::Second(Box::new(Second::new(second, classes))));
                 second += 1;
+                on_event(Event::Note(how_far(second, &name, &job)));
             }
         })?;
-        let name = self.scenario.operations[usize::from(class)].name.clone();
         self.findings.extend(measured.diagnose(&name, &job, self.dataset.disk_gib));
         let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, classes);
         measured.record(class, &mut recorder);
@@ -182,6 +183,11 @@ impl HostDriver {
     }
 }
 
+/// What is shown while fio works: it says nothing itself until it is done.
+fn how_far(second: u64, name: &str, job: &Job) -> String {
+    format!("{}  fio carries out {name}: {}", place(second, Duration::MAX), job.in_words())
+}
+
 impl Driver for HostDriver {
     fn classes(&self) -> Vec<String> {
         self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
@@ -221,6 +227,11 @@ impl Driver for HostDriver {
         segments
     }
 
+    /// fio says what it did when it is done.
+    fn has_figures_each_second(&self, phase: &Phase) -> bool {
+        self.jobs(phase).is_empty()
+    }
+
     fn slice_ms(&self, phase: &Phase) -> Option<u32> {
         self.jobs(phase).is_empty().then_some(SLICE_MS_THREADS)
     }
@@ -250,5 +261,23 @@ impl Driver for HostDriver {
         _: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         Ok((Vec::new(), std::mem::take(&mut self.findings)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_fio_is_named_while_it_runs_and_has_no_seconds_to_show() {
+        let scenario = Scenario::load("host-disk", &[]).unwrap();
+        let driver = HostDriver::new(&scenario).unwrap();
+        assert!(scenario.phases.iter().all(|phase| !driver.has_figures_each_second(phase)));
+        let job: Job = toml::from_str("rw = 'randread'\nblock = '4k'\ndepth = 32\nsize = '2g'").unwrap();
+        let line = "   7 s  fio carries out reads: randread of 2g in blocks of 4k, depth 32";
+        assert_eq!(how_far(7, "reads", &job), line);
+        let kernels = Scenario::load("host-cpu", &[]).unwrap();
+        let driver = HostDriver::new(&kernels).unwrap();
+        assert!(kernels.phases.iter().all(|phase| driver.has_figures_each_second(phase)));
     }
 }

@@ -89,6 +89,11 @@ pub(crate) trait Driver {
         false
     }
 
+    /// Whether each second of a phase has figures to show; otherwise the driver says by [`Event::Note`] how far it is.
+    fn has_figures_each_second(&self, _phase: &Phase) -> bool {
+        true
+    }
+
     /// The parts of a phase that have results of their own, as [`Self::run`] carries them out.
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<engine::Segment> {
         plan::segments(phase, scenario)
@@ -368,6 +373,7 @@ impl Run<'_> {
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
         let connections = driver.connections(phase);
+        let has_figures = driver.has_figures_each_second(phase);
         let mut collector = Collector::start(sources(driver, self.server.as_ref(), self.part));
         let mut first_start = began;
         let outcome = driver.run(phase, self.part, &shared, &mut |event| {
@@ -379,7 +385,9 @@ impl Run<'_> {
                 shared.stop();
             }
             meter.on_event(&event, &shared);
-            show(&event, &plan, connections, phase, progress, meter.segment());
+            if has_figures || !matches!(event, Event::Second(_)) {
+                show(&event, &plan, connections, phase, progress, meter.segment());
+            }
             if let Event::Second(second) = &event {
                 let name = &plan[meter.segment()].name;
                 book.second(

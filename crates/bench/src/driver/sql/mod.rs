@@ -120,8 +120,16 @@ impl Sql {
         contents.map(Some).map_err(|error| self.failed("counting the rows of", &error))
     }
 
-    /// Rows that a load writes into each table.
+    /// Tables that a load fills.
+    pub fn tables(&self) -> u32 {
+        self.tables.tables
+    }
+
+    /// Rows that a load writes into each of them.
     pub fn rows(&self) -> u32 {
+        if self.is_bulk() {
+            return 0;
+        }
         // Ids a client makes up itself could meet those of loaded rows.
         let only_inserts = self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
         if only_inserts { 0 } else { self.tables.table_size }

@@ -1,7 +1,93 @@
 //! Phases that fill or drop the tables.
 
-use crate::driver::sql::Contents;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Action, action};
+use crate::driver::sql::{Contents, Loaded, Sql};
+use crate::engine::{Ended, Event, SegmentOutcome, Shared, event::now_ms};
+use crate::error::{Error, Result};
+use crate::progress::place;
+use crate::recorder::{Recorder, Second};
 use crate::result::Check;
+use crate::runner::plan::segments;
+use crate::scenario::{Phase, Scenario};
+
+/// How often is looked how far a load is.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A phase that fills or drops the tables. There is no latency in it; its figures are rows and seconds.
+pub(super) struct Load<'a> {
+    pub(super) sql: Sql,
+    pub(super) phase: &'a Phase,
+    pub(super) scenario: &'a Scenario,
+}
+
+impl Load<'_> {
+    /// Carries it out. Beside the outcome: what it shows, in a sentence.
+    pub(super) fn make(
+        &self,
+        shared: &Shared,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<(SegmentOutcome, Option<String>)> {
+        let action = action(self.phase).map_err(Error::Options)?;
+        let (connections, classes) = (self.phase.connections(), self.scenario.operations.len());
+        let (at, started_ms) = (Instant::now(), now_ms());
+        on_event(Event::Started { segment: 0, at });
+        let loaded = Loaded::default();
+        let mut second = 0;
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| match action {
+                Action::Load => self.sql.load(connections, &loaded),
+                Action::Cleanup => self.sql.clean_up(connections),
+            });
+            while !worker.is_finished() {
+                thread::sleep(TICK);
+                if shared.is_stopped() {
+                    loaded.stop();
+                }
+                on_event(Event::Tick);
+                while at.elapsed().as_secs() > second {
+                    on_event(Event::Second(Box::new(Second::new(second, classes))));
+                    second += 1;
+                    let place = place(second, Duration::MAX);
+                    on_event(Event::Note(format!("{place}  {}", self.how_far(action, &loaded))));
+                }
+            }
+            worker.join().expect("BUG: the loader panicked")
+        })?;
+        let measured = at.elapsed();
+        let finding = (action == Action::Load).then(|| {
+            let (rows, seconds) = (loaded.rows(), measured.as_secs_f64());
+            format!(
+                "{rows} rows went into {} tables in {seconds:.1} s: {:.0} rows per second with {connections} connections, \
+                 indexes included.",
+                loaded.tables(),
+                rows as f64 / seconds
+            )
+        });
+        let window = segments(self.phase, self.scenario)[0].window();
+        let mut recorder = Recorder::new(window, classes);
+        recorder.take_second(second);
+        let ended = if shared.is_stopped() { Ended::Stopped } else { Ended::Finished };
+        Ok((SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }, finding))
+    }
+
+    fn how_far(&self, action: Action, loaded: &Loaded) -> String {
+        match action {
+            Action::Cleanup => "the tables are dropped".to_owned(),
+            Action::Load if self.sql.rows() == 0 => "the tables are made".to_owned(),
+            Action::Load => {
+                let (tables, rows) = (self.sql.tables(), self.sql.rows());
+                let all = u64::from(tables) * u64::from(rows);
+                let (rows, whole) = (loaded.rows(), loaded.tables());
+                format!(
+                    "{rows} of {all} rows written, {whole} of {tables} tables are whole with their indexes"
+                )
+            }
+        }
+    }
+}
 
 /// Whether what was loaded is there: `rows` in each of `tables`.
 pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> {
@@ -29,6 +115,25 @@ pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::Driver as _;
+    use crate::runner::sql::SqlDriver;
+
+    #[test]
+    fn a_load_says_how_far_it_is_instead_of_seconds_of_nothing() {
+        let sets = ["dataset.tables=3".to_owned(), "scale=0.0001".to_owned()];
+        let scenario = Scenario::load("sysbench-oltp-read-write", &sets).unwrap();
+        let driver = SqlDriver::new(&scenario).unwrap();
+        let figures: Vec<bool> =
+            scenario.phases.iter().map(|phase| driver.has_figures_each_second(phase)).collect();
+        assert_eq!(figures, [false, true, false], "load, run, cleanup");
+        let load = Load {
+            sql: driver.sql(&scenario.phases[0]).unwrap(),
+            phase: &scenario.phases[0],
+            scenario: &scenario,
+        };
+        let words = load.how_far(Action::Load, &Loaded::default());
+        assert_eq!(words, "0 of 3000 rows written, 0 of 3 tables are whole with their indexes");
+    }
 
     #[test]
     fn a_table_that_differs_fails_the_check_of_a_load() {

@@ -7,32 +7,29 @@
 mod loading;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Table;
 
-use super::plan::{plan, segments};
+use super::plan::plan;
 use super::turns::SLICE_MS_THREADS;
 use super::{Counts, Driver, nothing};
 use crate::driver::Choice;
 use crate::driver::sql::{
-    Address, Dialect, Loaded, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements,
-    ratio,
+    Address, Dialect, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements, ratio,
 };
-use crate::engine::{Ended, Event, SegmentOutcome, Shared, threads};
+use crate::engine::{Event, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
-use crate::recorder::{Recorder, Second};
 use crate::result::{Check, Target};
 use crate::scenario::{Kind, Phase, Scenario, typed};
 use crate::telemetry::{Database, Source, server_pid};
+use loading::Load;
 
-/// How often a load says how far it is.
-const TICK: Duration = Duration::from_millis(100);
 /// Names that a server of this protocol has as a process.
 const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
 
@@ -131,58 +128,6 @@ impl SqlDriver {
             self.address.without_password(),
             self.scenario.head.scale
         )
-    }
-
-    /// Fills or drops the tables. There is no latency in it; its figures are rows and seconds.
-    fn make(
-        &mut self,
-        phase: &Phase,
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<SegmentOutcome> {
-        let sql = self.sql(phase)?;
-        let at = Instant::now();
-        let started_ms = crate::engine::event::now_ms();
-        on_event(Event::Started { segment: 0, at });
-        let loaded = Loaded::default();
-        let connections = phase.connections();
-        let action = action(phase).map_err(Error::Options)?;
-        let mut second = 0;
-        let done = std::thread::scope(|scope| {
-            let (sql, loaded) = (&sql, &loaded);
-            let worker = scope.spawn(move || match action {
-                Action::Load => sql.load(connections, loaded),
-                Action::Cleanup => sql.clean_up(connections),
-            });
-            while !worker.is_finished() {
-                std::thread::sleep(TICK);
-                if shared.is_stopped() {
-                    loaded.stop();
-                }
-                on_event(Event::Tick);
-                while at.elapsed().as_secs() > second {
-                    on_event(Event::Second(Box::new(Second::new(second, self.transactions.len()))));
-                    second += 1;
-                }
-            }
-            worker.join().expect("BUG: the loader panicked")
-        });
-        done?;
-        let took = at.elapsed();
-        if action == Action::Load {
-            self.findings.push(format!(
-                "{} rows went into {} tables in {:.1} s: {:.0} rows per second with {connections} connections, indexes included.",
-                loaded.rows(),
-                loaded.tables(),
-                took.as_secs_f64(),
-                loaded.rows() as f64 / took.as_secs_f64()
-            ));
-        }
-        let window = segments(phase, &self.scenario)[0].window();
-        let mut recorder = Recorder::new(window, self.transactions.len());
-        recorder.take_second(second);
-        let ended = if shared.is_stopped() { Ended::Stopped } else { Ended::Finished };
-        Ok(SegmentOutcome { recorder, started_ms, measured: took, ended, first_loss_s: None })
     }
 
     /// Statements that the server counted so far, if it does.
@@ -304,6 +249,10 @@ impl Driver for SqlDriver {
         Ok(Target { address: place, product: Some(product), started_by_run: false, settings })
     }
 
+    fn has_figures_each_second(&self, phase: &Phase) -> bool {
+        phase.kind != Kind::Load
+    }
+
     fn slice_ms(&self, _: &Phase) -> Option<u32> {
         Some(SLICE_MS_THREADS)
     }
@@ -337,7 +286,10 @@ impl Driver for SqlDriver {
             if part.0 > 0 {
                 return Ok(vec![nothing(self.classes().len(), on_event)]);
             }
-            return Ok(vec![self.make(phase, shared, on_event)?]);
+            let load = Load { sql: self.sql(phase)?, phase, scenario: &self.scenario };
+            let (outcome, finding) = load.make(shared, on_event)?;
+            self.findings.extend(finding);
+            return Ok(vec![outcome]);
         }
         let sql = self.sql(phase)?.of_part(part);
         let target = *self.address.resolve().map_err(Error::Options)?.first().ok_or(Error::Stopped)?;

@@ -104,6 +104,11 @@ impl Job {
         Ok(())
     }
 
+    /// What it does, for whoever looks on.
+    pub fn in_words(&self) -> String {
+        format!("{} of {} in blocks of {}, depth {}", self.rw.name(), self.size, self.block, self.depth)
+    }
+
     /// The arguments of fio. Without a time the job ends when the whole file was gone through, as in the article.
     pub fn arguments(&self, file: &Path, time: Option<Duration>) -> Vec<String> {
         let mut arguments = vec![
