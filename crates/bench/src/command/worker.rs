@@ -20,7 +20,7 @@ use crate::options::Context;
 use crate::passwords;
 use crate::result::{Bundle, merge};
 use crate::runner::{self, Counts};
-use crate::scenario::Scenario;
+use crate::scenario::{Origin, Scenario};
 
 /// How often is looked whether the run is to end.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -33,6 +33,8 @@ const OVER: &str = "over";
 struct Task {
     /// The effective scenario as TOML.
     scenario: String,
+    /// What it was loaded from.
+    origin: Origin,
     phases: Vec<String>,
     part: u32,
     of: u32,
@@ -183,6 +185,7 @@ impl Worker {
     ) -> Result<Self> {
         let task = Task {
             scenario: toml::to_string(&scenario.effective).expect("BUG: it was read from TOML"),
+            origin: scenario.origin.clone(),
             phases: options.phases.clone(),
             part,
             of: processes.count(),
@@ -259,7 +262,8 @@ fn work(context: &Context) -> Result<Bundle> {
             build(&task.commit)
         )));
     }
-    let scenario = Scenario::parse(&task.scenario, &[]).map_err(wrong)?;
+    let mut scenario = Scenario::parse(&task.scenario, &[]).map_err(wrong)?;
+    scenario.origin = task.origin;
     passwords::told(task.passwords);
     // Ctrl-C goes to all processes of a terminal: each ends its part in order.
     let stop = super::run::stop_on_signals()?;

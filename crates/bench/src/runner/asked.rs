@@ -1,4 +1,4 @@
-//! What a result says was asked for: nothing that is secret, and no place that moves.
+//! What a result says was asked for, and what a message says to ask for: nothing that is secret, and no place that moves.
 
 use std::path::Path;
 
@@ -24,6 +24,37 @@ pub(super) fn command_line(words: &[String]) -> Vec<String> {
         }
     };
     words.iter().map(word).collect()
+}
+
+/// The command that runs `phases` of a scenario with everything that was set, as a shell takes it. Of `[target]`, which may hold
+/// a password, only `target` is in it, and where the scenario itself names the server not even that.
+pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -> String {
+    let origin = &scenario.origin;
+    let mut words = vec![shell_word(&origin.name)];
+    words.extend(phases.iter().map(|phase| format!("--phase {}", shell_word(phase))));
+    let mut has_target = false;
+    for set in &origin.sets {
+        let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key.trim());
+        if matches!(key, "target" | "target.url") {
+            has_target = true;
+        } else if !key.starts_with("target.") && !key.contains("password") {
+            let set = if set.contains("://") { without_password(set) } else { set.clone() };
+            words.push(format!("--set {}", shell_word(&set)));
+        }
+    }
+    if has_target {
+        words.push(format!("--target {}", shell_word(target)));
+    }
+    format!("tacho bench run {}", words.join(" "))
+}
+
+/// A word in quotes where a shell would take it for something else.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What a result says was asked for.
@@ -57,5 +88,35 @@ mod tests {
             kept,
             "bench run thingsboard --password ... --target mqtt://host:1 --set target.password=... --password=... --out a@b --rate 5 --out=y"
         );
+    }
+
+    #[test]
+    fn the_command_that_loads_has_every_set_and_no_password() {
+        let sets = [
+            "dataset.tables=4",
+            "target.url=mysql://me:s3cret@host/db",
+            "dataset.distribution={ type = \"it's\" }",
+            "target.password=s3cret",
+            "scale=0.5",
+        ];
+        let sets = sets.map(str::to_owned);
+        let mut scenario = Scenario::load("sysbench-oltp-insert", &sets).unwrap();
+        "my scenarios/one.toml".clone_into(&mut scenario.origin.name);
+        assert_eq!(
+            load_command(&scenario, &["load", "index"], "mysql://me@host/db"),
+            r#"tacho bench run 'my scenarios/one.toml' --phase load --phase index --set dataset.tables=4 --set 'dataset.distribution={ type = "it'\''s" }' --set scale=0.5 --target mysql://me@host/db"#
+        );
+        let scenario = Scenario::load("gemini-hash", &[]).unwrap();
+        let command = load_command(&scenario, &["load"], "redis://host");
+        assert_eq!(command, "tacho bench run gemini-hash --phase load", "the scenario says where");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for word in ["", "a b", "it's", "$(x)", "~/a", "a;b", "*.toml", "plain-1.toml", "\"x\"", "a\\b"] {
+            let script = format!("printf %s {}", shell_word(word));
+            let out = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(out.stdout).unwrap(), word);
+        }
     }
 }

@@ -42,7 +42,9 @@ impl Hosted {
         let mut effective = scenario.effective.clone();
         effective.insert("target".to_owned(), toml::Value::Table(driver.told()));
         let text = toml::to_string(&effective).expect("BUG: it was read from TOML");
-        let scenario = Scenario::parse(&text, &[]).map_err(wrong)?;
+        let mut told = Scenario::parse(&text, &[]).map_err(wrong)?;
+        told.origin = scenario.origin.clone();
+        let scenario = told;
         Ok(Some(Self { driver, target, scenario, configuration }))
     }
 

@@ -31,6 +31,7 @@
 //! machine is asked for the number of its processors alone.
 
 mod builtin;
+mod origin;
 mod overrides;
 mod phase;
 mod processors;
@@ -46,6 +47,7 @@ use crate::error::{Error, Result};
 use crate::machine;
 
 pub use builtin::{BUILTIN, Builtin};
+pub use origin::Origin;
 pub(crate) use phase::duration;
 pub use phase::{Arrival, Kind, Mix, Phase};
 pub(crate) use typed::typed;
@@ -69,6 +71,8 @@ pub struct Scenario {
     pub gates: Gates,
     /// The effective file: defaults of the file and every override applied.
     pub effective: Table,
+    /// What it was loaded from.
+    pub origin: Origin,
 }
 
 /// `[scenario]`.
@@ -213,7 +217,9 @@ impl Scenario {
             }
             None => return Err(Error::Options(builtin::unknown(name_or_file))),
         };
-        Self::parse(&text, sets).map_err(wrong)
+        let mut scenario = Self::parse(&text, sets).map_err(wrong)?;
+        name_or_file.clone_into(&mut scenario.origin.name);
+        Ok(scenario)
     }
 
     /// Reads the text of a file. The error says where and what, and what was perhaps meant.
@@ -232,6 +238,7 @@ impl Scenario {
             .into_iter()
             .map(|table| Phase::read(table, &names))
             .collect::<std::result::Result<Vec<_>, _>>()?;
+        let origin = Origin { name: file.scenario.name.clone(), sets: sets.to_vec() };
         let scenario = Self {
             head: file.scenario,
             target: Target::read(file.target)?,
@@ -241,6 +248,7 @@ impl Scenario {
             slo: file.slo.map(|slo| slo.read()).transpose()?,
             gates: file.gates,
             effective,
+            origin,
         };
         scenario.check()?;
         Ok(scenario)

@@ -209,3 +209,16 @@ fn every_builtin_scenario_is_one_and_has_its_name() {
     let error = Scenario::load("gemini-hsah", &[]).unwrap_err().to_string();
     assert!(error.contains("did you mean `gemini-hash`?"), "{error}");
 }
+
+#[test]
+fn a_scenario_knows_what_it_was_loaded_from() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("mine.toml");
+    std::fs::write(&file, EXAMPLE).unwrap();
+    let sets = ["seed=3".to_owned(), "scale=0.5".to_owned()];
+    let name = file.to_str().unwrap();
+    let scenario = Scenario::load(name, &sets).unwrap();
+    assert_eq!(scenario.origin, Origin { name: name.to_owned(), sets: sets.to_vec() });
+    assert_ne!(scenario.head.name, name);
+    assert_eq!(Scenario::load("slb-s1", &[]).unwrap().origin.name, "slb-s1");
+}

@@ -300,13 +300,20 @@ fn the_same_command_line_of_memtier_makes_the_same_keys_and_values() {
 
 #[test]
 fn a_data_set_that_is_not_there_is_said_with_the_command_that_loads_it() {
-    let Some(server) = Server::start(None) else { return };
-    let error = run(&scenario(&server, &["scale=0.5"]), &["run"]).unwrap_err().to_string();
-    assert!(
-        error.contains("Load it first: tacho bench run test --phase load --target redis://127.0.0.1:"),
-        "{error}"
+    let Some(server) = Server::start(Some("s3cret")) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("of mine.toml");
+    std::fs::write(&file, SCENARIO).unwrap();
+    let url = server.set().replace("redis://", "redis://:s3cret@");
+    let sets = ["scale=0.5", "dataset.keys=[1, 9]", &url].map(str::to_owned);
+    let scenario = Scenario::load(file.to_str().unwrap(), &sets).unwrap();
+    let error = run(&scenario, &["run"]).unwrap_err().to_string();
+    let command = format!(
+        "Load it first: tacho bench run '{}' --phase load --set scale=0.5 --set 'dataset.keys=[1, 9]' --target redis://{}",
+        file.display(),
+        server.address
     );
-    assert!(error.ends_with("--set scale=0.5"), "{error}");
+    assert!(error.ends_with(&command), "{error}");
 }
 
 #[test]

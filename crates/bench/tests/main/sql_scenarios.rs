@@ -45,6 +45,8 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
         error.contains("no table sbtest1") && error.contains("sysbench-oltp-read-write --phase load"),
         "{error}"
     );
+    let load = "--phase load --set dataset.tables=3 --set scale=0.0001 --set phase.run.connections=6 ";
+    assert!(error.contains(load) && error.contains(" --target mysql://sbtest@127.0.0.1:"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
     let bundle = run(&scenario, &[], None).unwrap();
     assert!(bundle.result.standing().is_quotable(), "{bundle}");

@@ -8,6 +8,7 @@ mod options;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use super::asked::load_command;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
@@ -88,15 +89,13 @@ impl RedisDriver {
             return Ok(());
         }
         let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
-        let loads: Vec<String> = loads.map(|phase| format!("--phase {}", phase.name)).collect();
+        let loads: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
+        let target = super::plan::without_password(&self.scenario.target.url);
         Err(Error::Options(format!(
-            "the data set of {name} is not there: of {} keys looked for none exists. Load it first: \
-             tacho bench run {name} {} --target {} --set scale={}",
+            "the data set of {} is not there: of {} keys looked for none exists. Load it first: {}",
+            self.scenario.head.name,
             SAMPLED_KEYS * groups.len() as u64,
-            loads.join(" "),
-            super::plan::without_password(&self.scenario.target.url),
-            self.scenario.head.scale,
-            name = self.scenario.head.name,
+            load_command(&self.scenario, &loads, &target),
         )))
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Table;
 
+use super::asked::load_command;
 use super::plan::plan;
 use super::turns::SLICE_MS_THREADS;
 use super::{Counts, Driver, nothing};
@@ -121,13 +122,8 @@ impl SqlDriver {
     fn load_command(&self) -> String {
         let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
         let loads = loads.filter(|phase| action(phase) == Ok(Action::Load));
-        let phases: String = loads.map(|phase| format!(" --phase {}", phase.name)).collect();
-        format!(
-            "tacho bench run {}{phases} --target {} --scale {}",
-            self.scenario.head.name,
-            self.address.without_password(),
-            self.scenario.head.scale
-        )
+        let phases: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
+        load_command(&self.scenario, &phases, &self.address.without_password())
     }
 
     /// Statements that the server counted so far, if it does.
