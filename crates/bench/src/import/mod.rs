@@ -14,7 +14,7 @@ use crate::result::Bundle;
 /// The tools whose output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// sysbench 1.0: the text of `run`, with or without `--histogram` and `--report-interval`.
+    /// sysbench 1.0 or 0.5: the text of `run`, with or without `--histogram` and `--report-interval`.
     Sysbench,
     /// memtier_benchmark: the file of `--json-out-file`.
     Memtier,
@@ -95,9 +95,10 @@ pub fn import(text: &str, format: Option<Format>, name: Option<&str>) -> Result<
 mod tests {
     use super::*;
 
-    const ALL: [(&str, Format); 7] = [
+    const ALL: [(&str, Format); 8] = [
         (include_str!("fixtures/sysbench.txt"), Format::Sysbench),
         (include_str!("fixtures/sysbench-rate.txt"), Format::Sysbench),
+        (include_str!("fixtures/sysbench-0.5.txt"), Format::Sysbench),
         (include_str!("fixtures/memtier.json"), Format::Memtier),
         (include_str!("fixtures/wrk.txt"), Format::Wrk),
         (include_str!("fixtures/wrk2.txt"), Format::Wrk),

@@ -1,4 +1,4 @@
-//! sysbench 1.0: what `sysbench ... run` prints.
+//! sysbench 1.0 and 0.5: what `sysbench ... run` prints.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     let events = need("total number of events:")?;
     let rate = number(text, "Target transaction rate:");
     let version = after(text, "sysbench ").unwrap_or_default();
-    let version = version.split_whitespace().next().unwrap_or_default();
+    let version = version.split_whitespace().next().unwrap_or_default().trim_end_matches(':');
     let scenario = ScenarioAsRun {
         name: "sysbench".to_owned(),
         about: "what sysbench printed".to_owned(),
@@ -46,13 +46,13 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     let clock = if rate.is_some() { Clock::Response } else { Clock::Service };
     let counts = counts(text, events as u64);
     builder.counts(PHASE, OPERATION, &counts);
-    let latency = text.split_once("Latency (ms):").ok_or_else(|| missing("Latency (ms):"))?.1;
+    let latency = latency(text).ok_or_else(|| missing("Latency (ms):` or `response time:"))?;
     match histogram(text) {
         Some(distribution) => builder.distribution(PHASE, OPERATION, clock, &distribution),
-        None => builder.summary(PHASE, OPERATION, clock, summary(latency, events as u64)),
+        None => builder.summary(PHASE, OPERATION, clock, summary(&latency, events as u64)),
     };
     intermediate(text, &mut builder);
-    hidden(&mut builder, latency, rate.is_some(), histogram(text).is_some());
+    hidden(&mut builder, &latency, rate.is_some(), histogram(text).is_some());
     Ok(builder.finish(Duration::from_secs_f64(seconds)))
 }
 
@@ -71,19 +71,48 @@ fn counts(text: &str, events: u64) -> OperationCounts {
     counts
 }
 
-fn summary(latency: &str, samples: u64) -> Summary {
-    let ms = |label: &str| number(latency, label).map(|ms| ms * 1e3);
-    let percentile = latency.lines().find_map(|line| {
-        let (percent, value) = line.trim().split_once("th percentile:")?;
-        Some((percent.parse::<f64>().ok()? / 100.0, leading_number(value.trim())? * 1e3))
+/// What is printed of latencies.
+#[derive(Debug, Default)]
+struct Latency<'a> {
+    text: &'a str,
+    /// The only percentile: percent and milliseconds.
+    percentile: Option<(f64, f64)>,
+    /// Between two values of the histogram that it comes from, percent.
+    step_percent: f64,
+}
+
+/// `Latency (ms):` of 1.0, `response time:` with its units of 0.5. Lines of 0.5 about an interval have the same words, before.
+fn latency(text: &str) -> Option<Latency<'_>> {
+    if let Some((_, text)) = text.split_once("Latency (ms):") {
+        let percentile = text.lines().find_map(|line| {
+            let (percent, ms) = line.trim().split_once("th percentile:")?;
+            Some((percent.parse::<f64>().ok()?, leading_number(ms.trim())?))
+        });
+        return Some(Latency { text, percentile, step_percent: 1.8 });
+    }
+    let text = text.split_once("General statistics:")?.1.split_once("response time:")?.1;
+    let percentile = text.lines().find_map(|line| {
+        let (percent, ms) = line.trim().strip_prefix("approx.")?.split_once("percentile:")?;
+        Some((percent.trim().parse::<f64>().ok()?, leading_number(ms.trim())?))
     });
+    Some(Latency { text, percentile, step_percent: 0.03 })
+}
+
+fn summary(latency: &Latency<'_>, samples: u64) -> Summary {
+    let ms = |label: &str| number(latency.text, label).map(us);
+    let percentile = latency.percentile.map(|(percent, ms)| Quantile::new(percent / 100.0, us(ms), samples));
     Summary {
         samples,
         mean_us: ms("avg:"),
         min_us: ms("min:"),
-        quantiles: percentile.map(|(q, us)| Quantile::new(q, us, samples)).into_iter().collect(),
+        quantiles: percentile.into_iter().collect(),
         max_us: ms("max:"),
     }
+}
+
+/// Microseconds of printed milliseconds, which have two digits behind the point: 28.37 ms are 28,370 us and not a little less.
+fn us(ms: f64) -> f64 {
+    (ms * 1e6).round() / 1e3
 }
 
 /// The table of `--histogram`: milliseconds, bar, count.
@@ -98,12 +127,13 @@ fn histogram(text: &str) -> Option<Distribution> {
     (!distribution.is_empty()).then_some(distribution)
 }
 
-/// `[ 2s ] thds: 4 tps: 710.70 ... err/s: 9.01 reconn/s: 0.00`, which ends the interval it speaks of.
+/// `[ 2s ] thds: 4 tps: 710.70 ... err/s: 9.01 reconn/s: 0.00` of 1.0, `[  10s] threads: 8, tps: 402.11, ... errors: 0.20, ...` of
+/// 0.5, which end the interval they speak of.
 fn intermediate(text: &str, builder: &mut Builder) {
     let mut before = 0.0;
-    for line in text.lines().filter(|line| line.starts_with("[ ")) {
+    for line in text.lines().filter_map(|line| line.strip_prefix('[')) {
         let field = |name: &str| leading_number(line.split_once(name)?.1.trim_start());
-        let (Some(end), Some(rate)) = (leading_number(line[1..].trim_start()), field("tps:")) else {
+        let (Some(end), Some(rate)) = (leading_number(line.trim_start()), field("tps:")) else {
             continue;
         };
         let length_s = end - before;
@@ -115,21 +145,22 @@ fn intermediate(text: &str, builder: &mut Builder) {
             length_s,
             sent: count(Some(rate)),
             completed: count(Some(rate)),
-            errors: count(field("err/s:")),
+            errors: count(field("err/s:").or_else(|| field("errors:"))),
             ..SecondLine::default()
         });
         before = end;
     }
 }
 
-fn hidden(builder: &mut Builder, latency: &str, is_open: bool, has_histogram: bool) {
+fn hidden(builder: &mut Builder, latency: &Latency<'_>, is_open: bool, has_histogram: bool) {
     if has_histogram {
         builder.hides("sysbench's histogram has steps of 1.8 %, and what is above 100 s counts as 100 s");
     } else {
-        let percentile =
-            latency.lines().find(|line| line.contains("th percentile:")).map_or("one", str::trim);
+        let percentile = latency.percentile.map(|(percent, ms)| format!(" (p{percent} {ms:.2} ms)"));
         builder.hides(format!(
-            "sysbench printed one percentile only ({percentile}), from a histogram with steps of 1.8 %; the others are not known"
+            "sysbench printed one percentile only{}, from a histogram with steps of {} %; the others are not known",
+            percentile.unwrap_or_default(),
+            latency.step_percent
         ));
     }
     if is_open {
@@ -138,7 +169,7 @@ fn hidden(builder: &mut Builder, latency: &str, is_open: bool, has_histogram: bo
              nobody sees it",
         );
     }
-    builder.hides("sysbench 1.0 has no warm-up: the first seconds are in every figure");
+    builder.hides("sysbench has no warm-up: the first seconds are in every figure");
     builder
         .hides("an ignored error begins the transaction again with other rows; its tries are in one latency");
     builder.hides("what sysbench itself cost, and whether it was the limit, is not in its output");
@@ -179,5 +210,39 @@ mod tests {
         );
         assert!(!response.quantiles[0].quotable, "265 samples do not carry a p99");
         assert!(total.service.is_none());
+    }
+
+    #[test]
+    fn a_run_of_0_5() {
+        let bundle = read(include_str!("fixtures/sysbench-0.5.txt")).unwrap();
+        assert_eq!(bundle.result.tool.version, "0.5");
+        let phase = bundle.main_phase().unwrap();
+        assert_eq!(phase.arrival, Arrival::Closed { concurrency: 8, pause_us: 0 });
+        let total = &phase.total;
+        assert_eq!((total.counts.completed, total.counts.errors_total()), (12_200, 3));
+        let queries = ["read queries", "write queries", "other queries"].map(|name| total.counts.extra[name]);
+        assert_eq!(queries, [170_842, 48_809, 24_403]);
+        let service = total.service.as_ref().unwrap();
+        assert_eq!((service.min_us, service.mean_us), (Some(4_870.0), Some(19_670.0)));
+        assert_eq!((service.quantile_us(0.95), service.max_us), (Some(28_370.0), Some(214_550.0)));
+        let all = bundle.seconds.iter().filter(|line| line.operation == "all");
+        let lines: Vec<(u64, f64, u64, u64)> =
+            all.map(|line| (line.second, line.length_s, line.completed, line.errors)).collect();
+        assert_eq!(lines, [(0, 10.0, 4_021, 2), (10, 10.0, 4_183, 0), (20, 10.0, 3_996, 1)]);
+        assert!(
+            bundle.result.hides.iter().any(|what| what.contains("(p95 28.37 ms)")),
+            "{:?}",
+            bundle.result.hides
+        );
+    }
+
+    #[test]
+    fn intervals_of_0_5_are_read_beyond_a_thousand_seconds() {
+        let line = "[1000s] threads: 8, tps: 10.00, reads: 140.00, writes: 40.00, response time: 1.00ms (95%), errors: 0.00\n";
+        let text =
+            include_str!("fixtures/sysbench-0.5.txt").replace("OLTP test", &format!("{line}OLTP test"));
+        let bundle = read(&text).unwrap();
+        let last = bundle.seconds.iter().rfind(|line| line.operation == "all").unwrap();
+        assert_eq!((last.second, last.length_s, last.completed), (30, 970.0, 9_700));
     }
 }
