@@ -13,6 +13,7 @@ use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
+use crate::runner::asked::setting;
 use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of CPU time per operation that counts as none.
@@ -70,8 +71,8 @@ pub struct AbArgs {
 struct Comparison<'a> {
     scenario: &'a str,
     phase: &'a str,
-    a: &'a [String],
-    b: &'a [String],
+    a: Vec<String>,
+    b: Vec<String>,
     answer: &'a Answer,
     /// The answer as the terminal showed it.
     sentences: String,
@@ -83,7 +84,8 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let series = Series::begin(&args.series, "ab", context)?;
     let (scenario, other) = (series.scenario(&args.a)?, series.scenario(&args.b)?);
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
-    say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&args.a), settings(&args.b)))?;
+    let [a, b] = [&args.a, &args.b].map(|sets| published(sets));
+    say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
     series.load_data(&args.a)?;
     if series.data_of(&scenario) != series.data_of(&other) {
         series.load_data(&args.b)?;
@@ -101,8 +103,8 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let comparison = Comparison {
         scenario: &scenario.head.name,
         phase: &series.phase,
-        a: &args.a,
-        b: &args.b,
+        a,
+        b,
         answer: &answer,
         sentences: answer.to_string(),
         runs: &runs,
@@ -141,6 +143,11 @@ fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result
         say(out, &line(block, blocks, pilot, &run))?;
         history.push(run);
     }
+}
+
+/// Settings as they may be shown and kept.
+fn published(sets: &[String]) -> Vec<String> {
+    sets.iter().map(|set| setting(set)).collect()
 }
 
 fn settings(sets: &[String]) -> String {

@@ -12,15 +12,15 @@ pub(super) fn command_line(words: &[String]) -> Vec<String> {
         let option = std::mem::replace(&mut before, word.clone());
         let last =
             |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match word.split_once('=') {
-            _ if option == "--password" => "...".to_owned(),
-            _ if option == "--out" => last(word),
-            Some(("--out", path)) => format!("--out={}", last(path)),
-            Some((name @ ("--password" | "target.password" | "--set=target.password"), _)) => {
-                format!("{name}=...")
-            }
-            _ if word.contains("://") => without_password(word),
-            _ => word.clone(),
+        match (option.as_str(), word.split_once('=')) {
+            ("--password", _) => "...".to_owned(),
+            ("--out", _) => last(word),
+            ("--target", _) => without_password(word),
+            (_, Some(("--out", path))) => format!("--out={}", last(path)),
+            (_, Some(("--password", _))) => "--password=...".to_owned(),
+            (_, Some(("--target", url))) => format!("--target={}", without_password(url)),
+            (_, Some((option @ ("--set" | "--a" | "--b"), set))) => format!("{option}={}", setting(set)),
+            _ => setting(word),
         }
     };
     words.iter().map(word).collect()
@@ -38,7 +38,7 @@ pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -
         if matches!(key, "target" | "target.url") {
             has_target = true;
         } else if !key.starts_with("target.") && !key.contains("password") {
-            let set = if set.contains("://") { without_password(set) } else { set.clone() };
+            let set = without_password_if_url(set);
             words.push(format!("--set {}", shell_word(&set)));
         }
     }
@@ -57,6 +57,21 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// A setting, `KEY=VALUE`, without its password.
+pub(crate) fn setting(set: &str) -> String {
+    let Some((key, value)) = set.split_once('=') else { return without_password_if_url(set) };
+    match key.trim() {
+        // Of a whole table anything may be a password.
+        "target" | "target.password" => format!("{key}=..."),
+        "target.url" | "target.http" => format!("{key}={}", without_password(value)),
+        _ => without_password_if_url(set),
+    }
+}
+
+fn without_password_if_url(word: &str) -> String {
+    if word.contains("://") { without_password(word) } else { word.to_owned() }
+}
+
 /// What a result says was asked for.
 pub(super) fn configuration(scenario: &Scenario) -> serde_json::Value {
     serde_json::to_value(redacted(scenario)).unwrap_or_default()
@@ -67,8 +82,10 @@ fn redacted(scenario: &Scenario) -> toml::Table {
     let mut table = scenario.effective.clone();
     if let Some(toml::Value::Table(target)) = table.get_mut("target") {
         target.remove("password");
-        if let Some(toml::Value::String(url)) = target.get_mut("url") {
-            *url = without_password(url);
+        for key in ["url", "http"] {
+            if let Some(toml::Value::String(url)) = target.get_mut(key) {
+                *url = without_password(url);
+            }
         }
     }
     table
@@ -118,5 +135,28 @@ mod tests {
             let out = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8(out.stdout).unwrap(), word);
         }
+    }
+
+    #[test]
+    fn no_password_of_a_setting_is_kept_however_it_is_written() {
+        for (set, kept) in [
+            ("target.password=three", "target.password=..."),
+            (" target.password = three", " target.password =..."),
+            ("target.url=redis://me:two@host:1", "target.url=redis://host:1"),
+            ("target.url=\"redis://me:two@host:1\"", "target.url=\"redis://host:1\""),
+            ("target.url=me:two@host:1", "target.url=host:1"),
+            ("target.http=http://me:two@host:1", "target.http=http://host:1"),
+            ("target={url = 'redis://host', password = 'three'}", "target=..."),
+            ("phase.run.rate=5", "phase.run.rate=5"),
+        ] {
+            assert_eq!(setting(set), kept);
+            let words = ["--a".to_owned(), set.to_owned(), format!("--b={set}"), format!("--set={set}")];
+            assert_eq!(
+                command_line(&words),
+                ["--a".to_owned(), kept.to_owned(), format!("--b={kept}"), format!("--set={kept}")]
+            );
+        }
+        let bare = ["--target", "me:two@host:1", "--target=me:two@host:1"].map(str::to_owned);
+        assert_eq!(command_line(&bare), ["--target", "host:1", "--target=host:1"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Runs scenarios: phase after phase on an engine, judged by gates, into one bundle.
 
-mod asked;
+pub(crate) mod asked;
 mod book;
 mod gates;
 mod host;

@@ -21,10 +21,12 @@ const SMALL: &str = "--scale 0.00002 --set phase.load.connections=10 --set phase
                      --set gates.sent_share_min=0";
 
 fn say(words: &str) -> Result<String, String> {
-    let words = std::iter::once("bench").chain(words.split_whitespace());
-    let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+    let words: Vec<&str> = std::iter::once("bench").chain(words.split_whitespace()).collect();
+    let line = Line::try_parse_from(&words).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
-    run(&line.command, &Context::default(), &mut out).map_err(|error| error.to_string())?;
+    let command_line = words.into_iter().map(str::to_owned).collect();
+    let context = Context { command_line, ..Context::default() };
+    run(&line.command, &context, &mut out).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -129,4 +131,34 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     assert!(std::fs::read_to_string(&page).unwrap().contains("A against A differs by"));
     let again = say(&format!("capacity gemini-str32 {target} --slo p50<=30s --out {}", search.display()));
     assert!(again.unwrap_err().contains("is not empty"), "an older answer is not written over");
+}
+
+fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+#[test]
+fn no_password_of_a_side_is_shown_or_kept() {
+    let Some(server) = Server::start(Some("s3cret")) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let (out, page) = (home.path().join("ab"), home.path().join("page.html"));
+    let url = format!("target.url=redis://:s3cret@{}", server.address());
+    let text = say(&format!(
+        "ab gemini-str32 {SMALL} --set {url} --a {url} --b={url} --set gates.hit_share_min=0 --slice-ms 5 --blocks-max 10 \
+         --set phase.run.arrival=closed --out {}",
+        out.display()
+    ))
+    .unwrap();
+    assert!(!text.contains("s3cret") && text.contains(&format!("redis://{}", server.address())), "{text}");
+    say(&format!("report {} --html {}", out.display(), page.display())).unwrap();
+    let mut kept = vec![page];
+    files(&out, &mut kept);
+    assert!(kept.len() > 6, "{kept:?}");
+    for file in kept {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        assert!(!text.contains("s3cret"), "{}", file.display());
+    }
 }
