@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
 use crate::runner::asked::setting;
+use crate::runner::turns::Table;
 use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of CPU time per operation that counts as none.
@@ -90,16 +91,18 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     if series.data_of(&scenario) != series.data_of(&other) {
         series.load_data(&args.b)?;
     }
-    let (answer, runs) = match &sliced {
-        None => whole_runs(args, &series, out)?,
+    let ((answer, runs), sides) = match &sliced {
+        None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {
             say(out, &sliced.plan_line())?;
             let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, false, args.primary);
-            series.alternate([&scenario, &other], |table| {
-                sliced.compare(table, args.blocks_max, metrics_of, out)
-            })?
+            let lead = |table: &Table| sliced.compare(table, args.blocks_max, metrics_of, out);
+            let (answered, sides) = series.alternate([&scenario, &other], lead)?;
+            (answered, Some(sides))
         }
     };
+    // Said before anything is written: a full disk must not take it along.
+    say(out, answer.to_string().trim_end())?;
     let comparison = Comparison {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -109,8 +112,11 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         sentences: answer.to_string(),
         runs: &runs,
     };
-    let path = series.write("ab.json", &comparison)?;
-    say(out, &format!("{answer}result: {}", path.display()))
+    // The smaller one first, and neither keeps the other from being tried.
+    let written = series.write("ab.json", &comparison);
+    let kept = sides.map_or(Ok(()), |sides| series.keep_sides(&sides));
+    let path = written.and_then(|path| kept.map(|()| path))?;
+    say(out, &format!("result: {}", path.display()))
 }
 
 /// Each block is a run of A and one of B.

@@ -102,6 +102,8 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         say(out, &line(history.len() + 1, &outcome, &slo, &why))?;
         history.push(outcome);
     };
+    // Said before it is written: a full disk must not take it along.
+    say(out, &answer.to_string())?;
     let search = Search {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -111,7 +113,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         steps: &history,
     };
     let path = series.write("capacity.json", &search)?;
-    say(out, &format!("{answer}\nresult: {}", path.display()))
+    say(out, &format!("result: {}", path.display()))
 }
 
 /// What a step's bundle says to the search. A server that died ends the search.

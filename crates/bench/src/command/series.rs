@@ -1,7 +1,8 @@
 //! What `capacity` and `ab` share: one scenario, one phase of it, run again and again with other settings.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +13,7 @@ use super::run::stop_on_signals;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
-use crate::result::Bundle;
+use crate::result::{Bundle, write_whole};
 use crate::runner;
 use crate::runner::turns::{Table, alternate};
 use crate::scenario::{Kind, Phase, Scenario};
@@ -67,6 +68,8 @@ impl<'a> Series<'a> {
         let directory = args.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
         refuse_used(&directory)?;
+        // A place that takes no file is noticed before the first run and not after it.
+        tempfile::tempfile_in(&directory).map_err(Error::file(&directory))?;
         let (phase, seed, stop) = (phase, scenario.head.seed, stop_on_signals()?);
         Ok(Self { args, context, phase, directory, seed, stop })
     }
@@ -112,18 +115,21 @@ impl<'a> Series<'a> {
         Ok(bundle)
     }
 
-    /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Keeps what both measured as
-    /// `A` and `B`.
+    /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Returns what it answered, and
+    /// what both measured.
     pub(super) fn alternate<T>(
         &self,
         sides: [&Scenario; 2],
         lead: impl FnOnce(&Table) -> Result<T>,
-    ) -> Result<T> {
-        let (answer, bundles) = alternate(sides, &self.phase, self.context, &self.stop, lead)?;
-        for (bundle, name) in bundles.iter().zip(["A", "B"]) {
-            self.keep(bundle, name)?;
-        }
-        Ok(answer)
+    ) -> Result<(T, [Bundle; 2])> {
+        alternate(sides, &self.phase, self.context, &self.stop, lead)
+    }
+
+    /// Keeps what two sides measured in turns as `A` and `B`.
+    pub(super) fn keep_sides(&self, sides: &[Bundle; 2]) -> Result<()> {
+        // When the first is lost, the second is tried all the same.
+        let kept = sides.iter().zip(["A", "B"]).map(|(side, name)| self.keep(side, name));
+        kept.fold(Ok(()), Result::and)
     }
 
     fn keep(&self, bundle: &Bundle, name: &str) -> Result<()> {
@@ -136,12 +142,24 @@ impl<'a> Series<'a> {
         runner::run(scenario, &options, self.context, &mut runner::alone)
     }
 
-    /// Writes the answer with everything that led to it.
+    /// Writes the answer with everything that led to it. It has been said by then: where there is no room for it, it is not lost.
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<PathBuf> {
-        let path: &Path = &self.directory.join(name);
+        let path = self.directory.join(name);
         let text = serde_json::to_string_pretty(value).expect("BUG: an answer has only text keys") + "\n";
-        fs::write(path, text).map_err(Error::file(path))?;
-        Ok(path.to_owned())
+        let lost = |source: io::Error| {
+            let advice = match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    format!("; it needs {} bytes: free some or name another disk with --out", text.len())
+                }
+                _ => String::new(),
+            };
+            Error::Verdict(format!(
+                "{} could not be written: {source}{advice}. What it was to hold is what was said above",
+                path.display()
+            ))
+        };
+        write_whole(&path, text.as_bytes()).map_err(lost)?;
+        Ok(path)
     }
 }
 

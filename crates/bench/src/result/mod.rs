@@ -34,6 +34,7 @@ pub use series::{SecondLine, Telemetry};
 pub use standing::Standing;
 pub(crate) use standing::percentile;
 pub use summary::{QUANTILES, Quantile, Summary};
+pub(crate) use write::write_whole;
 
 /// Name of the sum over all classes of operation.
 pub const ALL: &str = "all";

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::Bundle;
@@ -101,17 +102,32 @@ fn place(
     if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory exists and is not empty"));
     }
-    let parent = directory.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent_of(directory);
     fs::create_dir_all(parent)?;
     let temporary = tempfile::Builder::new().prefix(".bundle-").tempdir_in(parent)?;
     for (name, bytes) in files {
         put(&temporary.path().join(name), bytes)?;
     }
     // A private temporary directory becomes one like all others.
-    fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    fs::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
     fs::rename(temporary.path(), directory)?;
     let _ = temporary.keep();
     File::open(parent)?.sync_all()
+}
+
+/// Writes a file beside its place and renames it, so that its name always stands for a whole file.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let parent = parent_of(path);
+    let mut temporary = tempfile::Builder::new().prefix(".file-").tempfile_in(parent)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    File::open(parent)?.sync_all()
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Synced before the rename, so that the name never stands for an empty file after a power cut.
@@ -167,5 +183,19 @@ mod tests {
         let error = bundle.write_or_rescue(home.path(), &mut rescue).unwrap_err();
         assert!(error.to_string().contains("does not exist with --out"), "{error}");
         assert!(!rescue.is_empty());
+    }
+
+    #[test]
+    fn a_file_is_whole_or_not_there() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("ab.json");
+        for text in ["older", "newer"] {
+            write_whole(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        fs::create_dir(home.path().join("taken")).unwrap();
+        assert!(write_whole(&home.path().join("taken"), b"text").is_err());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2, "nothing is left behind");
     }
 }

@@ -14,6 +14,7 @@ mod plans;
 mod redis;
 mod renewal;
 mod scenarios;
+mod series;
 mod sql;
 mod sql_scenarios;
 mod tcp;
