@@ -11,7 +11,7 @@ use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::options::{Context, parse_duration};
 use crate::result::{Bundle, Gate};
-use crate::scenario::Arrival;
+use crate::scenario::{Arrival, Scenario};
 
 /// Which objective, and how to search
 #[derive(Debug, Args)]
@@ -50,8 +50,12 @@ struct Search<'a> {
     scenario: &'a str,
     phase: &'a str,
     objective: String,
-    answer: &'a Answer,
-    /// The answer as the terminal showed it.
+    /// `None` for a search that ended early.
+    answer: Option<&'a Answer>,
+    /// Why it ended before there was an answer, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<String>,
+    /// The answer, or what was known without one, as the terminal showed it.
     sentences: String,
     steps: &'a [Outcome],
 }
@@ -84,12 +88,48 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     say(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
     series.load_data(&sets)?;
     let mut history: Vec<Outcome> = Vec::new();
-    let answer = loop {
-        let (rate_per_s, seconds, why) = match next(&plan, &history) {
-            Step::Done(answer) => break answer,
+    let searched = search(&series, plan, &scenario, &sets, &mut history, out);
+    let sentences = match &searched {
+        Ok(answer) => answer.to_string(),
+        // Nothing was run: what is wrong can be put right, and the directory is still free.
+        Err(_) if history.is_empty() && !series.has_run() => return searched.map(drop),
+        Err(error) => format!("{error}; {}", known(&history, &slo)),
+    };
+    // Said before it is written: a full disk must not take it along.
+    say(out, &sentences)?;
+    let search = Search {
+        scenario: &scenario.head.name,
+        phase: &series.phase,
+        objective: slo.to_string(),
+        answer: searched.as_ref().ok(),
+        partial: searched.as_ref().err().map(ToString::to_string),
+        sentences,
+        steps: &history,
+    };
+    let written = series.write("capacity.json", &search);
+    match (searched, written) {
+        (Ok(_), written) => say(out, &format!("result: {}", written?.display())),
+        (Err(error), Ok(_)) => Err(series.unfinished(error)),
+        (Err(error), Err(lost)) => Err(Error::Verdict(format!("{error}; {lost}"))),
+    }
+}
+
+/// Runs steps until there is an answer. Those that are over are in `history`, whatever ends it.
+fn search(
+    series: &Series<'_>,
+    mut plan: Plan,
+    scenario: &Scenario,
+    sets: &[String],
+    history: &mut Vec<Outcome>,
+    out: &mut dyn Write,
+) -> Result<Answer> {
+    let slo = plan.objective;
+    loop {
+        let (rate_per_s, seconds, why) = match next(&plan, history) {
+            Step::Done(answer) => return Ok(answer),
             Step::Run { rate_per_s, seconds, why } => (rate_per_s, seconds, why),
         };
-        let mut sets = sets.clone();
+        let mut sets = sets.to_vec();
         sets.push(format!("phase.{}.rate={:?}", series.phase, rate_per_s / scenario.rate_scale()));
         sets.push(format!("phase.{}.duration={seconds:.0}s", series.phase));
         // Another schedule each time, else one unlucky crowd of arrivals would meet every rate.
@@ -101,19 +141,23 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         let outcome = outcome(&bundle, rate_per_s, &slo)?;
         say(out, &line(history.len() + 1, &outcome, &slo, &why))?;
         history.push(outcome);
+    }
+}
+
+/// What is known without an answer.
+fn known(history: &[Outcome], slo: &Objective) -> String {
+    let valid = || history.iter().filter(|outcome| outcome.generator_fault.is_none());
+    let rates = |passes: bool| {
+        valid().filter(move |outcome| slo.failures(outcome).is_empty() == passes).map(|it| it.rate_per_s)
     };
-    // Said before it is written: a full disk must not take it along.
-    say(out, &answer.to_string())?;
-    let search = Search {
-        scenario: &scenario.head.name,
-        phase: &series.phase,
-        objective: slo.to_string(),
-        answer: &answer,
-        sentences: answer.to_string(),
-        steps: &history,
-    };
-    let path = series.write("capacity.json", &search)?;
-    say(out, &format!("result: {}", path.display()))
+    let passed =
+        rates(true).reduce(f64::max).map(|rate| format!("the highest rate that passed is {rate:.0}/s"));
+    let failed = rates(false).reduce(f64::min).map(|rate| format!("the lowest that failed {rate:.0}/s"));
+    let parts: Vec<String> = passed.into_iter().chain(failed).collect();
+    match parts.is_empty() {
+        true => "no step told anything until then".to_owned(),
+        false => format!("until then, in {} steps, {}", history.len(), parts.join(", ")),
+    }
 }
 
 /// What a step's bundle says to the search. A server that died ends the search.

@@ -107,29 +107,48 @@ impl<'a> Series<'a> {
         let bundle = self.run_phases(&scenario, vec![self.phase.clone()])?;
         self.keep(&bundle, name)?;
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Verdict(format!(
-                "interrupted (Ctrl-C): there is no answer; what was run so far is in {}",
-                self.directory.display()
-            )));
+            return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
         }
         Ok(bundle)
     }
 
     /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Returns what it answered, and
-    /// what both measured.
+    /// what both measured. Without an answer that is kept at once, as [`Self::keep_sides`] does.
     pub(super) fn alternate<T>(
         &self,
         sides: [&Scenario; 2],
         lead: impl FnOnce(&Table) -> Result<T>,
-    ) -> Result<(T, [Bundle; 2])> {
-        alternate(sides, &self.phase, self.context, &self.stop, lead)
+    ) -> Result<(T, [Option<Bundle>; 2])> {
+        let (led, sides) = alternate(sides, &self.phase, self.context, &self.stop, lead);
+        match led {
+            Ok(answer) => Ok((answer, sides)),
+            Err(error) if sides.iter().all(Option::is_none) => Err(error),
+            Err(error) => match self.keep_sides(&sides) {
+                Ok(()) => Err(self.unfinished(error)),
+                Err(lost) => Err(Error::Verdict(format!("{error}; {lost}"))),
+            },
+        }
     }
 
     /// Keeps what two sides measured in turns as `A` and `B`.
-    pub(super) fn keep_sides(&self, sides: &[Bundle; 2]) -> Result<()> {
+    pub(super) fn keep_sides(&self, sides: &[Option<Bundle>; 2]) -> Result<()> {
+        let named = sides.iter().zip(["A", "B"]);
         // When the first is lost, the second is tried all the same.
-        let kept = sides.iter().zip(["A", "B"]).map(|(side, name)| self.keep(side, name));
+        let kept = named.map(|(side, name)| side.as_ref().map_or(Ok(()), |side| self.keep(side, name)));
         kept.fold(Ok(()), Result::and)
+    }
+
+    /// Whether a run was kept.
+    pub(super) fn has_run(&self) -> bool {
+        fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    /// An error, with the place of what was run until then.
+    pub(super) fn unfinished(&self, error: Error) -> Error {
+        if !self.has_run() {
+            return error;
+        }
+        Error::Verdict(format!("{error}; what was run so far is in {}", self.directory.display()))
     }
 
     fn keep(&self, bundle: &Bundle, name: &str) -> Result<()> {

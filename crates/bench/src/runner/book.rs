@@ -16,6 +16,9 @@ use crate::telemetry::Collected;
 /// A difference of the clocks below it is no step: adjustments of a synchronised clock are at most 500 ppm.
 const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);
 
+/// Why a run ended early when somebody asked for its end.
+pub(super) const INTERRUPTED: &str = "interrupted (Ctrl-C)";
+
 /// A bundle under way.
 pub(super) struct Book {
     builder: Builder,
@@ -35,6 +38,8 @@ pub(super) struct Finished<'a> {
     pub(super) parts: u32,
     /// Begin of its load after the begin of the run.
     pub(super) starts: Duration,
+    /// End of its load after the begin of the run.
+    pub(super) ends: Duration,
     pub(super) outcome: &'a SegmentOutcome,
     pub(super) metered: Option<&'a Metered>,
     pub(super) gates: &'a Gates,
@@ -132,7 +137,7 @@ impl Book {
     fn trouble(&mut self, finished: &Finished<'_>) {
         let outcome = finished.outcome;
         let lost_at = outcome.first_loss_s.map(|s| finished.starts + Duration::from_secs_f64(s));
-        let end = finished.starts + outcome.measured + finished.segment.warmup;
+        let end = finished.ends;
         match outcome.ended {
             Ended::AllLost => {
                 self.builder.fault(
@@ -153,7 +158,7 @@ impl Book {
     }
 
     pub(super) fn interrupted(&mut self, at: Duration) {
-        self.builder.partial(at, "interrupted (Ctrl-C)");
+        self.builder.partial(at, INTERRUPTED);
     }
 
     pub(super) fn verified(&mut self, checks: Vec<Check>, findings: Vec<String>) {

@@ -406,7 +406,7 @@ impl Run<'_> {
         book.collected(first_start.saturating_duration_since(began), collected);
         let segments = outcome?;
         let meters = meter.finish(&shared);
-        self.book_segments(driver, phase, &plan, &segments, &meters);
+        self.book_segments(driver, phase, &plan, &segments, &meters, None);
         let all_did = barrier(driver.did(&segments))?;
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
         let (checks, findings) = match (ended, all_did) {
@@ -436,19 +436,22 @@ impl Run<'_> {
         plan: &[engine::Segment],
         segments: &[SegmentOutcome],
         meters: &[Metered],
+        ended: Option<Duration>,
     ) {
         let all = driver.connections(phase);
         let connections = all / self.part.1 + u32::from(self.part.0 < all % self.part.1);
         let threads = if driver.has_thread_each() { connections.max(1) } else { phase.threads };
         for (index, outcome) in segments.iter().enumerate() {
             let started = meters.get(index).map_or(self.began, |metered| metered.began);
+            let starts = started.saturating_duration_since(self.began);
             self.book.segment(&book::Finished {
                 segment: &plan[index],
                 kind: phase.kind,
                 threads,
                 connections,
                 parts: self.part.1,
-                starts: started.saturating_duration_since(self.began),
+                starts,
+                ends: ended.unwrap_or(starts + outcome.measured + plan[index].warmup),
                 outcome,
                 metered: meters.get(index),
                 gates: &self.scenario.gates,
@@ -467,13 +470,17 @@ impl Run<'_> {
         let shared = Shared::in_turns(led);
         let stop = &self.stop;
         let phase_began = Instant::now();
-        let segments = driver.run(phase, self.part, &shared, &mut |_| {
+        let mut segments = driver.run(phase, self.part, &shared, &mut |_| {
             if stop.load(Ordering::Relaxed) {
                 shared.stop();
             }
         })?;
+        let ended = self.began.elapsed();
+        for segment in &mut segments {
+            segment.first_loss_s = player.first_loss_s(phase_began);
+        }
         let meters = [player.metered(phase_began)];
-        self.book_segments(driver, phase, &plan, &segments, &meters);
+        self.book_segments(driver, phase, &plan, &segments, &meters, Some(ended));
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
         let (checks, findings) = match ended {
             Ended::Stopped => driver.stopped(),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::book::INTERRUPTED;
 use super::gates::{Facts, judge};
 use super::meter::Metered;
 use super::{Options, driver, plan, run_seated};
@@ -20,7 +21,7 @@ use crate::lives::Lives;
 use crate::options::Context;
 use crate::process::own_cpu;
 use crate::recorder::{Class, Sends};
-use crate::result::{Bundle, Cost};
+use crate::result::{Bundle, Cost, Partial};
 use crate::scenario::{Arrival, Phase, Scenario};
 
 /// Default length of a slice in which a driver of the event engine has the processors, milliseconds: some thousand operations of a
@@ -60,6 +61,8 @@ struct Spent {
     target: Option<Duration>,
     completed: u64,
     took: Duration,
+    /// When the first connection was lost.
+    lost_at: Option<Instant>,
 }
 
 /// Leads the run of one side.
@@ -88,9 +91,15 @@ impl Player {
         self.server.as_ref().and_then(Lives::cpu)
     }
 
+    /// When the first connection was lost, seconds after `began`: most of the time since then belongs to no turn of this side.
+    pub(super) fn first_loss_s(&self, began: Instant) -> Option<f64> {
+        let lost_at = self.sum.lock().lost_at?;
+        Some(lost_at.saturating_duration_since(began).as_secs_f64())
+    }
+
     /// What all turns together cost; the run began its phase at `began`.
     pub(super) fn metered(&self, began: Instant) -> Metered {
-        let Spent { generator, target, completed, took } = *self.sum.lock();
+        let Spent { generator, target, completed, took, .. } = *self.sum.lock();
         let per_operation =
             |cpu: Duration| (completed > 0).then(|| cpu.as_secs_f64() * 1e6 / completed as f64);
         let percent =
@@ -131,6 +140,7 @@ impl Turns for Player {
         sum.target = target_cpu.map(|cpu| cpu + sum.target.unwrap_or_default());
         sum.completed += completed(&outcome);
         sum.took += at.elapsed();
+        sum.lost_at = sum.lost_at.or_else(|| Some(at + Duration::from_secs_f64(outcome.first_loss_s?)));
         let _ = self.told.send(Told::Over(Box::new(Slice { outcome, target_cpu })));
     }
 }
@@ -160,9 +170,7 @@ impl Table {
                     "the load of side {arm:?} has an end of its own; compare it by whole runs: --slice-ms 0"
                 )));
             }
-            Ended::Stopped => {
-                return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
-            }
+            Ended::Stopped => return Err(interrupted()),
             Ended::Silent | Ended::AllLost => return Err(gone()),
         }
         self.wait(arm)?;
@@ -178,17 +186,21 @@ impl Table {
     }
 }
 
-/// Runs one phase of two scenarios at once and lets `lead` say whose turn it is. Returns what it answered, and what both sides
-/// measured in all.
+fn interrupted() -> Error {
+    Error::Verdict(format!("{INTERRUPTED}: there is no answer"))
+}
+
+/// Runs one phase of two scenarios at once and lets `lead` say whose turn it is. Returns what it answered, and what each side
+/// measured in all, where it came so far. Without an answer a side is partial, or has the fault that ended it.
 pub(crate) fn alternate<T>(
     sides: [&Scenario; 2],
     phase: &str,
     context: &Context,
     stop: &Arc<AtomicBool>,
     lead: impl FnOnce(&Table) -> Result<T>,
-) -> Result<(T, [Bundle; 2])> {
+) -> (Result<T>, [Option<Bundle>; 2]) {
     let shares_target = sides[0].target.url == sides[1].target.url;
-    thread::scope(|scope| {
+    let (led, sides) = thread::scope(|scope| {
         let take_seat = |scenario| {
             let (to_side, turns) = mpsc::channel();
             let (told, from_side) = mpsc::channel();
@@ -206,20 +218,51 @@ pub(crate) fn alternate<T>(
             [Arm::A, Arm::B].into_iter().try_for_each(|arm| table.wait(arm)).and_then(|()| lead(&table));
         // Sides that wait for a turn end.
         drop(table);
-        let [a, b] = [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked"));
-        // A side knows better than the leader why it ended.
-        let sides = match (a, b) {
-            (Ok(a), Ok(b)) => [a, b],
-            (Err(error), _) | (_, Err(error)) => return Err(error),
-        };
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
+        (led, [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked")))
+    });
+    match (led, sides) {
+        (Ok(answer), [Ok(a), Ok(b)]) => (Ok(answer), [Some(a), Some(b)]),
+        (led, sides) => {
+            let error = led.err().unwrap_or_else(|| Error::Verdict("a side has no result".to_owned()));
+            let (error, sides) = without_answer(error, sides, stop.load(Ordering::Relaxed));
+            (Err(error), sides)
         }
-        let fault =
-            || sides.iter().find_map(|side| side.result.faults.first().map(|fault| fault.what.clone()));
-        let answer = led.map_err(|error| fault().map_or(error, Error::Verdict))?;
-        Ok((answer, sides))
-    })
+    }
+}
+
+/// Why there is no answer, and what is worth keeping of both sides.
+fn without_answer(
+    error: Error,
+    sides: [Result<Bundle>; 2],
+    is_stopped: bool,
+) -> (Error, [Option<Bundle>; 2]) {
+    let mut failed = None;
+    let mut sides = sides.map(|side| side.map_err(|error| failed = failed.take().or(Some(error))).ok());
+    // A side knows better than the leader why it ended.
+    let error = match failed.or_else(|| first_fault(&sides)) {
+        _ if is_stopped => interrupted(),
+        Some(of_side) => of_side,
+        None => error,
+    };
+    let reason = if is_stopped { INTERRUPTED.to_owned() } else { error.to_string() };
+    for side in sides.iter_mut().flatten() {
+        let result = &mut side.result;
+        if result.partial.is_none() && result.faults.is_empty() {
+            result.partial = Some(Partial { reason: reason.clone(), at_s: result.took_s });
+            result.settle();
+        }
+    }
+    // A side that had no turn has nothing to keep.
+    (error, sides.map(|side| side.filter(|side| !side.result.phases.is_empty())))
+}
+
+fn first_fault(sides: &[Option<Bundle>; 2]) -> Option<Error> {
+    let of_both = [Arm::A, Arm::B].into_iter().zip(sides).filter_map(|(arm, side)| {
+        let fault = side.as_ref()?.result.faults.first()?;
+        Some((arm, fault))
+    });
+    let (arm, fault) = of_both.min_by(|(_, one), (_, other)| one.at_s.total_cmp(&other.at_s))?;
+    Some(Error::Verdict(format!("side {arm:?}, second {:.0}: {}", fault.at_s, fault.what)))
 }
 
 /// Length of the slices that suit a phase, milliseconds; `None` where whole runs are compared: a driver that works otherwise, a

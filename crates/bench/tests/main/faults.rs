@@ -57,7 +57,7 @@ fn start_with(acker: &Acker, out: &str, more: &[&str]) -> Option<Child> {
     Some(child)
 }
 
-fn interrupted(child: Child) -> Output {
+pub(crate) fn interrupted(child: Child) -> Output {
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     child.wait_with_output().unwrap()
 }

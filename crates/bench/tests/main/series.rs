@@ -6,9 +6,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::result::Bundle;
+
 use crate::acker::{Acker, Behaviour};
 use crate::databases::skipped;
-use crate::faults::program;
+use crate::faults::{interrupted, program};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Few devices, and gates that a busy machine passes too.
@@ -17,6 +19,8 @@ const SMALL: &str = "--set phase.run.connections=4 --set phase.run.warmup=0s --s
                      --set gates.arrival_max=1000000";
 /// Both sides in turns, and shorter than by default.
 const SLICED: &str = "--set phase.run.arrival=closed --slice-ms 5";
+/// With a warm-up both sides have had their turn before the first slice.
+const WARMED: &str = "--set phase.run.arrival=closed --slice-ms 5 --set phase.run.warmup=20ms";
 
 fn start(acker: &Acker, command: &str, out: &Path, more: &str) -> Option<Child> {
     let target = format!("mqtt://{}", acker.address);
@@ -54,6 +58,11 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+fn sides(out: &Path) -> [Bundle; 2] {
+    assert_eq!(names(out), ["A", "B"], "no answer that is none");
+    ["A", "B"].map(|side| Bundle::read(&out.join(side)).unwrap())
+}
+
 #[test]
 fn a_full_disk_does_not_take_the_answer_of_a_comparison_along() {
     let home = tempfile::tempdir().unwrap();
@@ -89,4 +98,63 @@ fn a_capacity_that_cannot_be_written_is_said_all_the_same() {
     assert!(text.contains("capacity is at least 200/s"), "{text}{errors}");
     assert!(errors.contains("capacity.json could not be written"), "{errors}");
     assert_eq!(names(&out), ["capacity.json", "step-01"], "no half file");
+}
+
+#[test]
+fn ctrl_c_leaves_both_sides_of_a_comparison_in_slices() {
+    let home = tempfile::tempdir().unwrap();
+    let (out, acker) = (home.path().join("ab"), Acker::start(Behaviour::default()));
+    let Some(child) = start(&acker, "ab", &out, WARMED) else { return };
+    wait_until("the load does not begin", || acker.messages() > 2_000);
+    let (_, errors) = said(&interrupted(child));
+    assert!(errors.contains("interrupted (Ctrl-C): there is no answer"), "{errors}");
+    assert!(errors.contains(&format!("is in {}", out.display())), "{errors}");
+    let sides = sides(&out);
+    for side in &sides {
+        let partial = side.result.partial.as_ref().unwrap();
+        assert_eq!(partial.reason, "interrupted (Ctrl-C)");
+        assert!(!side.result.standing().is_quotable() && side.result.faults.is_empty(), "{side}");
+    }
+    let completed = sides.map(|side| side.main_phase().unwrap().total.counts.completed);
+    assert!(completed.iter().sum::<u64>() > 300, "{completed:?}");
+}
+
+#[test]
+fn a_server_that_dies_leaves_both_sides_of_a_comparison_and_its_second() {
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("ab");
+    let acker = Acker::start(Behaviour { hang_up_after: Some(3_000), ..Behaviour::default() });
+    let Some(child) = start(&acker, "ab", &out, WARMED) else { return };
+    let (_, errors) = said(&child.wait_with_output().unwrap());
+    assert!(errors.contains("the server closed all connections"), "{errors}");
+    let sides = sides(&out);
+    let of_fault = sides.iter().find(|side| !side.result.faults.is_empty()).unwrap();
+    let (fault, phase) = (&of_fault.result.faults[0], of_fault.main_phase().unwrap());
+    assert!(errors.contains(&format!("second {:.0}: {}", fault.at_s, fault.what)), "{errors}");
+    assert!(errors.contains(&format!("is in {}", out.display())), "{errors}");
+    // The second of the run, most of which is no measured part of a slice of this side.
+    assert!(phase.duration_s < fault.at_s && fault.at_s <= of_fault.result.took_s, "{fault:?} {phase:?}");
+    assert!(sides.iter().all(|side| !side.result.standing().is_quotable()));
+}
+
+#[test]
+fn an_interrupted_search_keeps_what_is_known() {
+    let home = tempfile::tempdir().unwrap();
+    let (out, acker) = (home.path().join("capacity"), Acker::start(Behaviour::default()));
+    let line = "--slo p50<=30s --start 200 --rate-max 400 --step 1s";
+    let Some(child) = start(&acker, "capacity", &out, line) else { return };
+    wait_until("the first step does not end", || out.join("step-01").is_dir());
+    let before = acker.messages();
+    wait_until("the second step does not begin", || acker.messages() > before + 10);
+    let (text, errors) = said(&interrupted(child));
+    assert!(errors.contains(&format!("is in {}", out.display())), "{errors}");
+    let json = fs::read_to_string(out.join("capacity.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["partial"].as_str().unwrap().starts_with("interrupted (Ctrl-C)"), "{json}");
+    assert!(json["answer"].is_null() && json["steps"].as_array().unwrap().len() == 1, "{json}");
+    let sentences = json["sentences"].as_str().unwrap();
+    assert!(sentences.contains("the highest rate that passed is 200/s"), "{sentences}");
+    assert!(text.contains(sentences), "{text}");
+    let last = Bundle::read(&out.join("step-02")).unwrap();
+    assert_eq!(last.result.partial.unwrap().reason, "interrupted (Ctrl-C)");
 }
