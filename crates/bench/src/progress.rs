@@ -12,7 +12,9 @@ use crate::recorder::Second;
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    silent: bool,
+    is_plain: bool,
+    /// What every line begins with.
+    label: String,
 }
 
 impl Progress {
@@ -23,18 +25,32 @@ impl Progress {
                 ProgressStyle::with_template("{spinner} {msg}").expect("BUG: the template is constant");
             ProgressBar::new_spinner().with_style(style)
         });
-        Self { bar, silent }
+        let is_plain = !silent && bar.is_none();
+        Self { bar, is_plain, label: String::new() }
+    }
+
+    /// Only on a terminal: whoever asks for it says a line of its own in the end.
+    pub(crate) fn passing() -> Self {
+        let mut progress = Self::new(false);
+        progress.is_plain = false;
+        progress
+    }
+
+    /// The same with a beginning for its lines.
+    pub(crate) fn labelled(mut self, label: String) -> Self {
+        self.label = label;
+        self
     }
 
     /// A step that takes a while.
     pub(crate) fn step(&self, text: String) {
-        self.show(text);
+        self.show(&text);
     }
 
     /// Something that changes quickly; too much for plain lines.
     pub(crate) fn fleeting(&self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(text());
+            bar.set_message(self.line(&text()));
             bar.tick();
         }
     }
@@ -43,7 +59,7 @@ impl Progress {
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
         let total = second.total();
-        self.show(format!(
+        self.show(&format!(
             "{}  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
             place(second.index + 1, load),
             total.completed,
@@ -54,15 +70,19 @@ impl Progress {
         ));
     }
 
-    fn show(&self, text: String) {
+    fn show(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
-                bar.set_message(text);
+                bar.set_message(self.line(text));
                 bar.tick();
             }
-            None if self.silent => {}
-            None => eprintln!("{text}"),
+            None if self.is_plain => eprintln!("{}", self.line(text)),
+            None => {}
         }
+    }
+
+    fn line(&self, text: &str) -> String {
+        format!("{}{text}", self.label)
     }
 }
 
@@ -99,5 +119,13 @@ mod tests {
         assert_eq!(of(3, 2_500), " 2.5/2.5 s");
         assert_eq!(of(4, 2_500), " 2.5/2.5 s, waiting for answers");
         assert_eq!(place(7, Duration::MAX), "   7 s");
+    }
+
+    #[test]
+    fn lines_begin_with_what_they_are_of() {
+        let progress = Progress::new(true).labelled("process 1 of 3: ".to_owned());
+        assert_eq!(progress.line("   1/6 s"), "process 1 of 3:    1/6 s");
+        assert_eq!(Progress::new(true).line("run"), "run");
+        assert!(!Progress::passing().is_plain);
     }
 }

@@ -137,7 +137,8 @@ fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result
         // Both runs of a block have one schedule, each block another.
         let mut sets = sets.clone();
         sets.push(format!("seed={}", block_seed(series.seed, block)));
-        let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1));
+        let label = format!("block {block}, {arm:?}");
+        let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1), label);
         let bundle = bundle.map_err(|error| series.unfinished(error))?;
         let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a run has no result".to_owned()))?;
         if plan.is_none() {

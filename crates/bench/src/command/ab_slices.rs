@@ -11,6 +11,7 @@ use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next, order};
 use crate::engine::Turn;
 use crate::error::{Error, Result};
 use crate::limits::SLICE_MS;
+use crate::progress::Progress;
 use crate::recorder::Class;
 use crate::runner::turns::{Table, fault, slice_ms};
 use crate::scenario::{Phase, Scenario};
@@ -88,19 +89,23 @@ impl Sliced<'_> {
     }
 
     fn warm_up(&self, table: &Table) -> Result<()> {
+        let progress = Progress::passing();
         for (arm, scenario) in [Arm::A, Arm::B].into_iter().zip(self.sides) {
             let warmup = phase_of(scenario, self.phase)?.warmup;
             if !warmup.is_zero() {
+                progress.fleeting(|| format!("warm-up of {arm:?}, {} s", warmup.as_secs_f64()));
                 table.play(arm, Turn { warmup, duration: Duration::ZERO, seed: self.seed })?;
             }
         }
         Ok(())
     }
 
-    /// Pairs of slices from block `first` on.
+    /// Pairs of slices from block `first` on. On a terminal it says which; nothing is in flight meanwhile.
     fn group(&self, table: &Table, first: usize, pilot: bool) -> Result<Vec<Run>> {
-        let mut group = Group::default();
+        let (mut group, progress) = (Group::default(), Progress::passing());
         for block in first..first + PAIRS {
+            let what = if pilot { "A against A" } else { "A against B" };
+            progress.fleeting(|| format!("pair {block}, {what}"));
             let arms = if pilot { [Arm::A; 2] } else { order(self.seed, block) };
             for (place, arm) in arms.into_iter().enumerate() {
                 let seed = block_seed(self.seed, block);

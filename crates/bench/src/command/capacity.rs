@@ -134,12 +134,14 @@ fn search(
         sets.push(format!("phase.{}.duration={seconds:.0}s", series.phase));
         // Another schedule each time, else one unlucky crowd of arrivals would meet every rate.
         sets.push(format!("seed={}", series.seed.wrapping_add(history.len() as u64 + 1) & (i64::MAX as u64)));
-        let bundle = series.run(&sets, &format!("step-{:02}", history.len() + 1))?;
+        let number = history.len() + 1;
+        let label = format!("step {number}, {rate_per_s:.0}/s for {seconds:.0} s");
+        let bundle = series.run(&sets, &format!("step-{number:02}"), label)?;
         let stalls_s = bundle.main_phase().and_then(|phase| bundle.stall_period_s(phase));
         // No step after it is to miss the stalls that this one met.
         plan.stall_period_s = plan.stall_period_s.into_iter().chain(stalls_s).reduce(f64::max);
         let outcome = outcome(&bundle, rate_per_s, &slo)?;
-        say(out, &line(history.len() + 1, &outcome, &slo, &why))?;
+        say(out, &line(number, &outcome, &slo, &why))?;
         history.push(outcome);
     }
 }

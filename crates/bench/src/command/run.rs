@@ -98,9 +98,9 @@ pub(super) fn scenario(
     let stop = stop_on_signals()?;
     let options = runner::Options {
         phases: line.phases.clone(),
-        part: None,
         quiet: line.quiet,
         stop: Arc::clone(&stop),
+        ..runner::Options::default()
     };
     let mut bundle = if line.workers > 1 || !line.worker_commands.is_empty() {
         shared(scenario, &options, line, context)?

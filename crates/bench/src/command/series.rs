@@ -87,7 +87,7 @@ impl<'a> Series<'a> {
         if self.args.no_load || names.is_empty() {
             return Ok(());
         }
-        let bundle = self.run_phases(&scenario, names)?;
+        let bundle = self.run_phases(&scenario, names, "data".to_owned())?;
         let standing = bundle.result.standing();
         match standing.reasons().next() {
             None => Ok(()),
@@ -100,11 +100,12 @@ impl<'a> Series<'a> {
         data_of(scenario, &self.phase)
     }
 
-    /// Runs the measured phase with some more settings and keeps its bundle as `name`.
-    pub(super) fn run(&self, sets: &[String], name: &str) -> Result<Bundle> {
+    /// Runs the measured phase with some more settings and keeps its bundle as `name`. On a terminal the label says which run is
+    /// under way.
+    pub(super) fn run(&self, sets: &[String], name: &str, label: String) -> Result<Bundle> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
-        let bundle = self.run_phases(&scenario, vec![self.phase.clone()])?;
+        let bundle = self.run_phases(&scenario, vec![self.phase.clone()], label)?;
         self.keep(&bundle, name)?;
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
@@ -156,8 +157,9 @@ impl<'a> Series<'a> {
         kept.map(drop).map_err(|error| Error::Verdict(error.to_string()))
     }
 
-    fn run_phases(&self, scenario: &Scenario, phases: Vec<String>) -> Result<Bundle> {
-        let options = runner::Options { phases, part: None, quiet: true, stop: Arc::clone(&self.stop) };
+    fn run_phases(&self, scenario: &Scenario, phases: Vec<String>, label: String) -> Result<Bundle> {
+        let (label, stop) = (Some(label), Arc::clone(&self.stop));
+        let options = runner::Options { phases, label, stop, ..runner::Options::default() };
         runner::run(scenario, &options, self.context, &mut runner::alone)
     }
 

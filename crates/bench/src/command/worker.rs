@@ -39,6 +39,7 @@ struct Task {
     part: u32,
     of: u32,
     quiet: bool,
+    label: Option<String>,
     command_line: Vec<String>,
     /// Build of the program that asks. Another one may make the load in another way.
     commit: Option<String>,
@@ -190,6 +191,7 @@ impl Worker {
             part,
             of: processes.count(),
             quiet: options.quiet || part > 0,
+            label: options.label.clone(),
             command_line: context.command_line.clone(),
             commit: context.commit.clone(),
             passwords: passwords::to_tell(),
@@ -272,6 +274,7 @@ fn work(context: &Context) -> Result<Bundle> {
         phases: task.phases,
         part: Some((task.part, task.of)),
         quiet: task.quiet,
+        label: task.label,
         stop: Arc::clone(&stop),
     };
     let context = Context { command_line: task.command_line, ..context.clone() };

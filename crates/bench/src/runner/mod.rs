@@ -199,6 +199,8 @@ pub struct Options {
     pub part: Option<(u32, u32)>,
     /// No progress.
     pub quiet: bool,
+    /// Which of several runs it is. With it progress is shown on a terminal alone: whoever runs them says a line for each.
+    pub label: Option<String>,
     /// Set when the run is to end, as by Ctrl-C.
     pub stop: Arc<AtomicBool>,
 }
@@ -241,7 +243,7 @@ fn run_seated(
     // The other side is in this process and has as many.
     open_files::provide(if seat.is_some() { most.saturating_mul(2) } else { most }, part.1)?;
     driver.limits(&phases)?;
-    let progress = Progress::new(options.quiet);
+    let progress = progress(options, part);
     let target = driver.open(context, &progress)?;
     let server = match (driver.lives(), scenario.target.pid.or(driver.server_pid())) {
         // The first process looks at the server for all; the others may be on another host.
@@ -297,6 +299,18 @@ fn run_seated(
     let mut bundle = run.book.finish(run.began, run.began_wall);
     bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
     Ok(bundle)
+}
+
+/// Progress of the part of a run that a process has.
+fn progress(options: &Options, part: (u32, u32)) -> Progress {
+    let progress = match options.label {
+        Some(_) if !options.quiet => Progress::passing(),
+        _ => Progress::new(options.quiet),
+    };
+    let run = options.label.as_ref().map(|label| format!("{label}: "));
+    // Its rates are those of its own part, and no other process shows its own.
+    let process = (part.1 > 1).then(|| format!("process {} of {}: ", part.0 + 1, part.1));
+    progress.labelled(run.into_iter().chain(process).collect())
 }
 
 /// Adds what the run of several processes shows, once their results are one.
@@ -370,9 +384,9 @@ impl Run<'_> {
         let plan = driver.segments(phase, self.scenario);
         let shared = Shared::default();
         let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
+        let connections = self.share(driver.connections(phase));
         let (book, progress, stop) = (&mut self.book, &self.progress, &self.stop);
         let began = self.began;
-        let connections = driver.connections(phase);
         let has_figures = driver.has_figures_each_second(phase);
         let mut collector = Collector::start(sources(driver, self.server.as_ref(), self.part));
         let mut first_start = began;
@@ -429,6 +443,11 @@ impl Run<'_> {
         }
     }
 
+    /// What this process has of the connections.
+    fn share(&self, all: u32) -> u32 {
+        all / self.part.1 + u32::from(self.part.0 < all % self.part.1)
+    }
+
     fn book_segments(
         &mut self,
         driver: &dyn Driver,
@@ -438,8 +457,7 @@ impl Run<'_> {
         meters: &[Metered],
         ended: Option<Duration>,
     ) {
-        let all = driver.connections(phase);
-        let connections = all / self.part.1 + u32::from(self.part.0 < all % self.part.1);
+        let connections = self.share(driver.connections(phase));
         let threads = if driver.has_thread_each() { connections.max(1) } else { phase.threads };
         for (index, outcome) in segments.iter().enumerate() {
             let started = meters.get(index).map_or(self.began, |metered| metered.began);

@@ -206,7 +206,7 @@ pub(crate) fn alternate<T>(
             let (told, from_side) = mpsc::channel();
             let seat = Seat { turns, told, shares_target };
             let phases = vec![String::from(phase)];
-            let options = Options { phases, part: None, quiet: true, stop: Arc::clone(stop) };
+            let options = Options { phases, quiet: true, stop: Arc::clone(stop), ..Options::default() };
             let run =
                 scope.spawn(move || run_seated(scenario, &options, context, &mut super::alone, Some(seat)));
             ((to_side, from_side), run)

@@ -158,3 +158,47 @@ fn an_interrupted_search_keeps_what_is_known() {
     let last = Bundle::read(&out.join("step-02")).unwrap();
     assert_eq!(last.result.partial.unwrap().reason, "interrupted (Ctrl-C)");
 }
+
+/// Standard output and standard error of a command on a terminal that it would take for its own.
+fn on_terminal(line: &str) -> Option<String> {
+    let program = program()?;
+    let line = format!("{} {line}", program.display());
+    let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    match output {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(_) => skipped("script (Debian package bsdutils)"),
+    }
+}
+
+#[test]
+fn a_terminal_shows_which_step_is_under_way_and_plain_output_one_line_for_each() {
+    let home = tempfile::tempdir().unwrap();
+    let acker = Acker::start(Behaviour::default());
+    let line = "--slo p50<=30s --start 200 --rate-max 200 --step 2s --steps-max 1";
+    let Some(child) = start(&acker, "capacity", &home.path().join("plain"), line) else { return };
+    let plain = child.wait_with_output().unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&plain.stderr));
+    assert_eq!((text.matches("step ").count(), errors.as_ref()), (1, ""), "{text}");
+    let terminal = on_terminal(&format!(
+        "capacity thingsboard --target mqtt://{} --out {} {SMALL} {}",
+        acker.address,
+        home.path().join("terminal").display(),
+        line.replace("p50<=30s", "'p50<=30s'")
+    ));
+    let Some(terminal) = terminal else { return };
+    assert!(terminal.contains("step 1, 200/s for 2 s:    1/2 s"), "{terminal}");
+    assert!(terminal.contains("step  1") && terminal.contains("capacity is at least 200/s"), "{terminal}");
+}
+
+#[test]
+fn rates_of_one_process_are_said_to_be_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let acker = Acker::start(Behaviour::default());
+    let line = "--workers 2 --no-provision --no-verify --set phase.run.rate=200 --set phase.run.duration=2s";
+    let Some(child) = start(&acker, "run", &home.path().join("run"), line) else { return };
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("process 1 of 2: run: 2 connections open, the load begins"), "{errors}");
+    assert!(errors.contains("process 1 of 2:    1/2 s"), "{errors}");
+    assert!(errors.lines().all(|line| line.starts_with("process 1 of 2: ")), "{errors}");
+}
