@@ -37,6 +37,13 @@ pub(super) fn sliced<'a>(
     }
     let ms = match (asked_ms, suits) {
         (Some(0), _) | (None, None) => return Ok(None),
+        (_, Some(_)) if series.is_shared() => {
+            return Err(Error::Options(
+                "one process has both sides of a comparison in slices: with --workers or --worker-command compare whole runs, \
+                 --slice-ms 0"
+                    .to_owned(),
+            ));
+        }
         (Some(_), None) => {
             return Err(Error::Options(format!(
                 "--slice-ms: phase `{}` is compared by whole runs. Slices are for closed loops without an end of their own \

@@ -18,7 +18,8 @@ use crate::scenario::{Arrival, Scenario};
 #[command(after_help = "\
 Examples:
   tacho bench capacity gemini-str32 --target redis://127.0.0.1:6379 --slo 'p99<=2ms'
-  tacho bench capacity gemini-str32 --slo 'p99.9<=5ms, errors<=0.1%' --start 5000 --step 20s")]
+  tacho bench capacity gemini-str32 --slo 'p99.9<=5ms, errors<=0.1%' --start 5000 --step 20s
+  tacho bench capacity slb-s4 --phase cps --slo 'p99<=20ms' --workers 2")]
 pub struct CapacityArgs {
     #[command(flatten)]
     series: SeriesArgs,

@@ -3,6 +3,7 @@
 mod ab;
 mod ab_slices;
 mod capacity;
+mod generators;
 mod ledger;
 mod list;
 mod options_file;

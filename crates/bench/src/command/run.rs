@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Parser};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{invalid, say, worker};
+use super::generators::Generators;
+use super::{invalid, say};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
@@ -48,13 +49,8 @@ pub(super) struct Common {
     /// Process of the target on this machine, to sample its CPU time and memory (found out where the server says it)
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
-    /// Generator processes; each has the phase's threads and a part of its connections
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    workers: u32,
-    /// One more generator process, which this program with its arguments starts, such as `ssh HOST tacho bench worker`; may be given
-    /// several times
-    #[arg(long = "worker-command", value_name = "COMMAND")]
-    worker_commands: Vec<String>,
+    #[command(flatten)]
+    generators: Generators,
     /// Directory of the result [default: bench-runs/<UTC>-<name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -102,36 +98,10 @@ pub(super) fn scenario(
         stop: Arc::clone(&stop),
         ..runner::Options::default()
     };
-    let mut bundle = if line.workers > 1 || !line.worker_commands.is_empty() {
-        shared(scenario, &options, line, context)?
-    } else {
-        runner::run(scenario, &options, context, &mut runner::alone)?
-    };
+    let mut bundle = line.generators.run(scenario, &options, context)?;
     let objective = scenario.slo.map(|slo| slo.sentences(&bundle));
     bundle.result.findings.extend(objective.into_iter().flatten());
     finish(&bundle, line, scenario, out)
-}
-
-/// Several processes make the load; a server that the run starts is started here, once.
-fn shared(
-    scenario: &Scenario,
-    options: &runner::Options,
-    line: &Common,
-    context: &Context,
-) -> Result<Bundle> {
-    let hosted = if line.worker_commands.is_empty() {
-        runner::Hosted::start(scenario, context, options.quiet)?
-    } else {
-        runner::Hosted::refuse(scenario)?;
-        None
-    };
-    let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
-    let processes = worker::Processes { here: line.workers, commands: &line.worker_commands };
-    let mut bundle = worker::run(told, options, processes, context)?;
-    if let Some(hosted) = hosted {
-        hosted.stop(&mut bundle);
-    }
-    Ok(bundle)
 }
 
 fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {

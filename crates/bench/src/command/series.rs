@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use serde::Serialize;
 
+use super::generators::Generators;
 use super::run::stop_on_signals;
 use crate::error::{Error, Result};
 use crate::options::Context;
@@ -41,6 +42,8 @@ pub(super) struct SeriesArgs {
     /// Process of the target on this machine, to sample its CPU time and memory
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
+    #[command(flatten)]
+    generators: Generators,
     /// Directory of the results [default: bench-runs/<UTC>-<command>-<name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -72,6 +75,11 @@ impl<'a> Series<'a> {
         tempfile::tempfile_in(&directory).map_err(Error::file(&directory))?;
         let (phase, seed, stop) = (phase, scenario.head.seed, stop_on_signals()?);
         Ok(Self { args, context, phase, directory, seed, stop })
+    }
+
+    /// Whether several processes make the load of each run.
+    pub(super) fn is_shared(&self) -> bool {
+        self.args.generators.are_several()
     }
 
     /// The scenario with some more settings.
@@ -160,7 +168,7 @@ impl<'a> Series<'a> {
     fn run_phases(&self, scenario: &Scenario, phases: Vec<String>, label: String) -> Result<Bundle> {
         let (label, stop) = (Some(label), Arc::clone(&self.stop));
         let options = runner::Options { phases, label, stop, ..runner::Options::default() };
-        runner::run(scenario, &options, self.context, &mut runner::alone)
+        self.args.generators.run(scenario, &options, self.context)
     }
 
     /// Writes the answer with everything that led to it. It has been said by then: where there is no room for it, it is not lost.

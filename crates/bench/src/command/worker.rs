@@ -253,8 +253,9 @@ fn read_line() -> Result<String> {
 }
 
 fn work(context: &Context) -> Result<Bundle> {
-    let task: Task = serde_json::from_str(&read_line()?)
-        .map_err(|error| Error::Options(format!("`worker` is started by `run --workers`: {error}")))?;
+    let task: Task = serde_json::from_str(&read_line()?).map_err(|error| {
+        Error::Options(format!("`worker` is started by `--workers` of run, capacity and ab: {error}"))
+    })?;
     let wrong = |what: String| Error::Scenario { path: "scenario".into(), what };
     if context.commit != task.commit {
         let build = |commit: &Option<String>| commit.clone().unwrap_or_else(|| "unknown".to_owned());

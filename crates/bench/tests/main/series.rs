@@ -202,3 +202,44 @@ fn rates_of_one_process_are_said_to_be_its_own() {
     assert!(errors.contains("process 1 of 2:    1/2 s"), "{errors}");
     assert!(errors.lines().all(|line| line.starts_with("process 1 of 2: ")), "{errors}");
 }
+
+/// The parts of each kept run: how many processes, and the connections of all.
+fn shared(out: &Path) -> Vec<(usize, u32)> {
+    let runs = names(out).into_iter().filter(|name| !name.ends_with(".json"));
+    let bundles = runs.map(|name| Bundle::read(&out.join(name)).unwrap());
+    bundles.map(|bundle| (bundle.result.generators.len(), bundle.main_phase().unwrap().connections)).collect()
+}
+
+#[test]
+fn several_processes_make_each_run_of_a_series() {
+    let home = tempfile::tempdir().unwrap();
+    let acker = Acker::start(Behaviour::default());
+    let out = home.path().join("capacity");
+    let line = "--workers 2 --slo p50<=30s --start 200 --rate-max 200 --step 1s --steps-max 1";
+    let Some(child) = start(&acker, "capacity", &out, line) else { return };
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("capacity is at least 200/s"), "{text}{errors}");
+    assert_eq!(shared(&out), [(2, 4)], "{text}");
+
+    let out = home.path().join("ab");
+    let line = "--workers 2 --set phase.run.rate=200 --set phase.run.duration=200ms --primary throughput --blocks-max 1";
+    let output = start(&acker, "ab", &out, line).unwrap().wait_with_output().unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("A against A differs by"), "{text}{errors}");
+    assert_eq!(shared(&out), [(2, 4); 8], "three blocks of A against A, one of A against B: {text}");
+}
+
+#[test]
+fn one_process_has_both_sides_of_a_comparison_in_slices() {
+    let home = tempfile::tempdir().unwrap();
+    let acker = Acker::start(Behaviour::default());
+    for processes in ["--workers=2", "--worker-command=false"] {
+        let line = format!("{SLICED} {processes}");
+        let Some(child) = start(&acker, "ab", &home.path().join("ab"), &line) else { return };
+        let (_, errors) = said(&child.wait_with_output().unwrap());
+        assert!(errors.contains("--workers") && errors.contains("--slice-ms 0"), "{errors}");
+    }
+    assert_eq!((acker.messages(), names(&home.path().join("ab")).len()), (0, 0));
+}

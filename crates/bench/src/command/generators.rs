@@ -1,0 +1,59 @@
+//! How many processes make a load, on this machine and on others.
+
+use clap::Args;
+
+use super::worker;
+use crate::error::Result;
+use crate::options::Context;
+use crate::result::Bundle;
+use crate::runner;
+use crate::scenario::Scenario;
+
+// The processes that make the load. No documentation of the type: clap would give it as that of the command.
+#[derive(Debug, Args)]
+pub(super) struct Generators {
+    /// Generator processes; each has the phase's threads and a part of its connections
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
+    /// One more generator process, which this program with its arguments starts, such as `ssh HOST tacho bench worker`; may be given
+    /// several times
+    #[arg(long = "worker-command", value_name = "COMMAND")]
+    worker_commands: Vec<String>,
+}
+
+impl Generators {
+    /// Whether the load is shared.
+    pub(super) fn are_several(&self) -> bool {
+        self.workers > 1 || !self.worker_commands.is_empty()
+    }
+
+    /// Runs a scenario, in this process if it is the only one.
+    pub(super) fn run(
+        &self,
+        scenario: &Scenario,
+        options: &runner::Options,
+        context: &Context,
+    ) -> Result<Bundle> {
+        match self.are_several() {
+            true => self.share(scenario, options, context),
+            false => runner::run(scenario, options, context, &mut runner::alone),
+        }
+    }
+
+    /// Several processes make the load; a server that the run starts is started here, once.
+    fn share(&self, scenario: &Scenario, options: &runner::Options, context: &Context) -> Result<Bundle> {
+        let hosted = if self.worker_commands.is_empty() {
+            runner::Hosted::start(scenario, context, options.quiet || options.label.is_some())?
+        } else {
+            runner::Hosted::refuse(scenario)?;
+            None
+        };
+        let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
+        let processes = worker::Processes { here: self.workers, commands: &self.worker_commands };
+        let mut bundle = worker::run(told, options, processes, context)?;
+        if let Some(hosted) = hosted {
+            hosted.stop(&mut bundle);
+        }
+        Ok(bundle)
+    }
+}
