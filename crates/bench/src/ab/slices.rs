@@ -78,6 +78,13 @@ impl Group {
         self.sides.push(side);
     }
 
+    /// A side that began nothing in any slice: in a closed loop, one without a connection.
+    pub(crate) fn idle_side(&self) -> Option<usize> {
+        let is_idle =
+            |sum: &Class| sum.counts.planned == 0 && sum.counts.sent == 0 && sum.counts.completed == 0;
+        self.sums.iter().position(is_idle)
+    }
+
     /// The slices as runs, those of the last pair with the group's percentile. A side with a fault is invalid in all of them.
     pub(crate) fn finish(mut self, fault: impl Fn(usize, &Class) -> Option<String>) -> Vec<Run> {
         let first_of_last = self.runs.len().saturating_sub(2);
@@ -116,6 +123,7 @@ mod tests {
         for (arm, took_us) in [(Arm::A, 100), (Arm::B, 200), (Arm::B, 400), (Arm::A, 100)] {
             group.add(arm, arm as usize, &slice(100, took_us), tenth, cpu);
         }
+        assert_eq!(group.idle_side(), None);
         let runs = group.finish(|_, _| None);
         assert_eq!(runs.iter().map(|run| run.arm).collect::<Vec<_>>(), [Arm::A, Arm::B, Arm::B, Arm::A]);
         assert!(runs.iter().all(|run| run.values["throughput"] == 1_000.0 && run.values["cpu"] == 10.0));
@@ -128,6 +136,7 @@ mod tests {
         let mut group = Group::default();
         group.add(Arm::A, 0, &slice(0, 0), Duration::from_millis(50), None);
         group.add(Arm::B, 1, &slice(1, 1), Duration::from_millis(50), None);
+        assert_eq!(group.idle_side(), Some(0));
         let runs = group.finish(|side, _| (side == 1).then(|| "slow".to_owned()));
         assert_eq!((runs[0].values["throughput"], runs[1].values["throughput"]), (10.0, 20.0));
         assert_eq!((&runs[0].invalid, &runs[1].invalid), (&None, &Some("slow".to_owned())));

@@ -122,6 +122,11 @@ impl Sliced<'_> {
                 group.add(arm, side, &outcome.recorder, outcome.measured, slice.target_cpu);
             }
         }
+        // Slices of a server that is gone would be left out one after the other until the last.
+        if let Some(side) = group.idle_side() {
+            let arm = if pilot || side == 0 { Arm::A } else { Arm::B };
+            return Err(Error::Verdict(format!("side {arm:?} has no connection left")));
+        }
         let fault_of = |side: usize, total: &Class| {
             let scenario = self.sides[if pilot { Arm::A as usize } else { side }];
             fault(total, scenario, phase_of(scenario, self.phase).ok()?)

@@ -287,3 +287,32 @@ pub(crate) fn fault(total: &Class, scenario: &Scenario, phase: &Phase) -> Option
     let facts = Facts { total, sends: &sends, loads: &loads, metered: None, threads: phase.threads };
     judge(&facts, &scenario.gates).into_iter().find(|gate| !gate.passed).map(|gate| gate.sentence())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::{Recorder, Window};
+
+    #[test]
+    fn a_loss_has_the_second_of_the_run_and_the_first_counts() {
+        let ((to_side, turns), (told, _from_side)) = (mpsc::channel(), mpsc::channel());
+        let player = Player::new(Seat { turns, told, shares_target: false }, None);
+        let began = Instant::now();
+        assert_eq!(player.first_loss_s(began), None);
+        // The other side had its turns for ten seconds.
+        let began = began.checked_sub(Duration::from_secs(10)).unwrap();
+        for first_loss_s in [None, Some(0.5), Some(0.25)] {
+            to_side.send(Turn { warmup: Duration::ZERO, duration: Duration::ZERO, seed: 1 }).unwrap();
+            player.next().unwrap();
+            player.over(SegmentOutcome {
+                recorder: Recorder::new(Window::default(), 1),
+                started_ms: 0,
+                measured: Duration::ZERO,
+                ended: Ended::Planned,
+                first_loss_s,
+            });
+        }
+        let at_s = player.first_loss_s(began).unwrap();
+        assert!(at_s >= 10.5, "{at_s}");
+    }
+}
