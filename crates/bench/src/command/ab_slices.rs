@@ -47,7 +47,7 @@ pub(super) fn sliced<'a>(
         (Some(_), None) => {
             return Err(Error::Options(format!(
                 "--slice-ms: phase `{}` is compared by whole runs. Slices are for closed loops without an end of their own \
-                 (drivers redis, http, tcp, mqtt, sql and kernels of host): --set phase.{}.arrival=closed",
+                 (drivers redis, http, tcp, mqtt, sql, kernels of host and one question of reads): --set phase.{}.arrival=closed",
                 series.phase, series.phase
             )));
         }

@@ -8,6 +8,7 @@
 use serde::Deserialize;
 
 use super::plan::{self, plan};
+use super::turns::SLICE_MS_THREADS;
 use super::{Counts, Driver, NoKeys};
 use crate::driver::Choice;
 use crate::driver::reads::{Dashboard, NAMES, ROWS, Reads, Size, WRITE};
@@ -147,6 +148,15 @@ impl Driver for ReadsDriver {
         Ok(target)
     }
 
+    fn starts_server(&self) -> bool {
+        true
+    }
+
+    /// One question can be cut. Several would have results of their own, and what is written comes on a schedule.
+    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
+        (questions(phase).len() == 1 && !phase.mixes.iter().any(is_writing)).then_some(SLICE_MS_THREADS)
+    }
+
     fn server_pid(&self) -> Option<u32> {
         Some(self.started.as_ref()?.server.sampled().pid())
     }
@@ -262,6 +272,18 @@ mod tests {
         let mut random = crate::dataset::Random::new(1);
         assert_eq!(choice.next(0, &mut random), Some(driver.scenario.class_of("one-1h")));
         assert_eq!(choice.next(1, &mut random), Some(write));
+    }
+
+    #[test]
+    fn one_question_at_rest_is_compared_in_slices_and_all_else_by_whole_runs() {
+        let slice = |phase: usize, sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load("reads", &sets).unwrap();
+            super::super::turns::slice_ms(&scenario, &scenario.phases[phase]).unwrap()
+        };
+        let one = ["phase.rest.operations=['one-1h']"];
+        assert_eq!((slice(0, &one), slice(0, &[])), (Some(SLICE_MS_THREADS), None));
+        assert_eq!(slice(1, &one), None, "writes come on a schedule");
     }
 
     #[test]
