@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::plan::{plan, segments};
 use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, NoKeys, nothing};
+use super::{Counts, Driver, no_keys, nothing};
 use crate::driver::Choice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
@@ -82,7 +82,7 @@ impl HostDriver {
             }
             for mix in &phase.mixes {
                 let known = ["duration", "warmup", "connections", "arrival", "operations"];
-                typed::<NoKeys>(mix.own.clone(), &format!("phase `{}`", phase.name), &known)?;
+                no_keys(&mix.own, &format!("phase `{}`", phase.name), &known)?;
             }
         }
         Ok(driver)

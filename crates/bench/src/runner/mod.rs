@@ -161,7 +161,12 @@ pub(crate) trait Driver {
 /// The driver of a scenario. An error says what of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
     if !matches!(scenario.head.driver.as_str(), "mqtt" | "ledger") {
-        typed::<NoKeys>(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
+        no_keys(&scenario.target.own, "[target]", &["url", "pid"])?;
+    }
+    match scenario.head.driver.as_str() {
+        "mqtt" | "tcp" => no_keys_of_operations(scenario)?,
+        "ledger" => no_keys(&scenario.dataset, "[dataset]", &[])?,
+        _ => {}
     }
     match scenario.head.driver.as_str() {
         "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
@@ -178,6 +183,13 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
     }
 }
 
+/// Operations of some drivers have a name and no more.
+fn no_keys_of_operations(scenario: &Scenario) -> std::result::Result<(), String> {
+    scenario.operations.iter().try_for_each(|operation| {
+        no_keys(&operation.own, &format!("operation `{}`", operation.name), &["name", "weight"])
+    })
+}
+
 /// Names of the results that a phase has: several where its parts have results of their own.
 pub(crate) fn results(scenario: &Scenario, phase: &str) -> std::result::Result<Vec<String>, String> {
     let driver = driver(scenario)?;
@@ -185,10 +197,15 @@ pub(crate) fn results(scenario: &Scenario, phase: &str) -> std::result::Result<V
     Ok(segments.flat_map(|phase| driver.segments(phase, scenario)).map(|segment| segment.name).collect())
 }
 
-/// `[target]` of a driver that needs no more than an address.
+/// A table of which the driver knows no key.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NoKeys {}
+
+/// Refuses every key of a table; `more` are those that are known there, for suggestions.
+fn no_keys(table: &toml::Table, place: &str, more: &[&str]) -> std::result::Result<(), String> {
+    typed::<NoKeys>(table.clone(), place, more).map(|NoKeys {}| ())
+}
 
 /// How a scenario is to be run.
 #[derive(Debug, Clone, Default)]

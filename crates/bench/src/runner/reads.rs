@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::plan::{self, plan};
 use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, NoKeys};
+use super::{Counts, Driver, no_keys};
 use crate::driver::Choice;
 use crate::driver::reads::{Dashboard, NAMES, ROWS, Reads, Size, WRITE};
 use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
@@ -113,7 +113,7 @@ fn check(phase: &Phase) -> std::result::Result<(), String> {
         return Err("it has no `duration`, for which each question is asked".to_owned());
     }
     for mix in &phase.mixes {
-        typed::<NoKeys>(mix.own.clone(), "its options", &["duration", "connections", "operations"])?;
+        no_keys(&mix.own, "its options", &["duration", "connections", "operations"])?;
     }
     Ok(())
 }

@@ -199,6 +199,35 @@ fn what_the_pages_say_can_be_set_is_understood() {
 }
 
 #[test]
+fn a_key_that_nobody_knows_is_refused_in_every_table_of_every_driver() {
+    for (name, set, expected) in [
+        ("thingsboard", "target.hptt=x", "[target]"),
+        ("thingsboard", "dataset.payloud=meter", "did you mean `payload`?"),
+        ("thingsboard", "operation.publish.wieght=2", "did you mean `weight`?"),
+        ("thingsboard", "phase.run.conections=2", "did you mean `connections`?"),
+        ("gemini-mix", "phase.run.mix.hash.szie=2", "did you mean `size`?"),
+        ("gemini-str32", "operation.get.comand=GET", "did you mean `command`?"),
+        ("http-qps", "target.port=1", "[target]"),
+        ("http-qps", "operation.get.metod=GET", "operation `get`"),
+        ("slb-s1", "operation.connect.path=/", "operation `connect`"),
+        ("slb-s1", "phase.cps.clsoe=rst", "did you mean `close`?"),
+        ("sysbench-oltp-insert", "dataset.tabels=3", "did you mean `tables`?"),
+        ("sysbench-oltp-insert", "phase.load.acton=load", "did you mean `action`?"),
+        ("sysbench-oltp-insert", "phase.run.mix=[{ name = 'a' }, { name = 'b', acton = 1 }]", "`acton`"),
+        ("host-cpu", "dataset.diretory=x", "did you mean `directory`?"),
+        ("host-cpu", "operation.float.kernle=float", "operation `float`"),
+        ("host-disk", "phase.write.durration=3", "did you mean `duration`?"),
+        ("ledger", "dataset.devices=3", "[dataset]"),
+        ("ledger", "phase.run.kill=3", "did you mean `kills`?"),
+        ("reads", "phase.rest.conections=3", "did you mean `connections`?"),
+    ] {
+        let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
+        let error = crate::runner::driver(&scenario).err().unwrap_or_default();
+        assert!(error.contains(expected), "{name} {set}: {error}");
+    }
+}
+
+#[test]
 fn every_builtin_scenario_is_one_and_has_its_name() {
     for builtin in BUILTIN {
         let scenario = builtin.scenario().unwrap_or_else(|error| panic!("{}: {error}", builtin.name));

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use toml::Table;
 
 use super::asked::load_command;
 use super::plan::plan;
@@ -27,7 +26,7 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
-use crate::scenario::{Kind, Phase, Scenario, typed};
+use crate::scenario::{Kind, Mix, Phase, Scenario, typed};
 use crate::telemetry::{Database, Source, server_pid};
 use loading::Load;
 
@@ -214,9 +213,10 @@ impl SqlDriver {
 }
 
 fn action(phase: &Phase) -> std::result::Result<Action, String> {
-    let own: Table = phase.mixes.first().map(|mix| mix.own.clone()).unwrap_or_default();
-    let own: PhaseOwn = typed(own, &format!("phase `{}`", phase.name), &[])?;
-    Ok(own.action)
+    let place = format!("phase `{}`", phase.name);
+    let own = |mix: &Mix| typed::<PhaseOwn>(mix.own.clone(), &place, &[]);
+    let owns = phase.mixes.iter().map(own).collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(owns.first().map(|own| own.action).unwrap_or_default())
 }
 
 /// The server's process if it runs here.
