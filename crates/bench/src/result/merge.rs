@@ -119,8 +119,11 @@ fn merge_phase(phase: &mut Phase, other: &Phase) {
         own.target_cpu_us_per_operation.map(|us| us * before / completed.max(1.0));
     own.generator_cpu_percent =
         own.generator_cpu_percent.zip(others.generator_cpu_percent).map(|(a, b)| a + b);
-    own.generator_polling_percent =
-        own.generator_polling_percent.zip(others.generator_polling_percent).map(|(a, b)| a + b);
+    // A process without a connection has none.
+    own.generator_polling_percent = [own.generator_polling_percent, others.generator_polling_percent]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| a + b);
     phase.steady = None;
 }
 

@@ -108,7 +108,7 @@ pub struct Clocks {
 pub struct Generator {
     /// Threads that sent.
     pub threads: u32,
-    /// CPU time of the measured phases, kernel included, seconds.
+    /// CPU time of the measured phases, kernel included and polling instead of sleeping left out, seconds.
     pub cpu_s: Option<f64>,
 }
 

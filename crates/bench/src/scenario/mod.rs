@@ -278,9 +278,9 @@ impl Scenario {
     /// Makes every open loop a closed one, as the tools have that know no other. The window is that of the file.
     pub fn close(&mut self) {
         for phase in &mut self.phases {
+            phase.busy_poll_us = 0;
             for mix in phase.mixes.iter_mut().filter(|mix| mix.arrival.is_open_loop()) {
                 (mix.arrival, mix.timer_us) = (Arrival::Closed, 0);
-                phase.busy_poll_us = 0;
             }
         }
         let phases = self.effective.get_mut("phase").and_then(toml::Value::as_array_mut);

@@ -186,7 +186,7 @@ fn a_turn_that_is_behind_sends_so_many_and_then_reads() {
 fn waited(timeout: Duration, also: impl FnOnce(&mut Worker<'_, Diary>)) -> (usize, Duration) {
     let mut waited = (0, Duration::ZERO);
     diary_of(Duration::ZERO, 0, |worker| {
-        worker.busy_poll_ns = 1_000_000;
+        (worker.busy_poll_ns, worker.is_next_due) = (1_000_000, true);
         also(worker);
         waited.0 = worker.await_ready(timeout.as_nanos() as u64).unwrap();
         waited.1 = worker.shared.polled();
@@ -204,7 +204,7 @@ fn polling_is_the_last_part_of_a_wait_and_only_what_found_nothing() {
     assert!(ready == 0 && polled > Duration::ZERO && polled <= most, "{ready} {polled:?}");
     let asleep = |worker: &mut Worker<'_, Diary>| {
         read_all(worker);
-        worker.busy_poll_ns = 0;
+        worker.is_next_due = false;
     };
-    assert_eq!(waited(Duration::from_millis(1), asleep), (0, Duration::ZERO));
+    assert_eq!(waited(Duration::from_millis(1), asleep), (0, Duration::ZERO), "nothing is due then");
 }

@@ -109,6 +109,9 @@ impl<P: Protocol> Worker<'_, P> {
         loop {
             let now_ns = self.now_ns();
             let timeout_ns = self.until_next_ns(pace, now_ns);
+            if self.busy_poll_ns > 0 {
+                return self.turn_before_due(now_ns, timeout_ns);
+            }
             if !self.may_hold() || !self.ear.has_stamps() {
                 return self.turn(timeout_ns);
             }

@@ -14,10 +14,19 @@ use crate::error::Result;
 pub(super) const LOOK_NS_MAX: u64 = 2_000;
 
 impl<P: Protocol> Worker<'_, P> {
+    /// A turn of a load that polls: what is due at its end, or just behind it, is not slept through.
+    pub(super) fn turn_before_due(&mut self, now_ns: u64, timeout_ns: u64) -> Result<()> {
+        let until_ns = now_ns.saturating_add(timeout_ns).saturating_add(self.busy_poll_ns);
+        self.is_next_due = self.next_due_ns() <= until_ns;
+        let turned = self.turn(timeout_ns);
+        self.is_next_due = false;
+        turned
+    }
+
     /// Waits at most `timeout_ns` for sockets that are ready and returns their number: asleep at first, and awake for the last part
-    /// of the time where that is asked for.
+    /// of the time where that is asked for and something is due then.
     pub(super) fn await_ready(&mut self, timeout_ns: u64) -> Result<usize> {
-        let awake_ns = self.busy_poll_ns.min(timeout_ns);
+        let awake_ns = if self.is_next_due { self.busy_poll_ns.min(timeout_ns) } else { 0 };
         if awake_ns == 0 {
             return self.poller.wait(Duration::from_nanos(timeout_ns));
         }

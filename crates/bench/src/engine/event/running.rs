@@ -12,8 +12,8 @@ use crate::driver::Protocol;
 use crate::engine::{Ended, Segment};
 use crate::error::Result;
 use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_TURN};
+use crate::schedule::SECOND_NS;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Operations that were not even begun.
 pub(crate) const NOT_SENT: &str = "due, but not sent before the drain time was over";
 /// Connects that were under way when the drain time was over.
@@ -247,7 +247,7 @@ impl<P: Protocol> Worker<'_, P> {
         if due_ns > self.due_until_ns { u64::MAX } else { due_ns }
     }
 
-    fn next_due_ns(&mut self) -> u64 {
+    pub(super) fn next_due_ns(&mut self) -> u64 {
         self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX)
     }
 

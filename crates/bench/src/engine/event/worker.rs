@@ -51,6 +51,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     pub(super) hold: Hold,
     /// For how long before something is due the thread does not sleep.
     pub(super) busy_poll_ns: u64,
+    /// Whether something is due at the end of the wait of this turn, or so soon after it that sleeping would be too long.
+    pub(super) is_next_due: bool,
     scratch: Vec<u8>,
     /// Connections with something to send in this turn.
     dirty: Vec<u32>,
@@ -117,6 +119,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             ear: Ear::new(stamped),
             hold: Hold::default(),
             busy_poll_ns: u64::from(plan.busy_poll_us) * 1_000,
+            is_next_due: false,
             scratch: Vec::new(),
             dirty: Vec::new(),
             recorder: Recorder::new(Window::default(), plan.classes.len()),
