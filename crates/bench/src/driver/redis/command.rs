@@ -21,7 +21,14 @@ pub(crate) enum Part {
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
     pub(crate) hits: Hits,
+    /// Whether its key is there afterwards, and stays.
+    stores: bool,
 }
+
+/// Commands after which their key is there.
+const STORING: [&str; 9] = ["SET", "HSET", "HMSET", "SADD", "ZADD", "LPUSH", "RPUSH", "SETRANGE", "APPEND"];
+/// Words of SET after which its key goes again.
+const EXPIRING: [&str; 4] = ["EX", "PX", "EXAT", "PXAT"];
 
 /// What of a reply is a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +67,22 @@ impl Template {
         }
         parts.push(Part::Bytes(bytes));
         parts.retain(|part| *part != Part::Bytes(Vec::new()));
-        Ok(Self { parts, hits })
+        let is_one_of = |word: &String, names: &[&str]| names.contains(&word.to_ascii_uppercase().as_str());
+        let stores = is_one_of(name, &STORING) && !words.iter().any(|word| is_one_of(word, &EXPIRING));
+        Ok(Self { parts, hits, stores })
+    }
+
+    /// Whether it has one key, which is a word of its own.
+    pub(crate) fn names_one_key(&self) -> bool {
+        let is_key = |part: &&Part| matches!(part, Part::Key { .. });
+        let mut keys = self.parts.iter().filter(is_key);
+        let is_bare = |part: &Part| matches!(part, Part::Key { before, after } if before.is_empty() && after.is_empty());
+        keys.next().is_some_and(is_bare) && keys.next().is_none()
+    }
+
+    /// Whether its key is there afterwards, and stays.
+    pub(crate) fn stores(&self) -> bool {
+        self.stores
     }
 }
 

@@ -239,18 +239,16 @@ impl GroupConfig {
 
     /// Whether each command has one key, which is a word of its own.
     pub(crate) fn names_one_key(&self) -> bool {
-        let has_one = |command: &Command| {
-            let mut words = command.text.split_whitespace().filter(|word| word.contains("__key__"));
-            words.next() == Some("__key__") && words.next().is_none()
-        };
-        self.commands.iter().all(has_one)
+        self.commands.iter().all(|command| Template::parse(&command.text).is_ok_and(|it| it.names_one_key()))
     }
 
-    /// Whether every key of the range has its turn: clients walk through ranges of their own, to the end.
-    pub(crate) fn writes_each_key(&self) -> bool {
-        let [Command { pattern: Pattern::Parallel, .. }] = self.commands[..] else { return false };
-        let each = (self.keys.max - self.keys.min) / u64::from(self.connections) + 1;
-        self.requests.is_some_and(|requests| requests >= each)
+    /// Whether every key of the range is there after all requests: clients walk through ranges of their own to the end, with a
+    /// command that stores.
+    pub(crate) fn stores_each_key(&self) -> bool {
+        let [Command { pattern: Pattern::Parallel, text, .. }] = &self.commands[..] else { return false };
+        let first = self.keys.range_of(0, self.connections.into(), true);
+        let walks_to_the_end = self.requests.is_some_and(|requests| requests > first.max - first.min);
+        walks_to_the_end && Template::parse(text).is_ok_and(|template| template.stores())
     }
 
     /// Bytes of key and data that the first command writes, on average over data sizes.

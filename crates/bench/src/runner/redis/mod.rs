@@ -14,7 +14,7 @@ use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
 use crate::driver::redis::control::Control;
 use crate::driver::redis::{GroupConfig, Login, Redis};
-use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::engine::{Ended, Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::passwords;
@@ -115,16 +115,17 @@ impl RedisDriver {
         Ok(found)
     }
 
-    /// What a load phase left: a sample of the keys that it wrote one after the other, and no key that it did not name.
-    fn loaded_checks(&mut self, phase: &Phase) -> Result<Vec<Check>> {
+    /// What a load phase left: a sample of the keys that it stored one after the other, if it came to its end, and no key that it
+    /// did not name.
+    fn loaded_checks(&mut self, phase: &Phase, is_finished: bool) -> Result<Vec<Check>> {
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
-        // Of a command with several keys, or with a key that is a part of a word, it is not known what they are.
+        // Of a command with several keys, or with a key that is a part of a word, it is not looked at what they are.
         if !groups.iter().all(GroupConfig::names_one_key) {
             return Ok(Vec::new());
         }
         let mut checks = Vec::new();
         let whole: Vec<GroupConfig> =
-            groups.iter().filter(|group| group.writes_each_key()).cloned().collect();
+            groups.iter().filter(|group| is_finished && group.stores_each_key()).cloned().collect();
         if !whole.is_empty() {
             let looked_for = SAMPLED_KEYS * whole.len() as u64;
             let found = self.sampled_keys_there(&whole)?;
@@ -301,7 +302,7 @@ impl Driver for RedisDriver {
         &mut self,
         phase: &Phase,
         part: (u32, u32),
-        _segments: &[SegmentOutcome],
+        segments: &[SegmentOutcome],
         all_did: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
@@ -311,7 +312,8 @@ impl Driver for RedisDriver {
         let mut findings = Vec::new();
         if phase.kind == Kind::Load {
             self.loaded = true;
-            checks.extend(self.loaded_checks(phase)?);
+            let is_finished = segments.iter().all(|segment| segment.ended == Ended::Finished);
+            checks.extend(self.loaded_checks(phase, is_finished)?);
             findings.extend(self.storage_finding(phase)?);
         }
         Ok((checks, findings))
