@@ -51,6 +51,12 @@ pub(super) fn sliced<'a>(
                 series.phase, series.phase
             )));
         }
+        (Some(ms), Some(_)) if ms < pause_ms(sides, &series.phase)? => {
+            return Err(Error::Options(format!(
+                "--slice-ms {ms}: connections pause for {} ms, and each has its operation in every slice: use at least that",
+                pause_ms(sides, &series.phase)?
+            )));
+        }
         (Some(ms), Some(_)) if !SLICE_MS.contains(&ms) => {
             return Err(Error::Options(format!(
                 "--slice-ms {ms}: a slice is {} to {} ms, or 0 for whole runs",
@@ -62,6 +68,12 @@ pub(super) fn sliced<'a>(
     };
     let slice = Duration::from_millis(ms.into());
     Ok(Some(Sliced { sides, phase: &series.phase, slice, seed: series.seed }))
+}
+
+/// The longest pause of a connection of either side.
+fn pause_ms(sides: [&Scenario; 2], phase: &str) -> Result<u32> {
+    let [a, b] = [phase_of(sides[0], phase)?.pause_ms(), phase_of(sides[1], phase)?.pause_ms()];
+    Ok(a.max(b))
 }
 
 fn phase_of<'s>(scenario: &'s Scenario, name: &str) -> Result<&'s Phase> {

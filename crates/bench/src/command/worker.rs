@@ -33,7 +33,8 @@ const OVER: &str = "over";
 struct Task {
     /// The effective scenario as TOML.
     scenario: String,
-    /// What it was loaded from.
+    /// What it was loaded from. An older build does not say, and is told below that it is another one.
+    #[serde(default)]
     origin: Origin,
     phases: Vec<String>,
     part: u32,

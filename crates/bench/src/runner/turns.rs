@@ -275,9 +275,10 @@ pub(crate) fn slice_ms(scenario: &Scenario, phase: &Phase) -> std::result::Resul
         return Ok(None);
     }
     // A connection that pauses has its operation in each slice.
-    let pause = phase.mixes.iter().map(|mix| mix.pause.as_millis()).max().unwrap_or(0);
-    let pause_ms = u32::try_from(pause).unwrap_or(u32::MAX);
-    Ok(driver(scenario)?.slice_ms(phase).map(|ms| ms.max(pause_ms)).filter(|ms| SLICE_MS.contains(ms)))
+    Ok(driver(scenario)?
+        .slice_ms(phase)
+        .map(|ms| ms.max(phase.pause_ms()))
+        .filter(|ms| SLICE_MS.contains(ms)))
 }
 
 /// Why what a side did in some slices does not count, by the scenario's gates.

@@ -349,6 +349,12 @@ impl Phase {
         Ok(())
     }
 
+    /// The longest pause of its connections, milliseconds.
+    pub(crate) fn pause_ms(&self) -> u32 {
+        let longest = self.mixes.iter().map(|mix| mix.pause.as_millis()).max().unwrap_or(0);
+        u32::try_from(longest).unwrap_or(u32::MAX)
+    }
+
     /// Connections of all mixes.
     pub fn connections(&self) -> u32 {
         self.mixes.iter().map(|mix| mix.connections).sum()

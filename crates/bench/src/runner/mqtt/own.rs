@@ -118,8 +118,8 @@ fn read(scenario: &Scenario, mix: &Mix, place: &str) -> Result<Own, String> {
 fn class(scenario: &Scenario, mix: &Mix) -> Result<u16, String> {
     match &mix.operations[..] {
         [name] => Ok(scenario.class_of(name)),
-        [] if scenario.operations.is_empty() => Err("the file has no [[operation]]".to_owned()),
         _ if mix.arrival == Arrival::Idle => Ok(0),
+        [] if scenario.operations.is_empty() => Err("the file has no [[operation]]".to_owned()),
         several => Err(format!(
             "mix `{}` has {} operations, and a device does one thing: say which with operations = [\"{}\"], and give others a mix \
              of their own",
