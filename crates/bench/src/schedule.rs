@@ -5,7 +5,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-const NANOS_PER_SECOND: f64 = 1e9;
+/// Nanoseconds of a second.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// How messages of an open-loop run are spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -47,7 +48,7 @@ impl Schedule {
     pub fn new(arrivals: Arrivals, devices: u32, rate: f64, seed: u64) -> Self {
         assert!(devices > 0 && rate > 0.0, "BUG: options are checked before a schedule is made");
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let gap_ns = NANOS_PER_SECOND / rate;
+        let gap_ns = SECOND_NS as f64 / rate;
         let slots = match arrivals {
             Arrivals::Poisson => Vec::new(),
             Arrivals::Fixed => jittered_slots(devices, gap_ns, &mut rng),
@@ -102,8 +103,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    const SECOND_NS: u64 = 1_000_000_000;
 
     fn take(arrivals: Arrivals, devices: u32, rate: f64, count: usize) -> Vec<Planned> {
         Schedule::new(arrivals, devices, rate, 7).take(count).collect()

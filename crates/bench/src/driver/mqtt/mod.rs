@@ -8,12 +8,12 @@ use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
 
 use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
 use crate::payload::Template;
+use crate::schedule::SECOND_NS;
 use codec::PublishTemplate;
 
 pub use codec::Protocol as Version;
 pub use codec::TELEMETRY_TOPIC;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Runs of this process so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 

@@ -14,9 +14,8 @@ use crate::engine::event::NOT_SENT;
 use crate::engine::{Ended, Event, Load, Plan, Segment, SegmentOutcome, Shared, Turn};
 use crate::limits::RECORDERS_MAX;
 use crate::recorder::{Recorder, Second, Window};
-use crate::schedule::Schedule;
+use crate::schedule::{SECOND_NS, Schedule};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Stands for "never".
 const NEVER: u64 = u64::MAX;
 

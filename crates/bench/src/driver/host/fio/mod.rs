@@ -133,10 +133,11 @@ impl Job {
 }
 
 /// Operations that fio has under way with this `ioengine` and `iodepth`. A synchronous engine has one, however deep its queue; so has
-/// an asynchronous one that goes through the page cache, because Linux then does the work when it is asked for.
+/// libaio through the page cache, for which Linux does the work when it is asked for. Others (io_uring, posixaio) have threads for that.
 pub(crate) fn in_flight(engine: &str, depth: u64, direct: bool) -> u64 {
     let is_synchronous = engine.is_empty() || engine.contains("sync") || engine == "mmap";
-    if is_synchronous || !direct { 1 } else { depth }
+    let waits = engine == "libaio" && !direct;
+    if is_synchronous || waits { 1 } else { depth }
 }
 
 /// Whether fio is there, and which.
@@ -231,6 +232,7 @@ mod tests {
             [in_flight("libaio", 128, false), in_flight("psync", 128, true), in_flight("", 9, true)],
             [1; 3]
         );
+        assert_eq!([in_flight("io_uring", 64, false), in_flight("posixaio", 8, false)], [64, 8]);
     }
 
     #[test]
