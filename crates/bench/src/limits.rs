@@ -57,6 +57,10 @@ pub(crate) const READ_BACK_ROWS: usize = 100_000;
 pub(crate) const VERIFY_THREADS: usize = 4;
 /// Longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and room.
 pub(crate) const HTTP_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Data of a key of the HTTP driver: it is made for each request that has it.
+pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
+/// Bodies of all requests that a group of connections may have in flight: they lie in memory until the server takes them.
+pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Different error texts a run keeps; a server that puts something new into each would fill the memory.
 pub(crate) const ERROR_TEXTS_MAX: usize = 100;
 /// Longest silence of a server with operations outstanding before a run gives it up: longer than any pause of a store that

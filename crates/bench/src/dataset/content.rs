@@ -20,8 +20,18 @@ pub enum Alphabet {
     Printable,
 }
 
+impl Alphabet {
+    /// The share of its size to which a good compressor can bring random text of these bytes.
+    pub const fn entropy(self) -> f64 {
+        match self {
+            Self::Bytes => 1.0,
+            Self::Printable => 0.75,
+        }
+    }
+}
+
 /// Values whose compressed size is about a chosen share of their size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     alphabet: Alphabet,
     random_per_period: usize,
@@ -30,11 +40,7 @@ pub struct Content {
 impl Content {
     /// `compressed_share`: what a good compressor leaves of many such values, 0 to 1 (printable values: to 0.75).
     pub fn new(alphabet: Alphabet, compressed_share: f64) -> Self {
-        let entropy = match alphabet {
-            Alphabet::Bytes => 1.0,
-            Alphabet::Printable => 0.75,
-        };
-        let share = (compressed_share / entropy).clamp(0.0, 1.0);
+        let share = (compressed_share / alphabet.entropy()).clamp(0.0, 1.0);
         Self { alphabet, random_per_period: libm::round(share * PERIOD as f64) as usize }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! `[dataset]`, phases and mixes: `protocol` (`h1`, `h2`), `connection` (`keep-alive`, `close`), `keys`, `distribution`,
 //! `requests`.
-//! `[dataset]` only: `nginx_status`, the address of nginx' stub_status, and `elasticsearch_stats`, that of a node of Elasticsearch
-//! or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`. `target.url` is http://user:password@host:port/path; the path stands before those of requests.
+//! `[dataset]` only: `data_bytes`, `data_compressed` and `data_seed` of `__data__`; `nginx_status`, the address of nginx' stub_status, and
+//! `elasticsearch_stats`, that of a node of Elasticsearch or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`.
+//! `target.url` is http://user:password@host:port/path; the path stands before those of requests.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,10 +18,13 @@ use toml::Table;
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
-use crate::dataset::Distribution;
-use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
+use crate::dataset::{Alphabet, Content, Distribution};
+use crate::driver::http::{
+    Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, has_data, has_key, probe,
+};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
+use crate::limits::HTTP_DATA_BYTES_MAX;
 use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
@@ -55,13 +59,76 @@ struct OperationOwn {
     headers: BTreeMap<String, String>,
     body: Option<String>,
     #[serde(default = "ok")]
-    status: Vec<u16>,
+    status: StatusOwn,
     expect_bytes: Option<u64>,
     expect_body: Option<String>,
 }
 
-fn ok() -> Vec<u16> {
-    vec![200]
+impl OperationOwn {
+    /// Refuses data that nobody could know when it is read.
+    fn check_data(&self, data: Data) -> std::result::Result<(), String> {
+        let texts = [self.body.as_deref(), self.expect_body.as_deref()];
+        if !texts.into_iter().flatten().any(has_data) {
+            return Ok(());
+        }
+        if data.bytes == 0 {
+            return Err("`__data__` needs `data_bytes`, its length, in [dataset]".to_owned());
+        }
+        if !has_key(&self.request) {
+            return Err("`__data__` is that of a key: the path needs `__key__`".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What `[dataset]` says of the data of keys. Phases and mixes cannot say otherwise: what one writes another reads.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+struct DataOwn {
+    #[serde(default)]
+    data_bytes: usize,
+    #[serde(default = "printable_entropy")]
+    data_compressed: f64,
+    /// Not that of the scenario, which is another in each run of a series: the data was loaded before.
+    #[serde(default = "first_seed")]
+    data_seed: u64,
+}
+
+fn printable_entropy() -> f64 {
+    Alphabet::Printable.entropy()
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+impl DataOwn {
+    fn read(dataset: &Table) -> std::result::Result<Data, String> {
+        let names = ["data_bytes", "data_compressed", "data_seed"];
+        let own = names.into_iter().filter_map(|name| Some((name.to_owned(), dataset.get(name)?.clone())));
+        let Self { data_bytes, data_compressed, data_seed } = typed(own.collect(), "[dataset]", &[])?;
+        if data_bytes > HTTP_DATA_BYTES_MAX {
+            return Err(format!("data_bytes = {data_bytes}; use at most {HTTP_DATA_BYTES_MAX}"));
+        }
+        if !(0.0..=printable_entropy()).contains(&data_compressed) {
+            return Err(format!(
+                "data_compressed = {data_compressed}; it is a share, 0 to {}: data is printable",
+                printable_entropy()
+            ));
+        }
+        let content = Content::new(Alphabet::Printable, data_compressed);
+        Ok(Data { seed: data_seed, bytes: data_bytes, content })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "`status` is a number, such as 200, or a list, such as [200, 404]")]
+enum StatusOwn {
+    One(u16),
+    Several(Vec<u16>),
+}
+
+fn ok() -> StatusOwn {
+    StatusOwn::One(200)
 }
 
 /// What data set, phase and mix say together.
@@ -79,6 +146,10 @@ struct GroupOwn {
     requests: Option<u64>,
     nginx_status: Option<String>,
     elasticsearch_stats: Option<String>,
+    // Of the data set alone.
+    data_bytes: Option<toml::Value>,
+    data_compressed: Option<toml::Value>,
+    data_seed: Option<toml::Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -112,6 +183,7 @@ pub(super) struct HttpDriver {
     server_pid: Option<u32>,
     nginx_status: Option<String>,
     elasticsearch_stats: Option<String>,
+    data: Data,
     /// Requests for nginx' status, which it counts as well.
     questions: Arc<Questions>,
     /// Status and questions for it before the phase.
@@ -133,6 +205,7 @@ impl HttpDriver {
         let driver = Self {
             nginx_status: address("nginx_status")?,
             elasticsearch_stats: address("elasticsearch_stats")?,
+            data: DataOwn::read(&scenario.dataset)?,
             scenario: scenario.clone(),
             url,
             address: None,
@@ -170,6 +243,16 @@ impl HttpDriver {
         if (&own.nginx_status, &own.elasticsearch_stats) != (&self.nginx_status, &self.elasticsearch_stats) {
             return Err("`nginx_status` and `elasticsearch_stats` belong into [dataset]".to_owned());
         }
+        let data = [
+            ("data_bytes", own.data_bytes),
+            ("data_compressed", own.data_compressed),
+            ("data_seed", own.data_seed),
+        ];
+        if let Some((name, _)) =
+            data.iter().find(|(name, value)| value.as_ref() != self.scenario.dataset.get(*name))
+        {
+            return Err(format!("`{name}` belongs into [dataset]: what one phase writes another reads"));
+        }
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
@@ -196,6 +279,8 @@ impl HttpDriver {
     ) -> std::result::Result<Operation, String> {
         let place = format!("operation `{}`", operation.name);
         let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+        let data = self.data;
+        own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
         let mut headers: Vec<(String, String)> = own.headers.into_iter().collect();
         let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
@@ -212,10 +297,15 @@ impl HttpDriver {
             host: self.url.host_port.clone(),
             headers,
             body: own.body,
+            data,
             close,
         };
         request.check().map_err(|error| format!("{place}: {error}"))?;
-        let expect = Expect { statuses: own.status, bytes: own.expect_bytes, body: own.expect_body };
+        let statuses = match own.status {
+            StatusOwn::One(status) => vec![status],
+            StatusOwn::Several(statuses) => statuses,
+        };
+        let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
         Ok(Operation { request, expect })
     }
 

@@ -190,11 +190,37 @@ fn what_the_pages_say_can_be_set_is_understood() {
         ("gemini-mix", "phase.run.mix.hash.connections=100"),
         ("http-steps", "phase.climb.arrival=steps"),
         ("http-qps", "operation.get.request=GET /health"),
+        ("http-qps", "operation.get.status=204"),
+        ("http-qps", "operation.get.status=[200, 404]"),
+        ("mqtt-10k", "phase.run.busy_poll_us=100"),
+        ("slb-s1", "phase.cps.busy_poll_us=100"),
         ("thingsboard", "dataset.payload=article"),
         ("host-cpu", "phase.integer-1.connections=processors"),
     ] {
         let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
         crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{name} {set}: {error}"));
+    }
+}
+
+#[test]
+fn data_of_a_request_has_a_key_a_length_and_compresses_as_printable_text_can() {
+    let refused = |path: &str, sets: &[&str]| {
+        let operation = format!("operation=[{{ name = 'get', request = 'PUT {path}', body = '__data__' }}]");
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).chain([operation]).collect();
+        crate::runner::driver(&Scenario::load("http-qps", &sets).unwrap()).err().unwrap_or_default()
+    };
+    let good = ["dataset.data_bytes=9", "dataset.data_compressed=0.2", "dataset.data_seed=7"];
+    assert_eq!(refused("/__key__", &good), "");
+    for (path, sets, expected) in [
+        ("/__key__", &[][..], "`__data__` needs `data_bytes`"),
+        ("/", &["dataset.data_bytes=9"], "the path needs `__key__`"),
+        ("/__key__", &["dataset.data_bytes=1048577"], "use at most 1048576"),
+        ("/__key__", &["dataset.data_bytes=9", "dataset.data_compressed=0.8"], "it is a share, 0 to 0.75"),
+        ("/__key__", &["dataset.data_bytes=9", "phase.closed.data_bytes=8"], "belongs into [dataset]"),
+        ("/__key__", &["dataset.data_bytes=1000000", "phase.closed.connections=2000"], "bytes of memory"),
+    ] {
+        let error = refused(path, sets);
+        assert!(error.contains(expected), "{path} {sets:?}: {error}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an answer must be, and whether it is.
 
-use super::template::Text;
+use super::template::{Data, Text};
 
 /// What an answer must be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -9,8 +9,10 @@ pub struct Expect {
     pub statuses: Vec<u16>,
     /// Length of the body, bytes.
     pub bytes: Option<u64>,
-    /// The body; `__key__` in it stands for the key of the request.
+    /// The body; `__key__` in it stands for the key of the request and `__data__` for its data.
     pub body: Option<String>,
+    /// What the data is.
+    pub data: Data,
 }
 
 /// The same, ready to be compared.
@@ -36,13 +38,13 @@ pub(crate) struct Seen {
 
 impl Expected {
     pub(crate) fn new(expect: &Expect) -> Self {
-        let body = expect.body.as_deref().map(Text::parse);
-        let fixed = expect.body.as_ref().filter(|_| body.as_ref().is_some_and(|text| !text.has_key()));
+        let body = expect.body.as_deref().map(|body| Text::parse(body, expect.data));
+        let fixed = expect.body.as_ref().filter(|_| body.as_ref().is_some_and(|text| !text.is_keyed()));
         Self {
             statuses: expect.statuses.clone(),
             bytes: expect.bytes,
             fixed: fixed.map(|text| text.as_bytes().to_vec()),
-            body: body.filter(Text::has_key),
+            body: body.filter(Text::is_keyed),
         }
     }
 
@@ -113,5 +115,19 @@ mod tests {
         let keyed = Expect { body: Some("item __key__!".to_owned()), bytes: None, ..expect };
         assert_eq!(judged(&keyed, 200, &[b"item 1", b"2!"]), None);
         assert!(judged(&keyed, 200, &[b"item 13!"]).is_some());
+    }
+
+    #[test]
+    fn the_data_of_the_key_is_known_when_it_is_read() {
+        let data = Data { seed: 3, bytes: 300, ..Data::default() };
+        let stored = |key| {
+            let mut out = Vec::new();
+            Text::parse("<__data__>", data).append(&mut out, key);
+            out
+        };
+        let expect =
+            Expect { statuses: vec![200], body: Some("<__data__>".to_owned()), data, ..Expect::default() };
+        assert_eq!(judged(&expect, 200, &[&stored(12)]), None);
+        assert!(judged(&expect, 200, &[&stored(13)]).is_some());
     }
 }

@@ -11,13 +11,15 @@ use std::collections::VecDeque;
 
 use super::{Choice, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
 use crate::dataset::{Distribution, Random, Sampler};
+use crate::limits::HTTP_BODIES_BYTES_MAX;
 use expect::{Expected, Seen};
 use link1::Link1;
 use link2::Link2;
 use template::{One, Two};
 
 pub use expect::Expect;
-pub use template::Request;
+pub use template::{Data, Request};
+pub(crate) use template::{has_data, has_key};
 
 /// Separates the random numbers of connections from other streams of the seed.
 const DOMAIN: u64 = 0x6874_7470;
@@ -75,6 +77,8 @@ struct Prepared {
     two: Two,
     expected: Expected,
     has_key: bool,
+    /// Length of the longest body of a request.
+    body_bytes: usize,
     is_head: bool,
 }
 
@@ -159,6 +163,7 @@ impl Http {
             first = next;
         }
         let operations = operations.iter().map(Prepared::new).collect::<Result<Vec<_>, _>>()?;
+        made.iter().try_for_each(|group| group.config.check_bodies(&operations))?;
         Ok(Self { groups: made, operations, choice: Choice::new(&choices)?, seed })
     }
 
@@ -199,16 +204,38 @@ fn check(config: &GroupConfig) -> Result<(), String> {
     Ok(())
 }
 
+impl GroupConfig {
+    /// Bodies lie in memory until the server takes them.
+    fn check_bodies(&self, operations: &[Prepared]) -> Result<(), String> {
+        let lengths = self.operations.iter().map(|(class, _)| operations[usize::from(*class)].body_bytes);
+        let longest = lengths.max().unwrap_or(0);
+        let all =
+            u64::from(self.connections).saturating_mul(self.window as u64).saturating_mul(longest as u64);
+        if all > HTTP_BODIES_BYTES_MAX {
+            return Err(format!(
+                "{} connections with {} requests in flight of {longest} bytes each are {all} bytes of memory; use at most \
+                 {HTTP_BODIES_BYTES_MAX}: fewer connections, a smaller window or shorter bodies",
+                self.connections, self.window
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl Prepared {
     fn new(operation: &Operation) -> Result<Self, String> {
         operation.request.check()?;
         let request = &operation.request;
-        let body_has_key = request.body.as_deref().is_some_and(|body| template::Text::parse(body).has_key());
+        let is_keyed = |text: &str| template::Text::parse(text, request.data).is_keyed();
         Ok(Self {
             one: One::new(request),
             two: Two::new(request)?,
             expected: Expected::new(&operation.expect),
-            has_key: body_has_key || template::Text::parse(&request.target).has_key(),
+            has_key: is_keyed(&request.target) || request.body.as_deref().is_some_and(is_keyed),
+            body_bytes: request
+                .body
+                .as_deref()
+                .map_or(0, |body| template::Text::parse(body, request.data).len(u64::MAX)),
             is_head: request.is_head(),
         })
     }

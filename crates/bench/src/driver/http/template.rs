@@ -1,45 +1,111 @@
-//! Requests and expected bodies with places for a key: `GET /item/__key__`.
+//! Requests and expected bodies with places for a key and its data: `PUT /item/__key__` with `__data__`.
 
 use wire::http1;
 use wire::http2::hpack::{self, entry};
 use wire::http2::limits::FRAME_BYTES_MAX;
 use wire::resp::write::{decimal, decimal_digits};
 
+use crate::dataset::{Alphabet, Content, Random};
+
 /// What a key's number is put in for.
 const KEY: &str = "__key__";
+/// What the data of a key is put in for.
+const DATA: &str = "__data__";
+/// Separates the data of keys from other streams of the seed.
+const DATA_DOMAIN: u64 = 0x6864_6174;
 
-/// A text with places for a key.
+/// What `__data__` stands for: printable bytes that follow from seed and key alone, so what was written under a key is known when
+/// it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data {
+    /// Seed of all data.
+    pub seed: u64,
+    /// How many bytes.
+    pub bytes: usize,
+    /// How well they compress; of printable bytes.
+    pub content: Content,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self { seed: 0, bytes: 0, content: Content::new(Alphabet::Printable, 1.0) }
+    }
+}
+
+impl Data {
+    fn append(&self, out: &mut Vec<u8>, key: u64) {
+        let begin = out.len();
+        out.resize(begin + self.bytes, 0);
+        self.content.fill(&mut Random::keyed(self.seed, DATA_DOMAIN, key), &mut out[begin..]);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Fixed(Vec<u8>),
+    Key,
+    Data,
+}
+
+/// A text with places for a key and its data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// Before, between and behind the places; one more than there are places.
-    parts: Vec<Vec<u8>>,
+    parts: Vec<Part>,
+    data: Data,
 }
 
 impl Text {
-    pub(crate) fn parse(text: &str) -> Self {
-        Self { parts: text.split(KEY).map(|part| part.as_bytes().to_vec()).collect() }
+    pub(crate) fn parse(text: &str, data: Data) -> Self {
+        let mut parts = Vec::new();
+        for (number, between) in text.split(KEY).enumerate() {
+            if number > 0 {
+                parts.push(Part::Key);
+            }
+            for (number, fixed) in between.split(DATA).enumerate() {
+                if number > 0 {
+                    parts.push(Part::Data);
+                }
+                parts.push(Part::Fixed(fixed.as_bytes().to_vec()));
+            }
+        }
+        Self { parts, data }
     }
 
-    /// Whether it has a place for a key.
-    pub(crate) fn has_key(&self) -> bool {
-        self.parts.len() > 1
+    /// Whether it is another text for another key.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.parts.iter().any(|part| !matches!(part, Part::Fixed(_)))
     }
 
     /// Its length with this key.
     pub(crate) fn len(&self, key: u64) -> usize {
-        let fixed: usize = self.parts.iter().map(Vec::len).sum();
-        fixed + (self.parts.len() - 1) * decimal_digits(key)
+        let of_part = |part: &Part| match part {
+            Part::Fixed(fixed) => fixed.len(),
+            Part::Key => decimal_digits(key),
+            Part::Data => self.data.bytes,
+        };
+        self.parts.iter().map(of_part).sum()
     }
 
     #[inline]
     pub(crate) fn append(&self, out: &mut Vec<u8>, key: u64) {
-        let Some((first, others)) = self.parts.split_first() else { return };
-        out.extend_from_slice(first);
-        for part in others {
-            decimal(out, key);
-            out.extend_from_slice(part);
+        for part in &self.parts {
+            match part {
+                Part::Fixed(fixed) => out.extend_from_slice(fixed),
+                Part::Key => decimal(out, key),
+                Part::Data => self.data.append(out, key),
+            }
         }
     }
+}
+
+/// Whether a text has a place for a key.
+pub(crate) fn has_key(text: &str) -> bool {
+    text.contains(KEY)
+}
+
+/// Whether a text has a place for data.
+pub(crate) fn has_data(text: &str) -> bool {
+    text.contains(DATA)
 }
 
 /// A request as a scenario says it.
@@ -53,8 +119,10 @@ pub struct Request {
     pub host: String,
     /// Headers in their order.
     pub headers: Vec<(String, String)>,
-    /// The body; `__key__` in it stands for a key.
+    /// The body; `__key__` in it stands for a key and `__data__` for its data.
     pub body: Option<String>,
+    /// What the data is.
+    pub data: Data,
     /// Whether the server is told that no other request follows.
     pub close: bool,
 }
@@ -71,12 +139,17 @@ impl Request {
         if !http1::write::is_target(&self.target) {
             return Err(format!("`{}` is no path: it begins with `/` and has no blanks", self.target));
         }
+        if has_data(&self.target) {
+            return Err(format!("`{}`: data stands in the body only", self.target));
+        }
         for (name, value) in &self.headers {
             if !http1::write::is_token(name) || !http1::write::is_value(value) {
                 return Err(format!("`{name}: {value}` is no header"));
             }
-            if value.contains(KEY) {
-                return Err(format!("`{name}: {value}`: a key stands in the path or in the body only"));
+            if value.contains(KEY) || has_data(value) {
+                return Err(format!(
+                    "`{name}: {value}`: a key or data stands in the path or in the body only"
+                ));
             }
             if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
                 return Err(format!(
@@ -117,19 +190,19 @@ impl One {
         if request.close {
             http1::write::header(&mut head, "Connection", "close");
         }
-        let body = request.body.as_deref().map(Text::parse);
+        let body = request.body.as_deref().map(|body| Text::parse(body, request.data));
         let behind = match &body {
             None => String::new(),
-            Some(text) if text.has_key() => "Content-Length: ".to_owned(),
+            Some(text) if text.is_keyed() => "Content-Length: ".to_owned(),
             Some(text) => format!("Content-Length: {}\r\n", text.len(0)),
         };
         head.extend_from_slice(behind.as_bytes());
-        let keyed = body.filter(Text::has_key);
+        let keyed = body.filter(Text::is_keyed);
         if keyed.is_none() {
             http1::write::end(&mut head);
             head.extend_from_slice(request.body.as_deref().unwrap_or_default().as_bytes());
         }
-        Self { head: Text::parse(&String::from_utf8_lossy(&head)), body: keyed }
+        Self { head: Text::parse(&String::from_utf8_lossy(&head), request.data), body: keyed }
     }
 
     #[inline]
@@ -171,8 +244,8 @@ impl Two {
                 hpack::literal(&mut behind, name.as_bytes(), value.as_bytes());
             }
         }
-        let body = request.body.as_deref().map(Text::parse);
-        let two = Self { before, path: Text::parse(&request.target), behind, body };
+        let body = request.body.as_deref().map(|body| Text::parse(body, request.data));
+        let two = Self { before, path: Text::parse(&request.target, request.data), behind, body };
         if two.head_len(u64::MAX) > FRAME_BYTES_MAX {
             return Err(format!(
                 "path and headers of a request are more than the {FRAME_BYTES_MAX} bytes of a frame"
@@ -213,6 +286,7 @@ mod tests {
             host: "h:1".to_owned(),
             headers: vec![("Accept".to_owned(), "*/*".to_owned())],
             body: body.map(str::to_owned),
+            data: Data::default(),
             close: false,
         }
     }
@@ -240,6 +314,24 @@ mod tests {
     }
 
     #[test]
+    fn the_data_of_a_key_is_the_same_each_time_and_of_another_key_another() {
+        let data = Data { seed: 5, bytes: 40, ..Data::default() };
+        let put = Request { data, ..request("PUT /__key__", Some("[\"__data__\", \"__data__\"]")) };
+        let body = |key| one(&put, key).split_once("\r\n\r\n").unwrap().1.to_owned();
+        assert!(one(&put, 7).contains("Content-Length: 88\r\n"));
+        let values: Vec<String> = serde_json::from_str(&body(7)).unwrap();
+        assert_eq!((values[0].len(), &values[0]), (40, &values[1]));
+        assert_eq!(body(7), body(7));
+        assert_ne!(body(7), body(8));
+        let seeded = Request { data: Data { seed: 6, ..data }, ..put.clone() };
+        assert_ne!(body(7), one(&seeded, 7).split_once("\r\n\r\n").unwrap().1);
+        let repeated = Data { content: Content::new(Alphabet::Printable, 0.0), ..data };
+        assert!(
+            one(&Request { data: repeated, ..put }, 7).contains("The vehicle reports speed, coolant, load")
+        );
+    }
+
+    #[test]
     fn what_would_break_the_framing_is_refused() {
         let with = |name: &str, value: &str| Request {
             headers: vec![(name.to_owned(), value.to_owned())],
@@ -251,6 +343,8 @@ mod tests {
             with("connection", "close"),
             with("a b", "c"),
             with("a", "b\r\nc: d"),
+            with("a", "__data__"),
+            request("GET /__data__", None),
             request("CONNECT /", None),
             request("GET item", None),
             request("GET /a b", None),
