@@ -1,6 +1,12 @@
-//! The commands that run a scenario again and again, against a real Redis: they come to an answer and keep every run.
+//! The commands that run a scenario again and again, against a real Redis and a server of a known limit: they come to an answer and
+//! keep every run.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use bench::Context;
 use bench::command::{BenchCommand, run};
@@ -131,6 +137,54 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     assert!(std::fs::read_to_string(&page).unwrap().contains("A against A differs by"));
     let again = say(&format!("capacity gemini-str32 {target} --slo p50<=30s --out {}", search.display()));
     assert!(again.unwrap_err().contains("is not empty"), "an older answer is not written over");
+}
+
+/// A web server that answers one request at a time, each after a sleep: it cannot answer more often than that.
+fn one_at_a_time(service: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let turn = Arc::new(Mutex::new(()));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let turn = Arc::clone(&turn);
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while let Some(Ok(line)) = lines.next() {
+                    if line.is_empty() {
+                        let served = turn.lock().unwrap();
+                        thread::sleep(service);
+                        drop(served);
+                        if (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn the_capacity_of_a_server_of_a_known_limit_is_not_above_it() {
+    let address = one_at_a_time(Duration::from_millis(4));
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("capacity");
+    let text = say(&format!(
+        "capacity http-qps --phase keep-alive --target http://{address}/ --set phase.keep-alive.connections=50 \
+         --set phase.keep-alive.warmup=0s --set gates.lag_p99_us_max=60000000 --set gates.steal_share_max=1 \
+         --set gates.generator_core_max=100 --set gates.arrival_max=1000000 --slo p50<=50ms --start 100 --step 1s --steps-max 12 \
+         --out {}",
+        out.display()
+    ))
+    .unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.join("capacity.json")).unwrap()).unwrap();
+    let rate = json["answer"]["rate_per_s"].as_f64().unwrap();
+    // 250 a second at the most. A backlog passes for a moment, and a busy machine sleeps longer than it was asked to.
+    assert!((30.0..350.0).contains(&rate), "{text}");
+    let tried = json["steps"].as_array().unwrap().iter().filter_map(|step| step["rate_per_s"].as_f64());
+    assert!(tried.fold(0.0, f64::max) > rate, "a rate was tried that it cannot have: {text}");
 }
 
 fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
