@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use super::{Counts, Driver};
+use super::{Counts, Driver, plan};
 use crate::driver::ledger::{CLASSES, Judgement, Ledger, Options, Timing};
 use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
-use crate::engine::{Ended, Event, SegmentOutcome, Shared};
+use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::limits::{IN_FLIGHT_MAX, LEDGER_DEVICES_MAX};
 use crate::lives::Lives;
@@ -29,6 +29,8 @@ use crate::scenario::{Arrival, Phase, Scenario, typed};
 use crate::server::Home;
 
 const TICK: Duration = Duration::from_millis(50);
+/// About how long a server lives until it is killed.
+const LIFE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -160,6 +162,15 @@ impl Driver for LedgerDriver {
             started_by_run: true,
             settings: [("durability".to_owned(), durability)].into(),
         })
+    }
+
+    /// Devices wait for answers, and beside them somebody kills the server and starts it again, now and then. So what is in flight
+    /// does not follow from the rate and the time of an answer.
+    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
+        let mut segments = plan::segments(phase, scenario);
+        let killer = Load::Closed { window: 1, pause: LIFE };
+        segments.iter_mut().for_each(|segment| segment.loads.push(killer));
+        segments
     }
 
     fn lives(&self) -> Option<Lives> {

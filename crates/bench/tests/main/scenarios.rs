@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bench::Context;
 use bench::command::{BenchCommand, run};
-use bench::result::Bundle;
+use bench::result::{Arrival, Bundle};
 use clap::Parser;
 
 #[derive(Debug, Parser)]
@@ -63,6 +63,7 @@ fn an_honest_server_keeps_the_ledger_through_kills() {
     let phase = bundle.main_phase().unwrap();
     let of_class = |name: &str| phase.operations.iter().find(|o| o.name == name).unwrap().counts.completed;
     assert!(of_class("publish") > 100 && (1..=3).contains(&of_class("restart")), "{bundle}");
+    assert_eq!(phase.arrival, Arrival::Loops, "devices and whoever kills: Little's law says nothing of both");
     assert_eq!(
         bundle.result.verification.len(),
         1 + 3 * 4,
