@@ -16,7 +16,7 @@ use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::{Bundle, write_whole};
 use crate::runner;
-use crate::runner::turns::{Table, alternate};
+use crate::runner::turns::{Table, alternate, interrupted};
 use crate::scenario::{Kind, Phase, Scenario};
 
 /// The scenario and where results go.
@@ -116,7 +116,7 @@ impl<'a> Series<'a> {
         let bundle = self.run_phases(&scenario, vec![self.phase.clone()], label)?;
         self.keep(&bundle, name)?;
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Verdict("interrupted (Ctrl-C): there is no answer".to_owned()));
+            return Err(interrupted());
         }
         Ok(bundle)
     }

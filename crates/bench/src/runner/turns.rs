@@ -186,7 +186,8 @@ impl Table {
     }
 }
 
-fn interrupted() -> Error {
+/// What Ctrl-C leaves of a comparison or search.
+pub(crate) fn interrupted() -> Error {
     Error::Verdict(format!("{INTERRUPTED}: there is no answer"))
 }
 

@@ -2,7 +2,7 @@
 //! machine (`runner::book` has the rule and its test).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -94,21 +94,29 @@ fn ctrl_c_reaches_the_processes_that_commands_started() {
     assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
-#[test]
-fn a_full_disk_leaves_the_figures_on_standard_error_and_no_half_result() {
-    let home = tempfile::tempdir().unwrap();
-    let disk = home.path().join("disk");
+/// A file system of 8 KiB; `None`, and one line, where there can be none.
+pub(crate) fn small_disk(home: &Path) -> Option<PathBuf> {
+    let disk = home.join("disk");
     fs::create_dir(&disk).unwrap();
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk).output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        skipped::<()>("a small file system (mounting needs root)");
-        return;
+        return skipped("a small file system (mounting needs root)");
     }
+    Some(disk)
+}
+
+pub(crate) fn unmount(disk: &Path) {
+    assert!(Command::new("umount").arg(disk).status().unwrap().success());
+}
+
+#[test]
+fn a_full_disk_leaves_the_figures_on_standard_error_and_no_half_result() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(disk) = small_disk(home.path()) else { return };
     let acker = Acker::start(Behaviour::default());
     let output = start(&acker, disk.join("result").to_str().unwrap()).map(interrupted);
     let left = fs::read_dir(&disk).unwrap().count();
-    let unmounted = Command::new("umount").arg(&disk).status().unwrap();
-    assert!(unmounted.success());
+    unmount(&disk);
     let Some(output) = output else { return };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(left, 0, "{errors}");

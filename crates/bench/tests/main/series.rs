@@ -10,7 +10,7 @@ use bench::result::Bundle;
 
 use crate::acker::{Acker, Behaviour};
 use crate::databases::skipped;
-use crate::faults::{interrupted, program};
+use crate::faults::{interrupted, program, small_disk, unmount};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Few devices, and gates that a busy machine passes too.
@@ -73,18 +73,12 @@ fn sides(out: &Path) -> [Bundle; 2] {
 #[test]
 fn a_full_disk_does_not_take_the_answer_of_a_comparison_along() {
     let home = tempfile::tempdir().unwrap();
-    let disk = home.path().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk).output();
-    if !mount.is_ok_and(|output| output.status.success()) {
-        skipped::<()>("a small file system (mounting needs root)");
-        return;
-    }
+    let Some(disk) = small_disk(home.path()) else { return };
     let acker = Acker::start(Behaviour::default());
     let child = start(&acker, "ab", &disk.join("ab"), &format!("{SLICED} --blocks-max 10"));
     let output = child.map(|child| child.wait_with_output().unwrap());
     let left = fs::read_dir(disk.join("ab")).map(Iterator::count);
-    assert!(Command::new("umount").arg(&disk).status().unwrap().success());
+    unmount(&disk);
     let Some(output) = output else { return };
     let (text, errors) = said(&output);
     assert!(text.contains("A against A differs by") && !text.contains("result:"), "{text}{errors}");
