@@ -198,6 +198,21 @@ fn a_load_whose_keys_are_gone_or_that_left_others_is_found_out() {
     assert!(more.contains(&"keys more than the load has names for (load) 1000/0".to_owned()), "{more:?}");
 }
 
+#[test]
+fn polling_is_told_apart_from_what_the_load_takes() {
+    let Some(server) = Server::start(None) else { return };
+    let bundle =
+        run(&scenario(&server, &["phase.run.busy_poll_us=1000", "phase.run.rate=500"]), &[]).unwrap();
+    let cost = &bundle.main_phase().unwrap().cost;
+    let (working, polling) = (cost.generator_cpu_percent.unwrap(), cost.generator_polling_percent.unwrap());
+    assert!(working > 0.0 && polling > 0.0, "{bundle}");
+    let told = |sentence: &String| sentence.contains("the generator polled instead of sleeping");
+    assert!(bundle.result.hides.iter().any(told), "{bundle}");
+    let asleep = run(&scenario(&server, &["phase.run.rate=500"]), &["run"]).unwrap();
+    assert_eq!(asleep.main_phase().unwrap().cost.generator_polling_percent, None);
+    assert!(!asleep.result.hides.iter().any(told), "{asleep}");
+}
+
 /// Where parts in threads wait for each other, as processes do through the one that started them.
 #[derive(Default)]
 struct Meeting {

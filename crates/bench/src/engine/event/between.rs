@@ -208,3 +208,23 @@ fn polling_is_the_last_part_of_a_wait_and_only_what_found_nothing() {
     };
     assert_eq!(waited(Duration::from_millis(1), asleep), (0, Duration::ZERO), "nothing is due then");
 }
+
+#[test]
+fn a_load_polls_before_its_operations_and_sleeps_where_none_is_to_come() {
+    let polled = |load: Load| {
+        let mut polled = Duration::ZERO;
+        let duration = Duration::from_millis(30);
+        let (name, warmup, drain) = ("run".to_owned(), Duration::ZERO, Duration::ZERO);
+        let segment = Segment { name, loads: vec![load], warmup, duration, drain };
+        diary_of(Duration::ZERO, 0, |worker| {
+            worker.turn(0).unwrap();
+            worker.busy_poll_ns = 1_000_000;
+            worker.epoch = Instant::now();
+            worker.load(&segment).unwrap();
+            polled = worker.shared.polled();
+        });
+        polled
+    };
+    assert!(polled(Load::Sample { every: 1, over: Duration::from_millis(40) }) > Duration::ZERO);
+    assert_eq!(polled(Load::Idle), Duration::ZERO);
+}
