@@ -11,10 +11,10 @@ use crate::recorder::{Class, Recorder};
 pub(crate) const PAIRS: usize = 10;
 /// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
 const RAMP: f64 = 0.1;
-/// Measured time of each arm in A against A, at least and at most in A against B, seconds. 10 s are 200 pairs of 50 ms: with
+/// Measured time of each arm in A against A, at least and at most in A against B, seconds. 5 s are 250 pairs of 20 ms: with
 /// the noise of a quiet machine, 3 to 5 % of a pair, their interval is a third of the margin.
 const PILOT_S: f64 = 1.0;
-const COMPARED_MIN_S: f64 = 10.0;
+const COMPARED_MIN_S: f64 = 5.0;
 const COMPARED_MAX_S: f64 = 60.0;
 /// The same in groups, where slices are long.
 const PILOT_GROUPS: usize = 1;
@@ -149,7 +149,7 @@ mod tests {
             let plan = Plan::of_slices(Vec::new(), 1, Duration::from_millis(ms));
             (plan.pilot_blocks, plan.blocks_min, plan.blocks_max)
         };
-        assert_eq!((blocks(50), blocks(500)), ((20, 200, 1_200), (10, 30, 120)));
+        assert_eq!((blocks(20), blocks(50), blocks(500)), ((50, 250, 3_000), (20, 100, 1_200), (10, 30, 120)));
         assert_eq!(blocks(10_000), (10, 30, 60));
     }
 }

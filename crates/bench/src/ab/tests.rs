@@ -28,7 +28,7 @@ const BUSY: Disturbance = Disturbance { wander: 0.02, neighbour: (0.03, 0.15), .
 /// As measured while compilers ran on the two cores of the machine: two runs differed by 14 %.
 const CROWDED: Disturbance =
     Disturbance { noise: 0.08, drift: 0.05, wander: 0.05, neighbour: (0.1, 0.3), stall: 0.0 };
-/// Slices of 50 ms on a quiet virtual machine: two of them differ by 4 % in the middle, every hundredth stands still.
+/// Slices of 20 ms on a quiet virtual machine: two of them differ by 4 % in the middle, every hundredth stands still.
 const SLICES: Disturbance =
     Disturbance { noise: 0.025, drift: 0.005, wander: 0.01, neighbour: (0.01, 0.15), stall: 0.01 };
 /// The same while the hypervisor gave a twentieth of the time to others: they differ by 8 %.
@@ -107,9 +107,9 @@ fn verdicts(slower: f64, by: Disturbance, blocks_max: usize) -> Vec<Verdict> {
         .collect()
 }
 
-/// The same in slices of 50 ms, looked at after each group of pairs.
+/// The same in slices of 20 ms, looked at after each group of pairs.
 fn compare_slices(seed: u64, mut run: impl FnMut(Arm) -> Run) -> Answer {
-    let plan = Plan::of_slices(plan(seed).metrics, seed, Duration::from_millis(50));
+    let plan = Plan::of_slices(plan(seed).metrics, seed, Duration::from_millis(20));
     let mut history = Vec::new();
     loop {
         match next(&plan, &history) {

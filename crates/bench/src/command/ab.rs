@@ -25,7 +25,7 @@ const BLOCKS_MAX: usize = 40;
 const SLICE_HELP: &str = "\
 Length of a slice, milliseconds: both sides stay connected and warm and take turns in random order, so that what disturbs the
 machine for longer than a slice disturbs both alike. 0 compares whole runs, each with connections of its own.
-[default: 50 of a closed loop of redis, http, tcp and mqtt, 100 of one of sql, of kernels of host and of one question of reads, but at
+[default: 20 of a closed loop of redis, http, tcp and mqtt, 100 of one of sql, of kernels of host and of one question of reads, but at
 least a pause of the loop; 0 of everything else: open loops, loads with an end of their own, fio, phases of connections of tcp, and
 ledger]";
 

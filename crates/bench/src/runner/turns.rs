@@ -26,7 +26,7 @@ use crate::scenario::{Arrival, Phase, Scenario};
 
 /// Default length of a slice in which a driver of the event engine has the processors, milliseconds: some thousand operations of a
 /// fast server, and shorter than most of what a neighbour does.
-pub(super) const SLICE_MS_EVENTS: u32 = 50;
+pub(super) const SLICE_MS_EVENTS: u32 = 20;
 /// The same of a driver with a thread for each connection, which come and go more slowly.
 pub(super) const SLICE_MS_THREADS: u32 = 100;
 
