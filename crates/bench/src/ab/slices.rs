@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Arm, Metric, Plan, Run};
-use crate::recorder::{Class, Recorder};
+use crate::recorder::{Class, Counts, Recorder};
 
 /// Pairs of slices that make a group: between two looks at what is known so far, and behind one value of a percentile, which one
 /// slice has too few samples for.
@@ -20,6 +20,10 @@ const COMPARED_MAX_S: f64 = 60.0;
 const PILOT_GROUPS: usize = 1;
 const COMPARED_MIN_GROUPS: usize = 3;
 const COMPARED_MAX_GROUPS: usize = 6;
+/// Largest share of the operations of a load on a schedule that may be unanswered at the ends of slices, once so many tell of it:
+/// one in which the machine stood still is not the server's.
+const BEHIND_MAX: f64 = 0.05;
+const BEHIND_SLICES_MIN: u64 = 50;
 /// Operations that a slice without an answer is given: it has a logarithm, and is the slowest there is.
 const NO_ANSWER: f64 = 0.5;
 
@@ -36,6 +40,35 @@ impl Plan {
             blocks_max: pairs(COMPARED_MAX_S, COMPARED_MAX_GROUPS),
             seed,
         }
+    }
+}
+
+/// How far both sides of a load on a schedule were behind it at the ends of their slices.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    slices: [u64; 2],
+    planned: [u64; 2],
+    answered: [u64; 2],
+}
+
+impl Behind {
+    /// Another slice.
+    pub(crate) fn add(&mut self, arm: Arm, counts: &Counts) {
+        let side = arm as usize;
+        self.slices[side] += 1;
+        self.planned[side] += counts.measured_planned;
+        self.answered[side] += counts.completed_within_window + counts.errors_total();
+    }
+
+    /// The side that leaves too much for the time after its slices, which the rest of the schedule does not wait for, and how
+    /// much: its queue never becomes what it would be.
+    pub(crate) fn too_far(&self) -> Option<(Arm, f64)> {
+        [Arm::A, Arm::B].into_iter().find_map(|arm| {
+            let side = arm as usize;
+            let late = self.planned[side].saturating_sub(self.answered[side]);
+            let share = late as f64 / self.planned[side].max(1) as f64;
+            (self.slices[side] >= BEHIND_SLICES_MIN && share > BEHIND_MAX).then_some((arm, share))
+        })
     }
 }
 
@@ -144,12 +177,34 @@ mod tests {
     }
 
     #[test]
+    fn a_side_is_behind_when_its_slices_are_and_not_when_one_is() {
+        let counts = |measured_planned, completed_within_window| Counts {
+            measured_planned,
+            completed_within_window,
+            ..Counts::default()
+        };
+        let mut behind = Behind::default();
+        behind.add(Arm::A, &counts(100, 0));
+        (0..49).for_each(|_| behind.add(Arm::A, &counts(100, 99)));
+        assert_eq!(behind.too_far(), None, "3 % in all");
+        let refused = Counts { errors: BTreeMap::from([("no".to_owned(), 10)]), ..counts(100, 90) };
+        (0..49).for_each(|_| behind.add(Arm::B, &refused));
+        assert_eq!(behind.too_far(), None, "refusals are answers");
+        behind.add(Arm::B, &counts(5_000, 4_000));
+        let (arm, share) = behind.too_far().unwrap();
+        assert_eq!((arm, (share * 100.0).round()), (Arm::B, 10.0));
+    }
+
+    #[test]
     fn short_slices_are_many_and_long_ones_few() {
         let blocks = |ms| {
             let plan = Plan::of_slices(Vec::new(), 1, Duration::from_millis(ms));
             (plan.pilot_blocks, plan.blocks_min, plan.blocks_max)
         };
-        assert_eq!((blocks(20), blocks(50), blocks(500)), ((50, 250, 3_000), (20, 100, 1_200), (10, 30, 120)));
+        assert_eq!(
+            (blocks(20), blocks(50), blocks(500)),
+            ((50, 250, 3_000), (20, 100, 1_200), (10, 30, 120))
+        );
         assert_eq!(blocks(10_000), (10, 30, 60));
     }
 }

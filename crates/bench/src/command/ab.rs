@@ -25,6 +25,8 @@ const BLOCKS_MAX: usize = 40;
 const SLICE_HELP: &str = "\
 Length of a slice, milliseconds: both sides stay connected and warm and take turns in random order, so that what disturbs the
 machine for longer than a slice disturbs both alike. 0 compares whole runs, each with connections of its own.
+A load on a schedule is cut only where it is asked for: 50 is a good length. Its answers count from when they were due, but when a
+server stands still for longer than a slice, those who would have come meanwhile are missing. Whole runs have them.
 [default: 20 of a closed loop of redis, http, tcp and mqtt, 100 of one of sql, of kernels of host and of one question of reads, but at
 least a pause of the loop; 0 of everything else: open loops, loads with an end of their own, fio, phases of connections of tcp, and
 ledger]";
@@ -96,7 +98,7 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {
             say(out, &sliced.plan_line())?;
-            let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, false, args.primary);
+            let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, sliced.is_open, args.primary);
             let lead = |table: &Table| sliced.compare(table, args.blocks_max, metrics_of, out);
             let (answered, sides) = series.alternate([&scenario, &other], lead)?;
             (answered, Some(sides))

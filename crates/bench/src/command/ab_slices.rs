@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::say;
 use super::series::Series;
-use crate::ab::slices::{Group, PAIRS, ramp};
+use crate::ab::slices::{Behind, Group, PAIRS, ramp};
 use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next, order};
 use crate::engine::Turn;
 use crate::error::{Error, Result};
 use crate::limits::SLICE_MS;
 use crate::progress::Progress;
 use crate::recorder::Class;
-use crate::runner::turns::{Table, fault, slice_ms};
+use crate::runner::turns::{Cut, Table, cut, fault};
 use crate::scenario::{Phase, Scenario};
 
 /// The two settings, and how their load is cut.
@@ -22,6 +22,8 @@ pub(super) struct Sliced<'a> {
     phase: &'a str,
     slice: Duration,
     seed: u64,
+    /// Whether operations come on a schedule.
+    pub(super) is_open: bool,
 }
 
 /// How both sides are cut; `None` for whole runs. An error says why what was asked for cannot be.
@@ -30,44 +32,42 @@ pub(super) fn sliced<'a>(
     series: &'a Series<'_>,
     asked_ms: Option<u32>,
 ) -> Result<Option<Sliced<'a>>> {
-    let mut suits = Some(0);
-    for side in sides {
-        let of_side = slice_ms(side, phase_of(side, &series.phase)?).map_err(Error::Options)?;
-        suits = suits.zip(of_side).map(|(a, b)| a.max(b));
-    }
+    let cut_of = |side| cut(side, phase_of(side, &series.phase)?).map_err(Error::Options);
+    let suits = cut_of(sides[0])?.of_both(cut_of(sides[1])?);
     let ms = match (asked_ms, suits) {
-        (Some(0), _) | (None, None) => return Ok(None),
-        (_, Some(_)) if series.is_shared() => {
+        (Some(0), _) | (None, Cut::Asked | Cut::Never) => return Ok(None),
+        (_, Cut::Usual(_) | Cut::Asked) if series.is_shared() => {
             return Err(Error::Options(
                 "one process has both sides of a comparison in slices: with --workers or --worker-command compare whole runs, \
                  --slice-ms 0"
                     .to_owned(),
             ));
         }
-        (Some(_), None) => {
+        (Some(_), Cut::Never) => {
             return Err(Error::Options(format!(
-                "--slice-ms: phase `{}` is compared by whole runs. Slices are for closed loops without an end of their own \
-                 (drivers redis, http, tcp, mqtt, sql, kernels of host and one question of reads): --set phase.{}.arrival=closed",
+                "--slice-ms: phase `{}` is compared by whole runs. Slices are for loads at one rate and closed loops, without an end \
+                 of their own (drivers redis, http, tcp, mqtt, sql, kernels of host and one question of reads): --set \
+                 phase.{}.arrival=closed",
                 series.phase, series.phase
             )));
         }
-        (Some(ms), Some(_)) if ms < pause_ms(sides, &series.phase)? => {
+        (Some(ms), _) if ms < pause_ms(sides, &series.phase)? => {
             return Err(Error::Options(format!(
                 "--slice-ms {ms}: connections pause for {} ms, and each has its operation in every slice: use at least that",
                 pause_ms(sides, &series.phase)?
             )));
         }
-        (Some(ms), Some(_)) if !SLICE_MS.contains(&ms) => {
+        (Some(ms), _) if !SLICE_MS.contains(&ms) => {
             return Err(Error::Options(format!(
                 "--slice-ms {ms}: a slice is {} to {} ms, or 0 for whole runs",
                 SLICE_MS.start(),
                 SLICE_MS.end()
             )));
         }
-        (Some(ms), Some(_)) | (None, Some(ms)) => ms,
+        (Some(ms), _) | (None, Cut::Usual(ms)) => ms,
     };
     let slice = Duration::from_millis(ms.into());
-    Ok(Some(Sliced { sides, phase: &series.phase, slice, seed: series.seed }))
+    Ok(Some(Sliced { sides, phase: &series.phase, slice, seed: series.seed, is_open: suits == Cut::Asked }))
 }
 
 /// The longest pause of a connection of either side.
@@ -92,7 +92,8 @@ impl Sliced<'_> {
     ) -> Result<(Answer, Vec<Run>)> {
         self.warm_up(table)?;
         // Which figures there are is known after the first group.
-        let mut history = self.group(table, 1, true)?;
+        let mut behind = Behind::default();
+        let mut history = self.group(table, 1, true, &mut behind)?;
         let known = history.last().map(|run| run.values.clone()).unwrap_or_default();
         let plan = Plan::of_slices(metrics_of(&known), self.seed, self.slice);
         let plan = Plan { blocks_max: blocks_max.unwrap_or(plan.blocks_max), ..plan };
@@ -101,7 +102,7 @@ impl Sliced<'_> {
                 Step::Done(answer) => return Ok((answer, history)),
                 Step::Run { block, pilot, blocks, .. } => (block, pilot, blocks),
             };
-            let group = self.group(table, block, pilot)?;
+            let group = self.group(table, block, pilot, &mut behind)?;
             say(out, &line(block, blocks, pilot, &group))?;
             history.extend(group);
         }
@@ -120,7 +121,7 @@ impl Sliced<'_> {
     }
 
     /// Pairs of slices from block `first` on. On a terminal it says which; nothing is in flight meanwhile.
-    fn group(&self, table: &Table, first: usize, pilot: bool) -> Result<Vec<Run>> {
+    fn group(&self, table: &Table, first: usize, pilot: bool, behind: &mut Behind) -> Result<Vec<Run>> {
         let (mut group, progress) = (Group::default(), Progress::passing());
         for block in first..first + PAIRS {
             let what = if pilot { "A against A" } else { "A against B" };
@@ -132,7 +133,13 @@ impl Sliced<'_> {
                 let side = if pilot { place } else { arm as usize };
                 let outcome = &slice.outcome;
                 group.add(arm, side, &outcome.recorder, outcome.measured, slice.target_cpu);
+                if self.is_open {
+                    behind.add(arm, &outcome.recorder.total().counts);
+                }
             }
+        }
+        if let Some((arm, share)) = behind.too_far() {
+            return Err(self.too_far_behind(arm, share));
         }
         // Slices of a server that is gone would be left out one after the other until the last.
         if let Some(side) = group.idle_side() {
@@ -144,6 +151,16 @@ impl Sliced<'_> {
             fault(total, scenario, phase_of(scenario, self.phase).ok()?)
         };
         Ok(group.finish(fault_of))
+    }
+
+    fn too_far_behind(&self, arm: Arm, share: f64) -> Error {
+        let ms = self.slice.as_millis();
+        Error::Verdict(format!(
+            "side {arm:?}: of the operations of its slices {:.0} % were unanswered at their end. Either it does not keep up with the \
+             rate, or answers take long against {ms} ms: ask for longer slices (--slice-ms {}), or compare whole runs (--slice-ms 0)",
+            share * 100.0,
+            (ms * 5).min(u128::from(*SLICE_MS.end()))
+        ))
     }
 
     /// One line of what is to be done.

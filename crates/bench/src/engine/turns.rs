@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ended, Plan, Segment, SegmentOutcome, Shared};
+use super::{Ended, Load, Plan, Segment, SegmentOutcome, Shared, When};
 
 /// A short part of a load, before and after which another run may have its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Turn {
     pub warmup: Duration,
     /// Its measured part.
     pub duration: Duration,
-    /// What is drawn in it: two turns with one seed ask for the same keys.
+    /// What is drawn in it: two turns with one seed ask for the same keys, at the same times where a schedule says when.
     pub seed: u64,
 }
 
@@ -25,11 +25,27 @@ pub trait Turns: std::fmt::Debug + Send + Sync {
 }
 
 impl Segment {
-    /// The same load as long as a turn lasts; as it is without one.
+    /// The same load as long as a turn lasts, on a schedule of its own; as it is without one.
     pub(super) fn in_turn(&self, turn: Option<Turn>) -> Self {
-        let (warmup, duration) =
-            turn.map_or((self.warmup, self.duration), |turn| (turn.warmup, turn.duration));
-        Self { warmup, duration, ..self.clone() }
+        let Some(Turn { warmup, duration, seed }) = turn else { return self.clone() };
+        let loads = self.loads.iter().map(|load| load.reseeded(seed)).collect();
+        Self { loads, warmup, duration, ..self.clone() }
+    }
+}
+
+impl Load {
+    /// What comes due at other times; loads with different schedules keep different ones.
+    fn reseeded(self, by: u64) -> Self {
+        match self {
+            Self::Open { rate, arrivals, timer_us, seed } => {
+                Self::Open { rate, arrivals, timer_us, seed: seed.wrapping_add(by) }
+            }
+            Self::Reopen { when: When::Scheduled { rate, arrivals, seed }, close, class, then } => {
+                let when = When::Scheduled { rate, arrivals, seed: seed.wrapping_add(by) };
+                Self::Reopen { when, close, class, then }
+            }
+            Self::Closed { .. } | Self::Idle | Self::Reopen { .. } | Self::Sample { .. } => self,
+        }
     }
 }
 
@@ -63,4 +79,27 @@ pub(super) fn each_segment(
         }
     }
     segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Close, Then};
+    use crate::schedule::Arrivals;
+
+    #[test]
+    fn a_turn_has_a_schedule_by_its_seed_and_no_two_loads_share_one() {
+        let open = |seed| Load::Open { rate: 1.0, arrivals: Arrivals::Poisson, timer_us: 0, seed };
+        let again = |when| Load::Reopen { when, close: Close::Fin, class: 0, then: Then::Close };
+        let scheduled = |seed| again(When::Scheduled { rate: 1.0, arrivals: Arrivals::Fixed, seed });
+        let closed = Load::Closed { window: 1, pause: Duration::ZERO };
+        let second = Duration::from_secs(1);
+        let loads = vec![open(1), scheduled(2), closed, again(When::Again)];
+        let segment = Segment { name: String::new(), loads, warmup: second, duration: second, drain: second };
+        let turn = Turn { warmup: Duration::ZERO, duration: second / 20, seed: u64::MAX };
+        let cut = segment.in_turn(Some(turn));
+        assert_eq!(cut.loads, [open(0), scheduled(1), closed, again(When::Again)]);
+        assert_eq!((cut.warmup, cut.duration, cut.drain), (turn.warmup, turn.duration, second));
+        assert_eq!(segment.in_turn(None).loads, segment.loads);
+    }
 }

@@ -276,14 +276,15 @@ mod tests {
 
     #[test]
     fn one_question_at_rest_is_compared_in_slices_and_all_else_by_whole_runs() {
+        use super::super::turns::{Cut, cut};
         let slice = |phase: usize, sets: &[&str]| {
             let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
             let scenario = Scenario::load("reads", &sets).unwrap();
-            super::super::turns::slice_ms(&scenario, &scenario.phases[phase]).unwrap()
+            cut(&scenario, &scenario.phases[phase]).unwrap()
         };
         let one = ["phase.rest.operations=['one-1h']"];
-        assert_eq!((slice(0, &one), slice(0, &[])), (Some(SLICE_MS_THREADS), None));
-        assert_eq!(slice(1, &one), None, "writes come on a schedule");
+        assert_eq!((slice(0, &one), slice(0, &[])), (Cut::Usual(SLICE_MS_THREADS), Cut::Never));
+        assert_eq!(slice(1, &one), Cut::Never, "what is read grows meanwhile");
     }
 
     #[test]

@@ -266,20 +266,44 @@ fn first_fault(sides: &[Option<Bundle>; 2]) -> Option<Error> {
     Some(Error::Verdict(format!("side {arm:?}, second {:.0}: {}", fault.at_s, fault.what)))
 }
 
-/// Length of the slices that suit a phase, milliseconds; `None` where whole runs are compared: a driver that works otherwise, a
-/// load on a schedule, or one that has an end of its own.
-pub(crate) fn slice_ms(scenario: &Scenario, phase: &Phase) -> std::result::Result<Option<u32>, String> {
-    let is_closed = phase.mixes.iter().all(|mix| mix.arrival == Arrival::Closed);
+/// Whether a phase can be cut into slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Into slices of so many milliseconds, unless something else is asked for.
+    Usual(u32),
+    /// Only where it is asked for: a load on a schedule. Whole runs count everybody who came while the server stood still, and
+    /// slices those of one slice.
+    Asked,
+    /// Not at all: a driver that works otherwise, or a load that has an end of its own.
+    Never,
+}
+
+impl Cut {
+    /// That of two sides which take turns.
+    pub(crate) fn of_both(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Usual(a), Self::Usual(b)) => Self::Usual(a.max(b)),
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::Asked, _) | (_, Self::Asked) => Self::Asked,
+        }
+    }
+}
+
+/// How a phase can be cut.
+pub(crate) fn cut(scenario: &Scenario, phase: &Phase) -> std::result::Result<Cut, String> {
+    let all_are = |kinds: &[Arrival]| phase.mixes.iter().all(|mix| kinds.contains(&mix.arrival));
     let counted = |own: &toml::Table| own.contains_key("requests");
     let ends = counted(&scenario.dataset) || phase.mixes.iter().any(|mix| counted(&mix.own));
-    if !is_closed || ends || phase.duration.is_none() {
-        return Ok(None);
+    let Some(ms) = driver(scenario)?.slice_ms(phase) else { return Ok(Cut::Never) };
+    if ends || phase.duration.is_none() || !all_are(&[Arrival::Closed, Arrival::Poisson, Arrival::Fixed]) {
+        return Ok(Cut::Never);
+    }
+    if !all_are(&[Arrival::Closed]) {
+        return Ok(Cut::Asked);
     }
     // A connection that pauses has its operation in each slice.
-    Ok(driver(scenario)?
-        .slice_ms(phase)
-        .map(|ms| ms.max(phase.pause_ms()))
-        .filter(|ms| SLICE_MS.contains(ms)))
+    let ms = ms.max(phase.pause_ms());
+    Ok(if SLICE_MS.contains(&ms) { Cut::Usual(ms) } else { Cut::Never })
 }
 
 /// Why what a side did in some slices does not count, by the scenario's gates.
@@ -294,6 +318,32 @@ pub(crate) fn fault(total: &Class, scenario: &Scenario, phase: &Phase) -> Option
 mod tests {
     use super::*;
     use crate::recorder::{Recorder, Window};
+
+    #[test]
+    fn two_sides_are_cut_where_both_can_be() {
+        use Cut::{Asked, Never, Usual};
+        assert_eq!(Usual(20).of_both(Usual(100)), Usual(100));
+        assert_eq!((Usual(20).of_both(Asked), Asked.of_both(Asked)), (Asked, Asked));
+        assert_eq!((Asked.of_both(Never), Never.of_both(Usual(20))), (Never, Never));
+    }
+
+    #[test]
+    fn loads_on_a_schedule_are_cut_where_it_is_asked_for() {
+        let cut = |name: &str, phase: &str, sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load(name, &sets).unwrap();
+            let phase = scenario.phases.iter().find(|known| known.name == phase).unwrap();
+            super::cut(&scenario, phase).unwrap()
+        };
+        let closed = ["phase.run.arrival=closed"];
+        assert_eq!(cut("gemini-str32", "run", &closed), Cut::Usual(SLICE_MS_EVENTS));
+        assert_eq!(cut("gemini-str32", "run", &["phase.run.arrival=fixed"]), Cut::Asked);
+        assert_eq!(cut("gemini-mix", "run", &["phase.run.mix.hash.arrival=closed"]), Cut::Asked);
+        assert_eq!(cut("gemini-str32", "load", &[]), Cut::Never, "it has an end of its own");
+        assert_eq!(cut("http-steps", "climb", &[]), Cut::Never, "each step has a result of its own");
+        assert_eq!(cut("thingsboard-reconnect", "ramp", &[]), Cut::Never);
+        assert_eq!(cut("slb-s1", "connections", &[]), Cut::Never);
+    }
 
     #[test]
     fn a_loss_has_the_second_of_the_run_and_the_first_counts() {

@@ -121,8 +121,12 @@ fn capacity_and_ab_keep_every_run_and_answer() {
         run["values"].get("cpu").is_some() && run["values"].get("throughput").is_some()
     };
     assert!(json["runs"].as_array().unwrap().iter().all(named), "{text}");
-    let open = say(&format!("ab gemini-str32 {target} --no-load --slice-ms 20 --out {}x", slices.display()));
-    assert!(open.unwrap_err().contains("compared by whole runs"), "an open loop");
+    let steps_of = "--set phase.run.arrival=steps --set phase.run.steps=2 --set phase.run.rate_to=20000";
+    let stepped = say(&format!(
+        "ab gemini-str32 {target} --no-load {steps_of} --slice-ms 20 --out {}x",
+        slices.display()
+    ));
+    assert!(stepped.unwrap_err().contains("compared by whole runs"), "each step has a result of its own");
 
     let page = home.path().join("page.html");
     let text = say(&format!("report {} --html {}", search.display(), page.display())).unwrap();
@@ -185,6 +189,44 @@ fn the_capacity_of_a_server_of_a_known_limit_is_not_above_it() {
     assert!((30.0..350.0).contains(&rate), "{text}");
     let tried = json["steps"].as_array().unwrap().iter().filter_map(|step| step["rate_per_s"].as_f64());
     assert!(tried.fold(0.0, f64::max) > rate, "a rate was tried that it cannot have: {text}");
+}
+
+#[test]
+fn a_load_on_a_schedule_is_cut_where_it_is_asked_for_and_latency_decides() {
+    let Some(server) = Server::start(None) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("ab");
+    let text = say(&format!(
+        "ab gemini-str32 --target redis://{} {SMALL} --set gates.hit_share_min=0 --set phase.run.rate=1000 --slice-ms 100 \
+         --blocks-max 10 --out {}",
+        server.address(),
+        out.display()
+    ))
+    .unwrap();
+    assert!(text.contains("take turns of 100 ms"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.join("ab.json")).unwrap()).unwrap();
+    assert_eq!(json["answer"]["metrics"][0]["metric"]["name"], "p99", "{text}");
+    for side in bundles(&out) {
+        let phase = &side.result.phases[0];
+        let (counts, standing) = (&phase.total.counts, side.result.standing());
+        assert!(standing.is_quotable() && counts.planned > 500, "{standing:?} {counts:?}");
+        assert_eq!((counts.sent, counts.completed), (counts.planned, counts.planned), "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_keep_up_is_not_compared_in_slices() {
+    let address = one_at_a_time(Duration::from_millis(4));
+    let home = tempfile::tempdir().unwrap();
+    let error = say(&format!(
+        "ab http-qps --phase keep-alive --target http://{address}/ --set phase.keep-alive.connections=50 \
+         --set phase.keep-alive.rate=1000 --set phase.keep-alive.warmup=0s --set gates.lag_p99_us_max=60000000 --slice-ms 20 --out {}",
+        home.path().join("ab").display()
+    ))
+    .unwrap_err();
+    assert!(error.contains("side A") && error.contains("unanswered at their end"), "{error}");
+    assert!(error.contains("--slice-ms 100") && error.contains("--slice-ms 0"), "what to do: {error}");
 }
 
 fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {

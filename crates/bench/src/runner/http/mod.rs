@@ -6,25 +6,22 @@
 //! `elasticsearch_stats`, that of a node of Elasticsearch or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`.
 //! `target.url` is http://user:password@host:port/path; the path stands before those of requests.
 
-use std::collections::BTreeMap;
+mod options;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use toml::Table;
 
+use self::options::{ConnectionOwn, DataOwn, GroupOwn, OperationOwn, StatusOwn};
 use super::plan::{Url, plan};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
-use crate::dataset::{Alphabet, Content, Distribution};
-use crate::driver::http::{
-    Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, has_data, has_key, probe,
-};
+use crate::driver::http::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
-use crate::limits::HTTP_DATA_BYTES_MAX;
 use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
@@ -48,131 +45,6 @@ struct Total {
     written: u64,
     repeated: u64,
     connections: u64,
-}
-
-/// What an operation says.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OperationOwn {
-    request: String,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    body: Option<String>,
-    #[serde(default = "ok")]
-    status: StatusOwn,
-    expect_bytes: Option<u64>,
-    expect_body: Option<String>,
-}
-
-impl OperationOwn {
-    /// Refuses data that nobody could know when it is read.
-    fn check_data(&self, data: Data) -> std::result::Result<(), String> {
-        let texts = [self.body.as_deref(), self.expect_body.as_deref()];
-        if !texts.into_iter().flatten().any(has_data) {
-            return Ok(());
-        }
-        if data.bytes == 0 {
-            return Err("`__data__` needs `data_bytes`, its length, in [dataset]".to_owned());
-        }
-        if !has_key(&self.request) {
-            return Err("`__data__` is that of a key: the path needs `__key__`".to_owned());
-        }
-        Ok(())
-    }
-}
-
-/// What `[dataset]` says of the data of keys. Phases and mixes cannot say otherwise: what one writes another reads.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-struct DataOwn {
-    #[serde(default)]
-    data_bytes: usize,
-    #[serde(default = "printable_entropy")]
-    data_compressed: f64,
-    /// Not that of the scenario, which is another in each run of a series: the data was loaded before.
-    #[serde(default = "first_seed")]
-    data_seed: u64,
-}
-
-fn printable_entropy() -> f64 {
-    Alphabet::Printable.entropy()
-}
-
-fn first_seed() -> u64 {
-    1
-}
-
-impl DataOwn {
-    fn read(dataset: &Table) -> std::result::Result<Data, String> {
-        let names = ["data_bytes", "data_compressed", "data_seed"];
-        let own = names.into_iter().filter_map(|name| Some((name.to_owned(), dataset.get(name)?.clone())));
-        let Self { data_bytes, data_compressed, data_seed } = typed(own.collect(), "[dataset]", &[])?;
-        if data_bytes > HTTP_DATA_BYTES_MAX {
-            return Err(format!("data_bytes = {data_bytes}; use at most {HTTP_DATA_BYTES_MAX}"));
-        }
-        if !(0.0..=printable_entropy()).contains(&data_compressed) {
-            return Err(format!(
-                "data_compressed = {data_compressed}; it is a share, 0 to {}: data is printable",
-                printable_entropy()
-            ));
-        }
-        let content = Content::new(Alphabet::Printable, data_compressed);
-        Ok(Data { seed: data_seed, bytes: data_bytes, content })
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "`status` is a number, such as 200, or a list, such as [200, 404]")]
-enum StatusOwn {
-    One(u16),
-    Several(Vec<u16>),
-}
-
-fn ok() -> StatusOwn {
-    StatusOwn::One(200)
-}
-
-/// What data set, phase and mix say together.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GroupOwn {
-    #[serde(default = "h1")]
-    protocol: Version,
-    #[serde(default = "keep_alive")]
-    connection: ConnectionOwn,
-    #[serde(default = "some_keys")]
-    keys: [u64; 2],
-    #[serde(default = "uniform")]
-    distribution: Distribution,
-    requests: Option<u64>,
-    nginx_status: Option<String>,
-    elasticsearch_stats: Option<String>,
-    // Of the data set alone.
-    data_bytes: Option<toml::Value>,
-    data_compressed: Option<toml::Value>,
-    data_seed: Option<toml::Value>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ConnectionOwn {
-    KeepAlive,
-    Close,
-}
-
-fn h1() -> Version {
-    Version::One
-}
-
-fn keep_alive() -> ConnectionOwn {
-    ConnectionOwn::KeepAlive
-}
-
-fn some_keys() -> [u64; 2] {
-    [0, 9_999]
-}
-
-fn uniform() -> Distribution {
-    Distribution::Uniform
 }
 
 /// The driver of one scenario.
