@@ -220,5 +220,10 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: &[Discarded], blocks_wan
             }
         })
         .collect();
-    Answer { metrics, discarded: discarded.iter().map(Discarded::sentence).collect(), blocks_wanted }
+    Answer {
+        metrics,
+        discarded: discarded.iter().map(Discarded::sentence).collect(),
+        blocks_wanted,
+        blocks_run: blocks.iter().filter(|block| !block.pilot).count(),
+    }
 }

@@ -129,6 +129,8 @@ pub struct Answer {
     pub discarded: Vec<String>,
     /// Blocks that the spread asks for; more than were run when the budget ended first.
     pub blocks_wanted: usize,
+    /// Blocks of A against B that count. Of a percentile of slices several share one value.
+    pub blocks_run: usize,
 }
 
 impl std::fmt::Display for Answer {
@@ -164,9 +166,8 @@ impl std::fmt::Display for Answer {
         for reason in &self.discarded {
             writeln!(f, "left out       {reason}")?;
         }
-        let blocks = self.metrics.first().map_or(0, |compared| compared.ratio.blocks);
-        if self.blocks_wanted > blocks {
-            writeln!(f, "this spread asks for {} blocks, {blocks} were run", self.blocks_wanted)?;
+        if self.blocks_wanted > self.blocks_run {
+            writeln!(f, "this spread asks for {} blocks, {} were run", self.blocks_wanted, self.blocks_run)?;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ use crate::scenario::{Arrival, Phase, Scenario};
 /// fast server, and shorter than most of what a neighbour does.
 pub(super) const SLICE_MS_EVENTS: u32 = 20;
 /// The same of a driver with a thread for each connection, which come and go more slowly.
-pub(super) const SLICE_MS_THREADS: u32 = 100;
+pub(super) const SLICE_MS_THREADS: u32 = 50;
 
 /// What became of one turn.
 #[derive(Debug)]
