@@ -1,10 +1,11 @@
 //! What the kernel is asked to do: calls, pipes, switches, processes, durable writes.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
+
+use tempfile::{Builder, NamedTempFile};
 
 /// System calls of one operation.
 pub(super) const SYSCALLS: u32 = 1_000;
@@ -95,37 +96,30 @@ impl Drop for PingPong {
     }
 }
 
-/// A file that grows by blocks, each made durable; it is removed at the end.
+/// A file that grows by blocks, each made durable; it is removed at the end. Both sides of a comparison have files in one directory and
+/// one process, so its name is nobody else's.
 #[derive(Debug)]
 pub(super) struct FileSync {
-    file: File,
-    path: PathBuf,
+    file: NamedTempFile,
     length: u64,
 }
 
 impl FileSync {
-    pub(super) fn new(directory: &Path, number: u32) -> io::Result<Self> {
-        let path = directory.join(format!("tacho-bench-fsync-{}-{number}", std::process::id()));
-        let file = OpenOptions::new().create_new(true).write(true).open(&path)?;
-        Ok(Self { file, path, length: 0 })
+    pub(super) fn new(directory: &Path) -> io::Result<Self> {
+        let file = Builder::new().prefix("tacho-bench-fsync-").tempfile_in(directory)?;
+        Ok(Self { file, length: 0 })
     }
 
     pub(super) fn append(&mut self) -> io::Result<u64> {
+        let file = self.file.as_file_mut();
         if self.length >= FILE_BYTES_MAX {
-            self.file.set_len(0)?;
-            self.file.seek(SeekFrom::Start(0))?;
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
             self.length = 0;
         }
-        self.file.write_all(&[0x5a; BLOCK_BYTES])?;
-        self.file.sync_data()?;
+        file.write_all(&[0x5a; BLOCK_BYTES])?;
+        file.sync_data()?;
         self.length += BLOCK_BYTES as u64;
         Ok(BLOCK_BYTES as u64)
-    }
-}
-
-impl Drop for FileSync {
-    fn drop(&mut self) {
-        // Whoever removed it before did our work.
-        let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -160,10 +160,7 @@ impl Host {
             Kernel::Pipe => made(&mut session.pipe, Pipe::new)?.exchange(),
             Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
             Kernel::Spawn => kernel_calls::spawn(),
-            Kernel::Fsync => {
-                let number = session.number;
-                made(&mut session.file, || FileSync::new(&self.directory, number))?.append()
-            }
+            Kernel::Fsync => made(&mut session.file, || FileSync::new(&self.directory))?.append(),
         }
     }
 }
@@ -253,6 +250,18 @@ mod tests {
         let text = Kernel::MemoryLatency.sentence("chase", 100.0, 2);
         assert!(text.contains("ns per dependent read (2 threads)"), "{text}");
         assert!(Kernel::Syscall.sentence("s", 2.0, 1).contains("2000 system calls per second by one thread"));
+    }
+
+    #[test]
+    fn two_sides_append_in_one_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let side = || Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), directory.path());
+        let (a, b) = (side(), side());
+        let mut sessions = [(&a, a.open(0).unwrap()), (&b, b.open(0).unwrap())];
+        for (host, session) in &mut sessions {
+            host.run(session, 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 
     #[test]
