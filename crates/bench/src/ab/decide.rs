@@ -212,12 +212,13 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: &[Discarded], blocks_wan
             Compared {
                 metric: metric.clone(),
                 ratio,
-                verdict: verdict(ratio.interval, metric.margin, metric.better),
+                verdict: verdict(ratio.interval, metric.margin, metric.kind.better()),
                 sign_p_holm,
                 noise_floor: noise_floor.exp_m1(),
                 means: means(metric, blocks),
                 blocks: compared,
             }
+            .with_few_blocks()
         })
         .collect();
     Answer {

@@ -24,13 +24,37 @@ pub enum Arm {
     B,
 }
 
+/// What a figure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Operations per second, as fast as answers come.
+    Rate,
+    /// Operations per second of a load on a schedule, which says how many.
+    PlannedRate,
+    /// A percentile of time. It tells of what is rare, so what few blocks hold counts.
+    Percentile,
+    /// What an operation costs.
+    Cost,
+}
+
+impl Kind {
+    /// Which direction is good.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Rate | Self::PlannedRate => Better::Higher,
+            Self::Percentile | Self::Cost => Better::Lower,
+        }
+    }
+}
+
 /// A figure of a run that is compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its name in `Run::values`.
     pub name: String,
-    /// Which direction is good.
-    pub better: Better,
+    /// What it says.
+    pub kind: Kind,
     /// Change that counts as none, as a share.
     pub margin: f64,
 }
@@ -188,7 +212,10 @@ impl Answer {
                 told * 100.0
             )?;
         }
-        for other in others.iter().filter(|other| other.verdict != Verdict::CannotTell) {
+        let could_decide = |other: &&Compared| {
+            other.verdict != Verdict::CannotTell && other.metric.kind != Kind::PlannedRate
+        };
+        for other in others.iter().filter(could_decide) {
             let name = &other.metric.name;
             writeln!(
                 f,
@@ -203,20 +230,45 @@ impl Answer {
 const ERRORS_MAX: f64 = 2.58;
 
 impl Compared {
-    /// What to say when few blocks hold a difference that most do not have.
-    fn few_blocks(&self) -> Option<String> {
-        let Means { ratio, error } = self.means.filter(|_| self.metric.better == Better::Higher)?;
+    /// The ratio of the means, where few blocks hold a difference that most do not have.
+    fn of_few_blocks(&self) -> Option<f64> {
+        let Means { ratio, error } = self.means?;
         let most = self.ratio.ratio;
         let is_other = (ratio / most).ln().abs() > (1.0 + self.metric.margin).ln();
-        (is_other && (ratio - most).abs() > ERRORS_MAX * error).then(|| {
-            format!(
-                "{}: over all its time B differs by {:+.1} % from A, in most blocks by {:+.1} %: in few blocks one of them \
-                 (nearly) stood still; look at its stalls (`blocks` of ab.json)",
-                self.metric.name,
-                (ratio - 1.0) * 100.0,
-                (most - 1.0) * 100.0
-            )
-        })
+        (is_other && (ratio - most).abs() > ERRORS_MAX * error).then_some(ratio)
+    }
+
+    /// Without a verdict where the rare blocks, which a percentile is about, say something else than most.
+    fn with_few_blocks(mut self) -> Self {
+        let Some(means) = self.of_few_blocks().filter(|_| self.metric.kind == Kind::Percentile) else {
+            return self;
+        };
+        let they_say_more = match self.verdict {
+            Verdict::Worse => means > self.ratio.ratio,
+            Verdict::Better => means < self.ratio.ratio,
+            Verdict::Equivalent | Verdict::CannotTell => false,
+        };
+        if !they_say_more {
+            self.verdict = Verdict::CannotTell;
+        }
+        self
+    }
+
+    /// What to say of it.
+    fn few_blocks(&self) -> Option<String> {
+        let means = self.of_few_blocks()?;
+        let (over, what) = match self.metric.kind {
+            Kind::Rate | Kind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
+            Kind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
+            Kind::Cost => return None,
+        };
+        Some(format!(
+            "{}: {over} B differs by {:+.1} % from A, in most blocks by {:+.1} %: in few blocks {what}; look at its stalls \
+             (`blocks` of ab.json)",
+            self.metric.name,
+            (means - 1.0) * 100.0,
+            (self.ratio.ratio - 1.0) * 100.0
+        ))
     }
 
     /// The smallest difference that so many blocks with this noise would nearly always tell, as a share: then the

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Arm, Metric, Plan, Run};
-use crate::recorder::{Class, Counts, Recorder};
+use crate::recorder::{Class, Counts, Latency, Recorder};
 
-/// Pairs of slices that make a group: between two looks at what is known so far, and behind one value of a percentile, which one
-/// slice has too few samples for.
+/// Pairs of slices that make a group: between two looks at what is known so far.
 pub(crate) const PAIRS: usize = 10;
+/// Samples of each side behind one value of p99, where a group has them: ten lie above it. Few pairs to a value are better than many,
+/// because one slice in which the machine stood still takes its whole value away.
+const P99_SAMPLES: u64 = 1_000;
 /// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
 const RAMP: f64 = 0.1;
 /// Measured time of each arm in A against A, at least and at most in A against B, seconds. 5 s are 250 pairs of 20 ms: with
@@ -83,6 +85,8 @@ pub(crate) struct Group {
     runs: Vec<Run>,
     /// Of each run, to which of the two sums it belongs.
     sides: Vec<usize>,
+    /// Of each run.
+    responses: Vec<Latency>,
     sums: [Class; 2],
 }
 
@@ -107,6 +111,7 @@ impl Group {
         values.extend(cpu.filter(|cpu| *cpu > 0.0).map(|cpu| ("cpu".to_owned(), cpu)));
         self.sums[side].counts.merge(counts);
         self.sums[side].clocks.merge(&total.clocks);
+        self.responses.push(total.clocks.response);
         self.runs.push(Run { arm, values, invalid: None });
         self.sides.push(side);
     }
@@ -118,18 +123,42 @@ impl Group {
         self.sums.iter().position(is_idle)
     }
 
-    /// The slices as runs, those of the last pair with the group's percentile. A side with a fault is invalid in all of them.
+    /// The slices as runs, with percentiles. A side with a fault is invalid in all of them.
     pub(crate) fn finish(mut self, fault: impl Fn(usize, &Class) -> Option<String>) -> Vec<Run> {
-        let first_of_last = self.runs.len().saturating_sub(2);
+        self.add_percentiles();
         let faults = [fault(0, &self.sums[0]), fault(1, &self.sums[1])];
-        for (index, (run, side)) in self.runs.iter_mut().zip(&self.sides).enumerate() {
-            let response = &self.sums[*side].clocks.response;
-            if index >= first_of_last && !response.is_empty() {
-                run.values.insert("p99".to_owned(), response.quantile_us(0.99) as f64);
-            }
+        for (run, side) in self.runs.iter_mut().zip(&self.sides) {
             run.invalid.clone_from(&faults[*side]);
         }
         self.runs
+    }
+
+    /// The last of so many pairs has the percentile of all of them.
+    fn add_percentiles(&mut self) {
+        let slices = 2 * self.pairs_per_percentile();
+        for first in (0..self.runs.len()).step_by(slices) {
+            let until = (first + slices).min(self.runs.len());
+            let mut sums = [Latency::new(), Latency::new()];
+            for index in first..until {
+                sums[self.sides[index]].merge(&self.responses[index]);
+            }
+            for index in until.saturating_sub(2).max(first)..until {
+                let response = &sums[self.sides[index]];
+                if !response.is_empty() {
+                    self.runs[index].values.insert("p99".to_owned(), response.quantile_us(0.99) as f64);
+                }
+            }
+        }
+    }
+
+    /// As few as have the samples, of those numbers that make a group with nothing left over.
+    fn pairs_per_percentile(&self) -> usize {
+        let pairs = self.runs.len().div_ceil(2).max(1);
+        let samples = self.sums.iter().map(|sum| sum.clocks.response.len()).min().unwrap_or(0);
+        (1..pairs)
+            .filter(|few| pairs.is_multiple_of(*few))
+            .find(|few| samples * *few as u64 >= P99_SAMPLES * pairs as u64)
+            .unwrap_or(pairs)
     }
 }
 
@@ -162,6 +191,29 @@ mod tests {
         assert!(runs.iter().all(|run| run.values["throughput"] == 1_000.0 && run.values["cpu"] == 10.0));
         let p99: Vec<Option<f64>> = runs.iter().map(|run| run.values.get("p99").copied()).collect();
         assert_eq!(p99, [None, None, Some(400.0), Some(100.0)], "B's is that of both its slices");
+    }
+
+    #[test]
+    fn as_few_pairs_as_have_the_samples_share_a_percentile() {
+        let numbered = |operations: u64| {
+            let mut group = Group::default();
+            for pair in 1..=10 {
+                group.add(Arm::A, 0, &slice(operations, pair * 100), Duration::from_millis(20), None);
+                group.add(Arm::B, 1, &slice(operations, pair * 200), Duration::from_millis(20), None);
+            }
+            let runs = group.finish(|_, _| None);
+            let value = |index: usize| runs[index].values.get("p99").map(|us| (us / 100.0).round());
+            [0, 1].map(|side| (0..10).map(|pair| value(2 * pair + side)).collect::<Vec<_>>())
+        };
+        let [a, b] = numbered(1_000);
+        assert_eq!(a, (1..=10).map(|pair| Some(f64::from(pair))).collect::<Vec<_>>());
+        assert_eq!(b, (1..=10).map(|pair| Some(f64::from(2 * pair))).collect::<Vec<_>>());
+        let places = |values: &[Option<f64>]| -> Vec<(usize, f64)> {
+            values.iter().enumerate().filter_map(|(pair, value)| Some((pair + 1, (*value)?))).collect()
+        };
+        assert_eq!(places(&numbered(999)[0]), [2, 4, 6, 8, 10].map(|pair| (pair, pair as f64)));
+        assert_eq!(places(&numbered(499)[1]), [(5, 10.0), (10, 20.0)], "five pairs, although three would do");
+        assert_eq!(places(&numbered(1)[0]), [(10, 10.0)]);
     }
 
     #[test]

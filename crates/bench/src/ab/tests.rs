@@ -81,10 +81,10 @@ impl Machine {
 }
 
 fn plan(seed: u64) -> Plan {
-    let metric = |name: &str, better, margin| Metric { name: name.to_owned(), better, margin };
+    let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
     let metrics = vec![
-        metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
-        metric("p99", Better::Lower, P99_MARGIN),
+        metric("throughput", Kind::Rate, THROUGHPUT_MARGIN),
+        metric("p99", Kind::Percentile, P99_MARGIN),
     ];
     Plan::new(metrics, seed)
 }
@@ -112,7 +112,7 @@ fn compare_slices(seed: u64, run: impl FnMut(Arm) -> Run) -> Answer {
     in_groups(&Plan::of_slices(plan(seed).metrics, seed, Duration::from_millis(20)), run)
 }
 
-/// Of a group only the last pair has a percentile.
+/// Of a group only the last pair has a percentile, as where operations are few.
 fn in_groups(plan: &Plan, mut run: impl FnMut(Arm) -> Run) -> Answer {
     let mut history: Vec<Run> = Vec::new();
     loop {
@@ -242,6 +242,39 @@ fn stalls_of_one_server_are_said_although_most_slices_do_not_show_them() {
     assert!(verdict == Verdict::Equivalent && text.contains("over all its time B differs by -8"), "{text}");
     let (_, text) = compared(usize::MAX);
     assert!(!text.contains("over all its time"), "{text}");
+}
+
+/// Of a load on a schedule, whose p99 decides and is known of each slice.
+#[test]
+fn stalls_of_one_server_are_no_equivalent_percentile() {
+    let compared = |stalls_every: [usize; 2], seed: u64| {
+        let metrics = vec![Metric { kind: Kind::PlannedRate, ..plan(seed).metrics.remove(0) }];
+        let metrics = plan(seed).metrics.into_iter().skip(1).chain(metrics).collect();
+        let plan = Plan::of_slices(metrics, seed, Duration::from_millis(20));
+        let mut machine = Machine::new(1.0, Disturbance { stall: 0.0, ..SLICES }, seed);
+        let (mut runs, mut history) = ([0_usize; 2], Vec::new());
+        let answer = loop {
+            let arm = match next(&plan, &history) {
+                Step::Run { arm, .. } => arm,
+                Step::Done(answer) => break answer,
+            };
+            let mut run = machine.run(arm);
+            runs[arm as usize] += 1;
+            if runs[arm as usize].is_multiple_of(stalls_every[arm as usize]) {
+                run.values.insert("p99".to_owned(), 400_000.0);
+            }
+            history.push(run);
+        };
+        (answer.metrics[0].verdict, answer.to_string())
+    };
+    const NEVER: usize = usize::MAX;
+    for stalls_every in [[NEVER, 20], [20, NEVER]] {
+        let (verdict, text) = compared(stalls_every, 9);
+        assert_eq!(verdict, Verdict::CannotTell, "{text}");
+        assert!(text.contains("p99: in the mean of all blocks B differs by") && !text.contains("--primary"), "{text}");
+    }
+    let equivalent = (0..20).filter(|seed| compared([20, 20], *seed).0 == Verdict::Equivalent).count();
+    assert!(equivalent >= 18, "{equivalent} of 20 where both stand still as often");
 }
 
 #[test]

@@ -9,13 +9,13 @@ use serde::Serialize;
 use super::ab_slices::sliced;
 use super::say;
 use super::series::{Series, SeriesArgs};
-use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next};
+use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
 use crate::runner::asked::setting;
 use crate::runner::turns::Table;
-use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
+use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of CPU time per operation that counts as none.
 const CPU_MARGIN: f64 = 0.03;
@@ -167,11 +167,12 @@ fn settings(sets: &[String]) -> String {
 
 /// What is compared of the known figures, the deciding one first.
 fn metrics(known: &BTreeMap<String, f64>, open: bool, primary: Option<Primary>) -> Vec<Metric> {
-    let metric = |name: &str, better, margin| Metric { name: name.to_owned(), better, margin };
+    let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
+    let rate = if open { Kind::PlannedRate } else { Kind::Rate };
     let mut metrics = vec![
-        metric("throughput", Better::Higher, THROUGHPUT_MARGIN),
-        metric("p99", Better::Lower, P99_MARGIN),
-        metric("cpu", Better::Lower, CPU_MARGIN),
+        metric("throughput", rate, THROUGHPUT_MARGIN),
+        metric("p99", Kind::Percentile, P99_MARGIN),
+        metric("cpu", Kind::Cost, CPU_MARGIN),
     ];
     metrics.retain(|metric| known.contains_key(&metric.name));
     let first = match primary {
