@@ -155,10 +155,10 @@ fn blocks_wanted(plan: &Plan, blocks: &[Block<'_>]) -> usize {
     let spread = spread(primary, blocks);
     // A percentile has one value in several pairs of slices.
     let values = blocks.iter().filter(|block| block.log(primary).is_some()).count();
-    let blocks_per_value = blocks.len().div_ceil(values.max(1));
     let wanted = ((ROOM * spread / (1.0 + primary.margin).ln()).powi(2) / EFFICIENCY).ceil();
-    // Blocks beyond all reason still fit in a number.
-    ((wanted.min(1e6) as usize + BLOCKS_EXTRA) * blocks_per_value).max(plan.blocks_min)
+    // Values beyond all reason still fit in a number.
+    let wanted = wanted.min(1e6) as usize + BLOCKS_EXTRA;
+    (wanted * blocks.len()).div_ceil(values.max(1)).max(plan.blocks_min)
 }
 
 /// Standard deviation of a block's logarithm, pilots and comparisons each around their own mean: it says nothing of

@@ -8,9 +8,9 @@ use crate::recorder::{Class, Counts, Latency, Recorder};
 
 /// Pairs of slices that make a group: between two looks at what is known so far.
 pub(crate) const PAIRS: usize = 10;
-/// Samples of each side behind one value of p99, where a group has them: ten lie above it. Few pairs to a value are better than many,
-/// because one slice in which the machine stood still takes its whole value away.
-const P99_SAMPLES: u64 = 1_000;
+/// Samples of each side behind one value of p99, where a group has them: two lie above it. Few pairs to a value are better than many:
+/// one slice in which the machine stood still takes its whole value away, and neighbours are alike.
+const P99_SAMPLES: u64 = 200;
 /// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
 const RAMP: f64 = 0.1;
 /// Measured time of each arm in A against A, at least and at most in A against B, seconds. 5 s are 250 pairs of 20 ms: with
@@ -205,14 +205,14 @@ mod tests {
             let value = |index: usize| runs[index].values.get("p99").map(|us| (us / 100.0).round());
             [0, 1].map(|side| (0..10).map(|pair| value(2 * pair + side)).collect::<Vec<_>>())
         };
-        let [a, b] = numbered(1_000);
+        let [a, b] = numbered(200);
         assert_eq!(a, (1..=10).map(|pair| Some(f64::from(pair))).collect::<Vec<_>>());
         assert_eq!(b, (1..=10).map(|pair| Some(f64::from(2 * pair))).collect::<Vec<_>>());
         let places = |values: &[Option<f64>]| -> Vec<(usize, f64)> {
             values.iter().enumerate().filter_map(|(pair, value)| Some((pair + 1, (*value)?))).collect()
         };
-        assert_eq!(places(&numbered(999)[0]), [2, 4, 6, 8, 10].map(|pair| (pair, pair as f64)));
-        assert_eq!(places(&numbered(499)[1]), [(5, 10.0), (10, 20.0)], "five pairs, although three would do");
+        assert_eq!(places(&numbered(199)[0]), [2, 4, 6, 8, 10].map(|pair| (pair, pair as f64)));
+        assert_eq!(places(&numbered(99)[1]), [(5, 10.0), (10, 20.0)], "five pairs, although three would do");
         assert_eq!(places(&numbered(1)[0]), [(10, 10.0)]);
     }
 
