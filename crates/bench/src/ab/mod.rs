@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::paired::{Better, Ratio, Verdict};
+use crate::statistics::paired::{Better, Ratio, Verdict, verdict};
 
 /// One of the two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ impl Answer {
         if first.verdict != Verdict::CannotTell {
             return Ok(());
         }
-        if let Some(told) = first.smallest_told() {
+        if let Some(told) = first.smallest_told().filter(|_| first.of_most_blocks() == Verdict::CannotTell) {
             writeln!(
                 f,
                 "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
@@ -230,6 +230,11 @@ impl Answer {
 const ERRORS_MAX: f64 = 2.58;
 
 impl Compared {
+    /// The verdict of the interval alone.
+    fn of_most_blocks(&self) -> Verdict {
+        verdict(self.ratio.interval, self.metric.margin, self.metric.kind.better())
+    }
+
     /// The ratio of the means, where few blocks hold a difference that most do not have.
     fn of_few_blocks(&self) -> Option<f64> {
         let Means { ratio, error } = self.means?;
