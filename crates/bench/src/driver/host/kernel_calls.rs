@@ -96,8 +96,8 @@ impl Drop for PingPong {
     }
 }
 
-/// A file that grows by blocks, each made durable; it is removed at the end. Both sides of a comparison have files in one directory and
-/// one process, so its name is nobody else's.
+/// A file that grows by blocks, each made durable; it is removed at the end. Several threads have files in one directory, so its name is
+/// nobody else's.
 #[derive(Debug)]
 pub(super) struct FileSync {
     file: NamedTempFile,

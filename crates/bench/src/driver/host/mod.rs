@@ -8,8 +8,10 @@ mod compute;
 pub mod fio;
 mod kernel_calls;
 mod memory;
+mod pool;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,7 @@ use crate::dataset::Random;
 use compute::Compute;
 use kernel_calls::{FileSync, PingPong, Pipe};
 use memory::Memory;
+use pool::{Known, Pool};
 
 /// Random numbers of threads, apart from those of other drivers.
 const DOMAIN: u64 = 0x405;
@@ -111,6 +114,8 @@ pub struct Host {
     kernels: Vec<Kernel>,
     choice: Choice,
     directory: PathBuf,
+    memory: Arc<Pool<Memory>>,
+    files: Arc<Pool<FileSync>>,
 }
 
 /// One thread with what its kernels need, made when first used.
@@ -119,16 +124,18 @@ pub struct Session {
     number: u32,
     random: Random,
     compute: Option<Box<Compute>>,
-    memory: Option<Memory>,
     pipe: Option<Pipe>,
     ping_pong: Option<PingPong>,
-    file: Option<FileSync>,
 }
 
 impl Host {
-    /// Kernels by class number; files of `fsync` are made in `directory` and removed.
+    /// Kernels by class number; files of `fsync` are made in `directory` and removed with the last who use them.
     pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
-        Self { kernels, choice, directory: directory.to_owned() }
+        static MEMORY: Known<(), Memory> = Known::new();
+        static FILES: Known<PathBuf, FileSync> = Known::new();
+        let directory = directory.to_owned();
+        let (memory, files) = (MEMORY.of(()), FILES.of(directory.clone()));
+        Self { kernels, choice, directory, memory, files }
     }
 
     fn work(&self, session: &mut Session, kernel: Kernel) -> std::io::Result<u64> {
@@ -144,14 +151,18 @@ impl Host {
                 Ok(0)
             }
             Kernel::MemoryRead | Kernel::MemoryWrite | Kernel::MemoryCopy | Kernel::MemoryLatency => {
-                let memory = session.memory.get_or_insert_with(|| Memory::new(session.number));
-                match kernel {
-                    Kernel::MemoryRead => memory.read(),
-                    Kernel::MemoryWrite => memory.write(),
-                    Kernel::MemoryCopy => memory.copy(),
-                    _ => memory.chase(),
-                }
-                Ok(if kernel == Kernel::MemoryLatency { 0 } else { bytes })
+                self.memory.lend(
+                    || Ok(Memory::new()),
+                    |memory| {
+                        match kernel {
+                            Kernel::MemoryRead => memory.read(),
+                            Kernel::MemoryWrite => memory.write(),
+                            Kernel::MemoryCopy => memory.copy(),
+                            _ => memory.chase(),
+                        }
+                        Ok(if kernel == Kernel::MemoryLatency { 0 } else { bytes })
+                    },
+                )
             }
             Kernel::Syscall => {
                 kernel_calls::syscalls();
@@ -160,7 +171,7 @@ impl Host {
             Kernel::Pipe => made(&mut session.pipe, Pipe::new)?.exchange(),
             Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
             Kernel::Spawn => kernel_calls::spawn(),
-            Kernel::Fsync => made(&mut session.file, || FileSync::new(&self.directory))?.append(),
+            Kernel::Fsync => self.files.lend(|| FileSync::new(&self.directory), FileSync::append),
         }
     }
 }
@@ -180,10 +191,8 @@ impl Blocking for Host {
             number,
             random: Random::keyed(1, DOMAIN, number.into()),
             compute: None,
-            memory: None,
             pipe: None,
             ping_pong: None,
-            file: None,
         })
     }
 
@@ -241,7 +250,7 @@ mod tests {
                 )
             );
         }
-        drop(session);
+        drop(host);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "its file is gone");
     }
 
@@ -253,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn two_sides_append_in_one_directory() {
+    fn two_sides_that_take_turns_append_to_one_file() {
         let directory = tempfile::tempdir().unwrap();
         let side = || Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), directory.path());
         let (a, b) = (side(), side());
-        let mut sessions = [(&a, a.open(0).unwrap()), (&b, b.open(0).unwrap())];
-        for (host, session) in &mut sessions {
-            host.run(session, 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+        for host in [&a, &b] {
+            host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
         }
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+        let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 2 * 4_096);
     }
 
     #[test]
