@@ -23,9 +23,9 @@ use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{Phase, Scenario, typed};
 
-/// Length of a slice in which blocks are made durable, milliseconds: a disk whose quota is used up takes 8 ms for each, and six of them
-/// in 50 ms say little.
-const SLICE_MS_DISK: u32 = 250;
+/// Length of a slice in which blocks are made durable, milliseconds: a disk whose quota is used up answers every 8 ms, so one more or less
+/// in a slice is a matter of microseconds, and here below a percent.
+const SLICE_MS_DISK: u32 = 1_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
