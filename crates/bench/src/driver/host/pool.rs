@@ -58,7 +58,8 @@ mod tests {
         let (a, b) = (known.of("here"), known.of("here"));
         let next = |pool: &Pool<u32>, fresh| pool.lend(|| Ok(fresh), |thing| Ok(*thing)).unwrap();
         assert_eq!((next(&a, 1), next(&b, 2), next(&known.of("there"), 3)), (1, 1, 3));
-        a.lend(|| Ok(4), |thing| Ok(assert_eq!((*thing, next(&b, 5)), (1, 5)))).unwrap();
+        let both = a.lend(|| Ok(4), |thing| Ok((*thing, next(&b, 5))));
+        assert_eq!(both.unwrap(), (1, 5));
         drop((a, b));
         assert_eq!(next(&known.of("here"), 6), 6, "it went with its last users");
     }
