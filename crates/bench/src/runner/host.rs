@@ -23,8 +23,8 @@ use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{Phase, Scenario, typed};
 
-/// Length of a slice in which blocks are made durable, milliseconds: a disk whose quota is used up answers every 8 ms, so one more or less
-/// in a slice is a matter of microseconds, and here below a percent.
+/// Length of a slice in which blocks are made durable, milliseconds: a disk was seen to answer every 8 ms at times. One more or less in a
+/// slice is then a matter of microseconds, and here below a percent.
 const SLICE_MS_DISK: u32 = 1_000;
 
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::dataset::Random;
 
-/// The buffer of a thread at work.
+/// The buffer of each thread.
 pub(super) const BUFFER_BYTES: usize = 64 * 1024 * 1024;
 /// Reads of one operation that wait for each other.
 pub(super) const CHASES: u32 = 10_000;
@@ -21,9 +21,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(number: u32) -> Self {
         let words = BUFFER_BYTES / size_of::<u64>();
-        let mut random = Random::keyed(2, 0x3e3, 0);
+        let mut random = Random::keyed(2, 0x3e3, number.into());
         let lines = words / LINE_WORDS;
         let mut order: Vec<u32> = (0..lines as u32).collect();
         for last in (1..order.len()).rev() {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_way_visits_every_line_once() {
-        let memory = Memory::new();
+        let memory = Memory::new(0);
         let lines = memory.chain.len() / LINE_WORDS;
         let mut at = 0;
         for step in 1..=lines {

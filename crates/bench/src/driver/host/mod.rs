@@ -152,7 +152,8 @@ impl Host {
             }
             Kernel::MemoryRead | Kernel::MemoryWrite | Kernel::MemoryCopy | Kernel::MemoryLatency => {
                 self.memory.lend(
-                    || Ok(Memory::new()),
+                    session.number,
+                    || Ok(Memory::new(session.number)),
                     |memory| {
                         match kernel {
                             Kernel::MemoryRead => memory.read(),
@@ -171,7 +172,9 @@ impl Host {
             Kernel::Pipe => made(&mut session.pipe, Pipe::new)?.exchange(),
             Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
             Kernel::Spawn => kernel_calls::spawn(),
-            Kernel::Fsync => self.files.lend(|| FileSync::new(&self.directory), FileSync::append),
+            Kernel::Fsync => {
+                self.files.lend(session.number, || FileSync::new(&self.directory), FileSync::append)
+            }
         }
     }
 }

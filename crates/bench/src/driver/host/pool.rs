@@ -7,21 +7,25 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// As many things as threads have worked at once.
+/// A thing for each number of a thread: on a machine with several memories nobody works on what lies near another.
 #[derive(Debug)]
-pub(super) struct Pool<T>(Mutex<Vec<T>>);
+pub(super) struct Pool<T>(Mutex<BTreeMap<u32, T>>);
 
 impl<T> Pool<T> {
-    /// Works on a thing that nobody else has meanwhile; one is made where all are in use.
+    /// Thread `number` works on its thing, which nobody else has meanwhile. It is made for the first time, and while a thread of the
+    /// same number has it.
     pub(super) fn lend<R>(
         &self,
+        number: u32,
         make: impl FnOnce() -> io::Result<T>,
         work: impl FnOnce(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let free = self.0.lock().pop();
+        let free = self.0.lock().remove(&number);
         let mut thing = free.map_or_else(make, Ok)?;
         let done = work(&mut thing);
-        self.0.lock().push(thing);
+        // Of two that were in use at once the last that comes back stays.
+        let one_too_many = self.0.lock().insert(number, thing);
+        drop(one_too_many);
         done
     }
 }
@@ -53,23 +57,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_turns_has_one_thing_and_who_works_at_once_has_his_own() {
+    fn threads_of_one_number_take_turns_with_one_thing() {
         let known: Known<&str, u32> = Known::new();
         let (a, b) = (known.of("here"), known.of("here"));
-        let next = |pool: &Pool<u32>, fresh| pool.lend(|| Ok(fresh), |thing| Ok(*thing)).unwrap();
-        assert_eq!((next(&a, 1), next(&b, 2), next(&known.of("there"), 3)), (1, 1, 3));
-        let both = a.lend(|| Ok(4), |thing| Ok((*thing, next(&b, 5))));
-        assert_eq!(both.unwrap(), (1, 5));
+        let next =
+            |pool: &Pool<u32>, number, fresh| pool.lend(number, || Ok(fresh), |thing| Ok(*thing)).unwrap();
+        assert_eq!((next(&a, 0, 1), next(&b, 0, 2), next(&b, 1, 3), next(&a, 1, 4)), (1, 1, 3, 3));
+        assert_eq!(next(&known.of("there"), 0, 5), 5);
+        let both = a.lend(0, || Ok(6), |thing| Ok((*thing, next(&b, 0, 7))));
+        assert_eq!(both.unwrap(), (1, 7));
+        assert_eq!((next(&a, 0, 8), a.0.lock().len()), (1, 2), "none is kept beyond one for each number");
         drop((a, b));
-        assert_eq!(next(&known.of("here"), 6), 6, "it went with its last users");
+        assert_eq!(next(&known.of("here"), 0, 9), 9, "it went with its last users");
     }
 
     #[test]
     fn what_could_not_be_made_or_done_is_told_and_the_thing_stays() {
         let pool = Known::new().of(());
         let failed = || io::Error::other("no");
-        assert!(pool.lend(|| Err(failed()), |_: &mut u32| Ok(())).is_err());
-        assert!(pool.lend(|| Ok(1), |_| Err::<(), _>(failed())).is_err());
-        assert_eq!(pool.lend(|| Ok(2), |thing| Ok(*thing)).unwrap(), 1);
+        assert!(pool.lend(0, || Err(failed()), |_: &mut u32| Ok(())).is_err());
+        assert!(pool.lend(0, || Ok(1), |_| Err::<(), _>(failed())).is_err());
+        assert_eq!(pool.lend(0, || Ok(2), |thing| Ok(*thing)).unwrap(), 1);
     }
 }
