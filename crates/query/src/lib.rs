@@ -33,6 +33,7 @@ mod statement;
 mod tables;
 mod threads;
 mod time_slices;
+mod walk;
 
 pub use answer::{Answer, Batches};
 pub use arrow_array::RecordBatch;

@@ -8,12 +8,13 @@ use std::ops::ControlFlow;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{self, SetExpr, Value, ValueWithSpan, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, SetExpr, Value, ValueWithSpan, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use model::limits;
 
 use crate::QueryError;
+use crate::walk::walk;
 
 /// Deepest nesting of expressions and subqueries; each level costs stack in the parser.
 const NESTING_MAX: usize = 64;
@@ -64,7 +65,7 @@ pub(crate) fn parameters(statement: &Statement) -> BTreeSet<String> {
         Statement::Statement(statement) => {
             let mut names = Names::default();
             // It never stops early.
-            let _ = Visit::visit(&**statement, &mut names);
+            let _ = walk(&**statement, &mut names);
             names.0
         }
         Statement::Explain(explain) => parameters(&explain.statement),

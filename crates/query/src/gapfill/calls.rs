@@ -10,9 +10,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, ObjectNamePart, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, ObjectNamePart, VisitorMut};
 
 use super::Fill;
+use crate::walk::walk_mut;
 
 /// `time_bucket_gapfill` and `date_bin_gapfill`.
 pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -152,7 +153,7 @@ pub(crate) fn name_fills(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
             // It never stops early.
-            let _ = VisitMut::visit(&mut **statement, &mut NameFills);
+            let _ = walk_mut(&mut **statement, &mut NameFills);
         }
         Statement::Explain(explain) => name_fills(&mut explain.statement),
         _ => {}

@@ -9,12 +9,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
-    SetOperator, TableFactor, TableWithJoins, Value, Visit, Visitor,
+    SetOperator, TableFactor, TableWithJoins, Value, Visitor,
 };
 
 use super::columns;
 use super::rewrite::{last, literal, parsed};
 use crate::functions::Functions;
+use crate::walk::walk;
 
 /// Makes a SELECT that cannot have rows one that is easily planned.
 pub(super) fn clear_select(select: &mut Select, functions: &Functions) {
@@ -197,7 +198,7 @@ pub(super) fn aggregates(select: &Select, functions: &Functions) -> bool {
             }
         }
     }
-    select.projection.visit(&mut Search { functions, depth: 0 }).is_break()
+    walk(&select.projection, &mut Search { functions, depth: 0 }).is_break()
 }
 
 /// What PostgreSQL calls a column that has no alias.

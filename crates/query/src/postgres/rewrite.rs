@@ -8,8 +8,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef, TableFactor, Value, Visitor,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::casts::{object_cast, operator, type_of_catalog};
 use super::{columns, empty, functions};
 use crate::functions::Functions;
+use crate::walk::{walk, walk_mut};
 
 const SHOW_TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type \
     FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name";
@@ -30,9 +31,9 @@ pub(crate) fn rewrite(statement: &mut Statement, functions: &Functions) {
         {
             **inner = ast::Statement::Query(Box::new(parsed_query(SHOW_TABLES)));
         }
-        Statement::Statement(statement) if Visit::visit(&**statement, &mut Search).is_break() => {
+        Statement::Statement(statement) if walk(&**statement, &mut Search).is_break() => {
             // It never stops early.
-            let _ = VisitMut::visit(&mut **statement, &mut Rewrite { functions });
+            let _ = walk_mut(&mut **statement, &mut Rewrite { functions });
         }
         Statement::Explain(explain) => rewrite(&mut explain.statement, functions),
         _ => {}
@@ -281,7 +282,7 @@ fn one_row(query: &mut Query, functions: &Functions) {
     let is_plain = query.limit_clause.is_none() && query.order_by.is_none() && query.fetch.is_none();
     if let ast::SetExpr::Select(select) = &mut *query.body
         && is_plain
-        && Visit::visit(&select.from, &mut OtherTables).is_continue()
+        && walk(&select.from, &mut OtherTables).is_continue()
         && !select.from.is_empty()
         && !empty::has_groups(select)
         && !empty::aggregates(select, functions)
@@ -332,7 +333,7 @@ fn reads_no_table(query: &Query) -> bool {
         }
     }
     let has_from = matches!(&*query.body, ast::SetExpr::Select(select) if !select.from.is_empty());
-    has_from && query.visit(&mut Tables).is_continue()
+    has_from && walk(query, &mut Tables).is_continue()
 }
 
 pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Function {

@@ -4,10 +4,11 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, Visitor};
 
 use super::within;
 use crate::QueryError;
+use crate::walk::walk;
 
 /// Deepest expression.
 pub(super) const EXPRESSION_LEVELS_MAX: usize = 1_000;
@@ -20,10 +21,10 @@ pub(super) const CTES_MAX: usize = 100;
 
 /// Refuses a statement that is too large. Looks no deeper into it than it may be deep.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
-    match Visit::visit(statement, &mut Size::default()) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    let mut size = Size::default();
+    // It stops at the first error.
+    let _ = walk(statement, &mut size);
+    size.error.map_or(Ok(()), Err)
 }
 
 #[derive(Default)]
@@ -33,14 +34,15 @@ struct Size {
     set_operations: usize,
     joins: usize,
     ctes: usize,
+    error: Option<QueryError>,
 }
 
 impl Visitor for Size {
-    type Break = QueryError;
+    type Break = ();
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         self.ctes += query.with.as_ref().map_or(0, |with| with.cte_tables.len());
-        go_on(within(self.ctes, CTES_MAX, "the number of queries in WITH", "queries"))?;
+        self.go_on(within(self.ctes, CTES_MAX, "the number of queries in WITH", "queries"))?;
         let mut bodies = vec![&*query.body];
         while let Some(body) = bodies.pop() {
             match body {
@@ -56,34 +58,36 @@ impl Visitor for Size {
             }
         }
         let what = "the number of UNION, EXCEPT and INTERSECT";
-        go_on(within(self.set_operations, SET_OPERATIONS_MAX, what, "of them"))?;
+        self.go_on(within(self.set_operations, SET_OPERATIONS_MAX, what, "of them"))?;
         self.joins_are_few()
     }
 
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<QueryError> {
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = table {
             self.joins += table_with_joins.joins.len();
         }
         self.joins_are_few()
     }
 
-    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
         self.levels += 1;
-        go_on(within(self.levels, EXPRESSION_LEVELS_MAX, "the depth of an expression", "levels"))
+        self.go_on(within(self.levels, EXPRESSION_LEVELS_MAX, "the depth of an expression", "levels"))
     }
 
-    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {
+    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
         self.levels -= 1;
         ControlFlow::Continue(())
     }
 }
 
 impl Size {
-    fn joins_are_few(&self) -> ControlFlow<QueryError> {
-        go_on(within(self.joins, JOINS_MAX, "the number of joins", "joins"))
+    fn joins_are_few(&mut self) -> ControlFlow<()> {
+        self.go_on(within(self.joins, JOINS_MAX, "the number of joins", "joins"))
     }
-}
 
-fn go_on(within: Result<(), QueryError>) -> ControlFlow<QueryError> {
-    within.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    /// Keeps an error and stops the walk.
+    fn go_on(&mut self, within: Result<(), QueryError>) -> ControlFlow<()> {
+        self.error = within.err();
+        if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
