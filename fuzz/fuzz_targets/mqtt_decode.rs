@@ -11,10 +11,11 @@ const PACKET_BYTES_MAX: usize = 64 * 1024;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, stream)) = input.split_first() else { return };
-    match choice % 3 {
+    match choice % 4 {
         0 => follow(stream, None),
         1 => follow(stream, Some(ProtocolVersion::V311)),
-        _ => follow(stream, Some(ProtocolVersion::V5)),
+        2 => follow(stream, Some(ProtocolVersion::V5)),
+        _ => follow(stream, Some(ProtocolVersion::V31)),
     }
 });
 

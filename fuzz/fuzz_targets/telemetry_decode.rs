@@ -9,7 +9,7 @@ use std::fmt::Write;
 use libfuzzer_sys::fuzz_target;
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, Timestamp, Value, ValueRef, name};
-use wire::telemetry::{PayloadError, decode};
+use wire::telemetry::{PayloadError, Receipt, decode};
 
 const SERIES: SeriesId = SeriesId(7);
 const RECEIVED: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -35,7 +35,9 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn read(payload: &[u8], limits: &IngestLimits, batch: &mut Batch) -> Result<(), PayloadError> {
-    decode(payload, SERIES, RECEIVED, limits, batch)
+    let given = std::cell::Cell::new(RECEIVED);
+    let next = || given.replace(given.get().saturating_add_micros(1));
+    decode(payload, SERIES, Receipt { now: RECEIVED, next: &next }, limits, batch)
 }
 
 /// Limits that short payloads meet.
@@ -97,8 +99,9 @@ fn text_of(batch: &Batch) -> String {
     let mut text = String::from("[");
     for (index, row) in batch.rows().skip(1).enumerate() {
         let comma = if index == 0 { "" } else { "," };
-        assert_eq!(row.ts().micros() % 1_000, 0, "times are whole milliseconds");
-        write!(text, r#"{comma}{{"ts":{},"values":{{"#, row.ts().millis()).expect("memory");
+        // Milliseconds with three digits behind the point: every microsecond.
+        let (millis, micros) = (row.ts().millis(), row.ts().micros().rem_euclid(1_000));
+        write!(text, r#"{comma}{{"ts":{millis}.{micros:03},"values":{{"#).expect("memory");
         for (index, field) in row.fields().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             write!(text, "{comma}{}:", quoted(field.key)).expect("memory");

@@ -7,7 +7,7 @@ import pytest
 
 from harness import wait
 
-VERSIONS = ["311", "5"]
+VERSIONS = ["mqttv31", "mqttv311", "mqttv5"]
 
 
 def mosquitto_pub(server, token, *arguments, stdin=None):

@@ -143,11 +143,11 @@ def test_malformed_packets_close_the_connection_and_the_log_names_the_peer(serve
     [
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         packets.packet(0x10, packets.text("MQTT") + bytes([9, 2, 0, 60]) + packets.text("")),
-        packets.packet(0x10, packets.text("MQIsdp") + bytes([3, 2, 0, 60]) + packets.text("x")),
+        packets.packet(0x10, packets.text("MQIsdp") + bytes([4, 2, 0, 60]) + packets.text("x")),
         packets.publish(b"{}", 1),
         packets.PING,
     ],
-    ids=["http", "version 9", "version 3.1", "publish first", "ping first"],
+    ids=["http", "version 9", "MQIsdp 4", "publish first", "ping first"],
 )
 def test_what_does_not_begin_with_connect_is_closed(server, data):
     rest = reply_to(server, data)

@@ -1,4 +1,4 @@
-"""Eclipse paho for Python, MQTT 3.1.1 and 5."""
+"""Eclipse paho for Python, MQTT 3.1, 3.1.1 and 5."""
 
 import json
 import queue
@@ -8,7 +8,7 @@ import pytest
 
 TOPIC = "v1/devices/me/telemetry"
 WAIT_S = 60
-VERSIONS = pytest.mark.parametrize("version", [mqtt.MQTTv311, mqtt.MQTTv5], ids=["v311", "v5"])
+VERSIONS = pytest.mark.parametrize("version", [mqtt.MQTTv31, mqtt.MQTTv311, mqtt.MQTTv5], ids=["v31", "v311", "v5"])
 
 
 class Client:

@@ -35,7 +35,7 @@ BAD = {
     "10,001 keys": (lambda: {f"k{n}": n for n in range(10_001)}, "10000"),
     "10,001 rows": (lambda: [{"a": n} for n in range(10_001)], "10000"),
     "deep value": (lambda: b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}", "32"),
-    "deep payload": (lambda: b"[" * 500_000, "JSON|object"),
+    "deep payload": (lambda: b"[" * 500_000, "JSON|object|nesting"),
     "wide value": (lambda: b'{"a":[' + b"1," * 100_000 + b"1]}", "65535"),
     "text of 1 MB": (lambda: {"a": "x" * 1_000_000}, "65535"),
     "NaN": (lambda: b'{"a":NaN}', "JSON"),
@@ -50,8 +50,15 @@ BAD = {
     "microseconds for milliseconds": (lambda: {"ts": now_ms() * 1_000, "values": {"a": 1}}, "microseconds"),
     "far past": (lambda: {"ts": -1, "values": {"a": 1}}, "oldest"),
     "far future": (lambda: {"ts": now_ms() + 30 * DAY_MS, "values": {"a": 1}}, "ahead"),
-    "ts beyond 64 bits": (lambda: b'{"ts":99999999999999999999,"values":{"a":1}}', "ts"),
-    "ts with a fraction": (lambda: {"ts": 1.5, "values": {"a": 1}}, "whole"),
+    "ts beyond 64 bits": (lambda: b'{"ts":99999999999999999999,"values":{"a":1}}', "too far in the future"),
+    "ts of 1.5 ms": (lambda: {"ts": 1.5, "values": {"a": 1}}, "oldest"),
+    "ts that is no number": (lambda: {"ts": "today", "values": {"a": 1}}, "number"),
+    "comma before the end": (lambda: b'{"a":1,}', "expected a name"),
+    "value left out": (lambda: b'{"a":[1,,2]}', "expected a value"),
+    "nan of C": (lambda: b'{"a":nan}', "nan is no number"),
+    "byte behind the end": (lambda: b'{"a":1}\0', "trailing"),
+    "relaxed, deep": (lambda: b"{a:" + b"[" * 50_000 + b"]" * 50_000 + b"}", "nesting"),
+    "relaxed, cut": (lambda: b"{a:'x", "ends too early"),
     "one bad row of three": (lambda: [{"a": 1}, {"": 2}, {"a": 3}], "key"),
 }
 
@@ -90,6 +97,60 @@ def test_a_good_payload_at_the_bounds_is_taken(server, device, case):
     if expected is not None:
         [(_, points)] = server.api.values(device.name).items()
         assert points[0]["value"] == expected
+
+
+RELAXED = {
+    "no quotes": (b"{temperature:25}", {"temperature": 25}),
+    "single quotes": (b"{'temperature':25.5,'state':'ok'}", {"temperature": 25.5, "state": "ok"}),
+    "str() of a Python dict": (str({"a": True, "b": "it's", "c": [1, {"d": 2}]}).encode(), {"a": True, "b": "it's", "c": [1, {"d": 2}]}),
+    "words": (b"{state:ok,fw:v1.2.3}", {"state": "ok", "fw": "v1.2.3"}),
+    "numbers of printf": (b'{"a":05,"b":+5,"c":.5,"d":5.}', {"a": 5, "b": 5, "c": 0.5, "d": 5.0}),
+    "comment": (b'{"a":1} // from the PLC', {"a": 1}),
+    "a tab in a text": (b'{"a":"x\ty"}', {"a": "x\ty"}),
+    "byte order mark": (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+    "byte order mark, relaxed": (b"\xef\xbb\xbf{a=1;b=2}", {"a": 1, "b": 2}),
+}
+
+
+@pytest.mark.parametrize("case", RELAXED)
+def test_what_thingsboard_takes_is_taken(server, device, case):
+    payload, expected = RELAXED[case]
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        assert publish(wire, payload) == (0, "")
+    assert {key: points[0]["value"] for key, points in server.api.values(device.name).items()} == expected
+
+
+def test_times_as_python_and_lua_write_them(server, device):
+    now = time.time() * 1_000
+    with Wire(server.mqtt).session(device.token, 5) as wire:
+        for number, ts in enumerate([f"{now!r}", f"{int(now)}.0", f"{int(now) / 1e12:.12f}E12", f'"{int(now)}"']):
+            assert publish(wire, b'{"ts":%b,"values":{"n%d":1}}' % (ts.encode(), number), number + 1) == (0, ""), ts
+    values = server.api.values(device.name)
+    assert [values[f"n{n}"][0]["ts"] for n in range(4)] == [int(now)] * 4
+
+
+def test_rows_without_a_time_of_their_own_are_all_kept(server, device):
+    """Through both doors at once: no row takes the place of another."""
+    with Wire(server.mqtt).session(device.token, 4) as wire:
+        for n in range(50):
+            wire.send(packets.publish(json.dumps([{"n": 100 * n + i} for i in range(10)]).encode(), n + 1, level=4))
+            server.api.send(device.token, [{"m": 100 * n + i} for i in range(10)])
+        for n in range(50):
+            assert int.from_bytes(wire.receive()[1][:2]) == n + 1
+    for key in ["n", "m"]:
+        assert [value for _, value in server.api.history(device.name, key)] == [100 * n + i for n in range(50) for i in range(10)]
+
+
+def test_keys_with_commas_and_blanks_are_read_back(server, device):
+    payload = {"temp, outside": 1, " padded ": 2, "plain": 3}
+    server.api.send(device.token, payload)
+    path = f"/api/plugins/telemetry/DEVICE/{server.api.device_id(device.name)}/values/timeseries"
+    one_by_one = server.api.get(path, key=list(payload), useStrictDataTypes="true")
+    assert {key: points[0]["value"] for key, points in one_by_one.items()} == payload
+    history = server.api.get(path, key="temp, outside", startTs=0, endTs=4_102_444_800_000, useStrictDataTypes="true")
+    assert [point["value"] for point in history["temp, outside"]] == [1]
+    listed = server.api.get(path, keys=" padded ,plain", useStrictDataTypes="true")
+    assert {key: points[0]["value"] for key, points in listed.items()} == {" padded ": 2, "plain": 3}
 
 
 def test_keys_named_like_tags_and_columns_are_ordinary_keys(server, device):

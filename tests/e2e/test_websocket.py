@@ -51,6 +51,17 @@ def test_the_subscription_begins_with_the_latest_values(server, device, live):
     assert first["latestValues"] == {"speed": START}
 
 
+def test_a_late_value_does_not_replace_the_latest(server, device, live):
+    server.api.send(device.token, {"ts": START + 10, "values": {"speed": 1}})
+    subscribe(live, server, device, 1, keys=["speed"])
+    for ts, value in [(START + 5, "late"), (START + 20, "new"), (START + 15, "late"), (START + 20, "corrected")]:
+        server.api.send(device.token, {"ts": ts, "values": {"speed": value}})
+    told = []
+    while "corrected" not in told:
+        told += values(update(live, 1))["speed"]
+    assert "late" not in told and told[-1] == "corrected"
+
+
 def test_updates_arrive_in_order_and_only_of_the_wanted_keys(server, device, live):
     subscribe(live, server, device, 7, keys="speed")
     for n in range(5):

@@ -5,6 +5,7 @@ pub mod http;
 pub mod mqtt;
 mod number;
 pub mod postgres;
+mod refusals;
 mod seats;
 pub mod statements;
 mod utc_text;

@@ -1,39 +1,76 @@
 //! The time of receipt.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
+use parking_lot::Mutex;
 
-/// How far back the system clock may step before receipt times follow it. Within this bound they keep growing, so
-/// that two messages of one device never share a time by accident.
-const STEP_BACK_MAX_US: i64 = 1_000_000;
+/// How far back the system clock may be set before receipt times follow it. Up to there they keep growing, so that no
+/// two rows of one device share a time; beyond it, rows would stand too long in the future.
+const FOLLOWED_FROM_US: i64 = 60_000_000;
 
 /// Gives out receipt times that differ from each other and follow the system clock.
+///
+/// It is one for the whole process, because a device may report through several doors at once. All times differ
+/// until the system clock is set back by more than a minute: what was given out before may then be met again.
 #[derive(Debug, Default)]
 pub struct ReceiptClock {
-    last: AtomicI64,
+    state: Mutex<State>,
 }
 
 impl ReceiptClock {
-    /// The next receipt time for the system's present time.
-    pub fn next(&self) -> Timestamp {
-        self.next_at(system_now())
+    /// A clock that goes on after the last time of a former process, where that is known.
+    pub(crate) fn after(last: Option<Timestamp>) -> Self {
+        let state = last.map(|last| State { given: last.micros(), shown: last.micros() });
+        Self { state: Mutex::new(state.unwrap_or_default()) }
     }
 
-    /// The next receipt time when the system clock shows `now`.
-    pub fn next_at(&self, now: Timestamp) -> Timestamp {
-        let step = |last: i64| Some(successor(last, now.micros()));
-        let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
-        let (Ok(last) | Err(last)) = last;
-        Timestamp::from_micros(successor(last, now.micros()))
+    /// The last time given out, if there was one.
+    pub(crate) fn last(&self) -> Option<Timestamp> {
+        let given = self.state.lock().given;
+        (given != i64::MIN).then_some(Timestamp::from_micros(given))
+    }
+
+    /// The next receipt time.
+    pub fn next(&self) -> Timestamp {
+        self.next_of(system_now)
+    }
+
+    /// The next receipt time by another clock than the system's. It is read under the lock: a reading from before a
+    /// change of the clock must not be used after it.
+    fn next_of(&self, clock: impl FnOnce() -> Timestamp) -> Timestamp {
+        let mut state = self.state.lock();
+        let now = clock().micros();
+        Timestamp::from_micros(state.next(now))
     }
 }
 
-/// One microsecond after the last one while the clock stands still or steps back a little, the clock's time otherwise.
-fn successor(last: i64, now: i64) -> i64 {
-    let stepped_back_us = last.saturating_sub(now);
-    if (0..STEP_BACK_MAX_US).contains(&stepped_back_us) { last + 1 } else { now }
+/// What the next time depends on besides the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    /// The last time given out.
+    given: i64,
+    /// The latest time that the clock has shown since it was followed back.
+    shown: i64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { given: i64::MIN, shown: i64::MIN }
+    }
+}
+
+impl State {
+    /// The next time when the clock shows `now`: the clock's, or a microsecond after the last one.
+    fn next(&mut self, now: i64) -> i64 {
+        if self.shown.saturating_sub(now) > FOLLOWED_FROM_US {
+            *self = Self { given: now, shown: now };
+        } else {
+            self.given = now.max(self.given.saturating_add(1));
+            self.shown = self.shown.max(now);
+        }
+        self.given
+    }
 }
 
 /// The system clock.
@@ -47,22 +84,111 @@ pub fn system_now() -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn times_differ_while_the_clock_stands_still() {
+    use model::limits::IngestLimits;
+    use proptest::prelude::*;
+    use store::MemoryStore;
+
+    use super::*;
+    use crate::registry::Registry;
+    use crate::{Hub, Metrics};
+
+    const SECOND_US: i64 = 1_000_000;
+
+    fn given(readings: &[i64]) -> Vec<i64> {
         let clock = ReceiptClock::default();
-        let at = |micros| clock.next_at(Timestamp::from_micros(micros)).micros();
-        assert_eq!([at(10), at(10), at(10), at(11), at(50)], [10, 11, 12, 13, 50]);
+        let next = |now: &i64| clock.next_of(|| Timestamp::from_micros(*now)).micros();
+        readings.iter().map(next).collect()
     }
 
     #[test]
-    fn a_small_step_back_is_bridged_and_a_large_one_followed() {
-        let clock = ReceiptClock::default();
-        let at = |micros| clock.next_at(Timestamp::from_micros(micros)).micros();
-        assert_eq!(at(5_000_000), 5_000_000);
-        assert_eq!(at(4_999_000), 5_000_001);
-        assert_eq!(at(1_000_000), 1_000_000);
-        assert_eq!(at(1_000_000), 1_000_001);
+    fn times_differ_while_the_clock_stands_still() {
+        assert_eq!(given(&[10, 10, 10, 11, 50]), [10, 11, 12, 13, 50]);
+        assert_eq!(given(&[-5, -5, 0]), [-5, -4, 0]);
+    }
+
+    #[test]
+    fn a_clock_set_back_a_little_is_waited_for() {
+        let readings = [100 * SECOND_US, 99 * SECOND_US, 40 * SECOND_US, 101 * SECOND_US];
+        assert_eq!(given(&readings), [100_000_000, 100_000_001, 100_000_002, 101_000_000]);
+    }
+
+    #[test]
+    fn a_clock_set_back_by_more_than_a_minute_is_followed_once() {
+        let readings = [100 * SECOND_US, 39 * SECOND_US, 39 * SECOND_US, 40 * SECOND_US];
+        assert_eq!(given(&readings), [100_000_000, 39_000_000, 39_000_001, 40_000_000]);
+    }
+
+    #[test]
+    fn a_restart_goes_on_after_the_last_time() {
+        let former = ReceiptClock::default();
+        assert_eq!(former.last(), None);
+        former.next_of(|| Timestamp::from_micros(100 * SECOND_US));
+        let next = |now| ReceiptClock::after(former.last()).next_of(|| Timestamp::from_micros(now)).micros();
+        assert_eq!(next(90 * SECOND_US), 100 * SECOND_US + 1);
+        assert_eq!(next(130 * SECOND_US), 130 * SECOND_US);
+        assert_eq!(next(SECOND_US), SECOND_US, "set back by more than a minute");
+    }
+
+    #[test]
+    fn the_hub_keeps_the_last_time_for_the_next_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("registry.sqlite");
+        let ahead = system_now().saturating_add_micros(30 * SECOND_US);
+        let (registry, _) = Registry::open(&path).unwrap();
+        registry.keep_last_receipt(ahead).unwrap();
+        let start = |registry| {
+            let (store, metrics) = (Arc::new(MemoryStore::new()), Arc::new(Metrics::new()));
+            Hub::start(store, registry, IngestLimits::default(), metrics)
+        };
+        let hub = start(registry);
+        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(1));
+        hub.close().unwrap();
+        drop(hub);
+        let hub = start(Registry::open(&path).unwrap().0);
+        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(2));
+        hub.close().unwrap();
+    }
+
+    #[test]
+    fn times_that_run_ahead_because_there_are_many_are_not_taken_for_a_clock_set_back() {
+        let mut state = State { given: 10 * FOLLOWED_FROM_US, shown: 0 };
+        assert_eq!(state.next(1), 10 * FOLLOWED_FROM_US + 1);
+        assert_eq!(state.next(2), 10 * FOLLOWED_FROM_US + 2);
+    }
+
+    proptest! {
+        #[test]
+        fn times_grow_and_are_never_behind_the_clock(
+            start in 0..1_000 * SECOND_US,
+            steps in prop::collection::vec(-SECOND_US..2 * SECOND_US, 1..200),
+        ) {
+            let mut state = State::default();
+            let (mut now, mut latest) = (start, start);
+            let mut last = i64::MIN;
+            for step in steps {
+                now += step;
+                latest = latest.max(now);
+                // A minute in all is followed; below it nothing may repeat.
+                now = now.max(latest - FOLLOWED_FROM_US);
+                let next = state.next(now);
+                prop_assert!(next > last && next >= now);
+                last = next;
+            }
+        }
+
+        #[test]
+        fn threads_share_no_time(rows in 1..200_usize) {
+            let clock = ReceiptClock::default();
+            let take = || (0..rows).map(|_| clock.next()).collect::<Vec<_>>();
+            let mut all: Vec<Timestamp> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..3).map(|_| scope.spawn(take)).collect();
+                threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            all.sort_unstable();
+            all.dedup();
+            prop_assert_eq!(all.len(), 3 * rows);
+        }
     }
 }

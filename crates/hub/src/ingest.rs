@@ -86,14 +86,9 @@ impl Hub {
         IngestLimits { ttl: self.ttl(&device.profile.table), ..self.limits.clone() }
     }
 
-    /// A receipt time for a message that carries none.
+    /// A receipt time for a row that has no time of its own: later than all before ([`crate::clock::ReceiptClock`]).
     pub fn receipt_time(&self) -> Timestamp {
         self.clock.next()
-    }
-
-    /// The same for a caller that has just read the system clock, for many messages at once.
-    pub fn receipt_time_at(&self, now: Timestamp) -> Timestamp {
-        self.clock.next_at(now)
     }
 
     /// How far the store has come.

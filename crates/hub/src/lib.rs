@@ -9,6 +9,7 @@ pub mod history;
 pub mod ingest;
 pub mod live;
 pub mod metrics;
+pub mod refusals;
 pub mod registry;
 pub mod retention;
 pub mod session_token;
@@ -36,6 +37,7 @@ use clock::ReceiptClock;
 use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use ingest::FanOut;
 use live::{Live, Subscriber};
+use refusals::Refusals;
 use registry::Registry;
 use retention::Ttls;
 
@@ -50,6 +52,7 @@ pub struct Hub {
     metrics: Arc<Metrics>,
     clock: ReceiptClock,
     ttls: Ttls,
+    refusals: Refusals,
     live: Arc<Live>,
     fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -83,13 +86,16 @@ impl Hub {
                 })
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };
+        // It only matters where the system clock was set back since: without it the server starts all the same.
+        let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Arc::new(Self {
             store,
             registry,
             limits,
             metrics,
-            clock: ReceiptClock::default(),
+            clock,
             ttls: Ttls::default(),
+            refusals: Refusals::new(clock::system_now()),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
@@ -170,6 +176,10 @@ impl Hub {
     /// Makes everything durable that was appended, and stops. Doors must have stopped before.
     pub fn close(&self) -> Result<(), StoreError> {
         let closed = self.store.close();
+        if let Some(last) = self.clock.last() {
+            // As at the start: failing costs nothing but that.
+            drop(self.registry.keep_last_receipt(last));
+        }
         self.fan_out.stop();
         if let Some(thread) = self.fan_out_thread.lock().take() {
             // It has not panicked: that ends the process.

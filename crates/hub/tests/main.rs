@@ -108,6 +108,23 @@ async fn live_values_come_after_durability() {
 }
 
 #[test]
+fn refusals_from_before_the_start_are_told_by_the_dead_letters() {
+    let fixture = fixture();
+    assert_eq!(fixture.hub.refusals_of(&fixture.device).unwrap(), None);
+    let mut batch = Batch::new();
+    let letter = DeadLetter { door: "mqtt", topic: "t", reason: "the key is empty", payload: b"{}" };
+    fixture.hub.add_dead_letter(&fixture.device, letter, &mut batch).unwrap();
+    fixture.hub.ingest(&batch, Durability::Fsync).unwrap();
+    let refused = fixture.hub.refusals_of(&fixture.device).unwrap().unwrap();
+    assert_eq!((refused.messages, refused.last), (0, batch.row(0).ts()));
+    assert_eq!((refused.door.as_str(), refused.reason.as_str()), ("mqtt", "the key is empty"));
+    // A device that was added later under the same name has another past.
+    let created_at = refused.last.saturating_add_micros(1);
+    let later = Device { created_at, ..Device::clone(&fixture.device) };
+    assert_eq!(fixture.hub.refusals_of(&later).unwrap(), None);
+}
+
+#[test]
 fn dead_letters_keep_every_byte_and_never_overwrite_each_other() {
     let fixture = fixture();
     let mut batch = Batch::new();

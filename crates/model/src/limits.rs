@@ -156,6 +156,17 @@ pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
+/// Devices whose refused messages are counted in memory; beyond it those refused longest ago are forgotten. Each takes
+/// about half a kilobyte.
+pub const REFUSED_DEVICES_MAX: usize = 65_536;
+/// Longest reason of a refusal that is kept for a device, in bytes.
+pub const REFUSAL_REASON_BYTES_MAX: usize = 300;
+/// A device gets one line in the log for its refused messages in this many seconds.
+pub const REFUSAL_LOG_WINDOW_S: i64 = 60;
+/// Lines in the log about refused messages over all devices in that time, and as many about refused logins and access
+/// tokens. The next line says how many were left out.
+pub const REFUSAL_LOG_LINES_MAX: usize = 60;
+
 const _: () =
     assert!(MEMTABLE_FLUSH_BYTES * 2 <= MEMTABLE_BYTES_MAX, "a flush needs room to overlap with ingest");
 const _: () = assert!((LOG_PENDING_BYTES_MAX as u64) < LOG_SEGMENT_BYTES, "one commit fits into one segment");

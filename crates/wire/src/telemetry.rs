@@ -5,88 +5,101 @@
 //! batch whole or not at all.
 //!
 //! What this reader decides where the format is silent:
-//! - Without `ts` the row gets the time of receipt. `ts` is milliseconds, as a number or a string of digits.
+//! - Without `ts` the row gets the time of receipt, each row its own. `ts` is milliseconds, as a number or a string of
+//!   one; fractions are kept down to a microsecond (`time`).
+//! - What is not JSON may be relaxed JSON (`relaxed`). A byte order mark is skipped.
 //! - Keys beside `ts` and `values` belong to the same row; nothing is thrown away.
 //! - `null` says that there is no value: the key is left out.
 //! - An integer outside of `i64` and a number beyond `f64` keep their digits as a JSON value: nothing is rounded.
 //! - Objects and arrays are JSON values and keep their text.
+
+mod error;
+mod relaxed;
+mod time;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
 use model::limits::IngestLimits;
-use model::{Batch, BatchBuilder, NameError, SeriesId, Timestamp, ValueRef, name};
+use model::{Batch, BatchBuilder, SeriesId, Timestamp, ValueRef, name};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Why a payload is refused. The text is for the device's owner: it says what to change.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum PayloadError {
-    /// Not UTF-8, or not JSON.
-    #[error("the payload is not valid JSON: {0}")]
-    Json(String),
-    /// JSON, but not one of the four forms.
-    #[error("the payload must be an object or an array of objects, found {0}")]
-    Form(&'static str),
-    /// A key breaks the rules for names.
-    #[error("{0}")]
-    Key(#[from] NameError),
-    /// A time that is not a whole number of milliseconds.
-    #[error("ts is {0}; it must be milliseconds since 1970 as a whole number")]
-    TimestampForm(String),
-    /// A time outside of the accepted window.
-    #[error("ts {ts} is {side}; {hint}")]
-    TimestampRange {
-        /// The value as sent, in milliseconds.
-        ts: i64,
-        /// "too old" or "too far in the future".
-        side: &'static str,
-        /// What the sender probably did.
-        hint: String,
-    },
-    /// More of something than a limit allows.
-    #[error("{what} is {actual}, the limit is {limit}")]
-    OverLimit {
-        /// What was counted.
-        what: &'static str,
-        /// What it counted to, or the first count over the limit.
-        actual: usize,
-        /// The limit.
-        limit: usize,
-    },
+pub use error::PayloadError;
+use error::over;
+
+/// Brackets that a payload may have around a value: an array of rows, a row, its `values`.
+const FORM_DEPTH: usize = 3;
+/// What some tools of Windows write before UTF-8 text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// When a payload was received.
+#[derive(Clone, Copy)]
+pub struct Receipt<'a> {
+    /// The present time, which the times in the payload are compared with.
+    pub now: Timestamp,
+    /// Gives out a time for each row that carries none: later than all that it gave out before, so that no row
+    /// overwrites another and an array keeps its order.
+    pub next: &'a dyn Fn() -> Timestamp,
 }
 
-impl PayloadError {
-    /// A short, stable name for metrics.
-    pub const fn label(&self) -> &'static str {
-        match self {
-            Self::Json(_) | Self::Form(_) => "payload_format",
-            Self::Key(_) => "key",
-            Self::TimestampForm(_) | Self::TimestampRange { .. } => "timestamp",
-            Self::OverLimit { .. } => "payload_limit",
-        }
+impl fmt::Debug for Receipt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receipt").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
 /// Reads a payload of `series` into `batch`. On an error the batch is as it was.
+///
+/// What is not JSON is read once more as relaxed JSON; JSON costs nothing for that.
 pub fn decode(
     payload: &[u8],
     series: SeriesId,
-    received: Timestamp,
+    receipt: Receipt<'_>,
     limits: &IngestLimits,
     batch: &mut Batch,
 ) -> Result<(), PayloadError> {
     let text = std::str::from_utf8(payload)
         .map_err(|error| PayloadError::Json(format!("not UTF-8 at byte {}", error.valid_up_to())))?;
-    let context = Context { series, received, limits, refusal: RefCell::new(None) };
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    match decode_json(text, series, receipt, limits, batch) {
+        Err(Failed::Syntax(_)) => {}
+        Err(Failed::Refused(refusal)) => return Err(refusal),
+        Ok(()) => return Ok(()),
+    }
+    let json = relaxed::rewrite(text, FORM_DEPTH.saturating_add(limits.json_depth_max))?;
+    decode_json(&json, series, receipt, limits, batch).map_err(|failed| match failed {
+        Failed::Refused(refusal) | Failed::Syntax(refusal) => refusal,
+    })
+}
+
+/// Why text did not become rows.
+enum Failed {
+    /// It is not JSON.
+    Syntax(PayloadError),
+    /// It is JSON, and refused.
+    Refused(PayloadError),
+}
+
+fn decode_json(
+    text: &str,
+    series: SeriesId,
+    receipt: Receipt<'_>,
+    limits: &IngestLimits,
+    batch: &mut Batch,
+) -> Result<(), Failed> {
+    let context = Context { series, receipt, limits, refusal: RefCell::new(None) };
     let mut builder = batch.builder();
     let mut json = serde_json::Deserializer::from_str(text);
     let read =
         Payload { context: &context, rows: &mut builder }.deserialize(&mut json).and_then(|()| json.end());
     match (context.refusal.into_inner(), read) {
-        (Some(refusal), _) => Err(refusal),
-        (None, Err(error)) => Err(PayloadError::Json(error.to_string())),
+        (Some(refusal), _) => Err(Failed::Refused(refusal)),
+        (None, Err(error)) => {
+            let refusal = PayloadError::Json(error.to_string());
+            Err(if error.is_data() { Failed::Refused(refusal) } else { Failed::Syntax(refusal) })
+        }
         (None, Ok(())) => {
             builder.finish();
             Ok(())
@@ -96,7 +109,7 @@ pub fn decode(
 
 struct Context<'a> {
     series: SeriesId,
-    received: Timestamp,
+    receipt: Receipt<'a>,
     limits: &'a IngestLimits,
     // serde's errors are text; the real reason travels here.
     refusal: RefCell<Option<PayloadError>>,
@@ -108,11 +121,12 @@ impl Context<'_> {
         E::custom("refused")
     }
 
-    fn complete_row(&self, ts: Timestamp, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
+    /// Completes a row, of the time of receipt if it has none of its own.
+    fn complete_row(&self, ts: Option<Timestamp>, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
         if rows.open_fields() == 0 {
             return Ok(());
         }
-        rows.row(self.series, ts);
+        rows.row(self.series, ts.unwrap_or_else(self.receipt.next));
         over("the number of rows in one message", rows.rows_added(), self.limits.rows_per_message_max)
     }
 
@@ -141,56 +155,6 @@ impl Context<'_> {
         rows.field(key, value);
         over("the number of keys in one row", rows.open_fields(), self.limits.keys_per_row_max)
     }
-
-    fn timestamp(&self, raw: &str) -> Result<Timestamp, PayloadError> {
-        let digits = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw);
-        let millis: i64 = digits.parse().map_err(|_| PayloadError::TimestampForm(shorten(raw)))?;
-        check_millis(millis, self.received, self.limits)
-    }
-}
-
-/// Turns milliseconds into a timestamp if it lies in the accepted window around `received`.
-pub fn check_millis(
-    millis: i64,
-    received: Timestamp,
-    limits: &IngestLimits,
-) -> Result<Timestamp, PayloadError> {
-    let newest = received.saturating_add_micros(limits.future_max_s.saturating_mul(1_000_000));
-    let oldest = limits.oldest_at(received);
-    let refused = |side, hint| Err(PayloadError::TimestampRange { ts: millis, side, hint });
-    match Timestamp::from_millis(millis) {
-        Some(ts) if oldest <= ts && ts <= newest => Ok(ts),
-        Some(ts) if ts < oldest => refused("too old", too_old_hint(millis, oldest, limits)),
-        None if millis < 0 => refused("too old", too_old_hint(millis, oldest, limits)),
-        _ => refused("too far in the future", too_new_hint(millis, received, limits)),
-    }
-}
-
-fn too_old_hint(millis: i64, oldest: Timestamp, limits: &IngestLimits) -> String {
-    if (1_000_000_000..10_000_000_000).contains(&millis) {
-        return "it looks like seconds; send milliseconds".into();
-    }
-    let oldest_ms = oldest.millis();
-    match limits.ttl.filter(|_| oldest > limits.oldest) {
-        Some(ttl) => format!(
-            "its table keeps rows for {} s, so the oldest accepted time is {oldest_ms} ms",
-            ttl.as_secs()
-        ),
-        None => format!("the oldest accepted time is {oldest_ms} ms"),
-    }
-}
-
-fn too_new_hint(millis: i64, received: Timestamp, limits: &IngestLimits) -> String {
-    let now = received.millis().max(1);
-    match millis / now {
-        500..2_000 => "it looks like microseconds; send milliseconds".into(),
-        500_000..2_000_000 => "it looks like nanoseconds; send milliseconds".into(),
-        _ => format!("times up to {} s ahead of the server's clock are accepted", limits.future_max_s),
-    }
-}
-
-fn over(what: &'static str, actual: usize, limit: usize) -> Result<(), PayloadError> {
-    if actual > limit { Err(PayloadError::OverLimit { what, actual, limit }) } else { Ok(()) }
 }
 
 fn number(raw: &str) -> ValueRef<'_> {
@@ -227,10 +191,6 @@ fn depth(raw: &str) -> usize {
         }
     }
     deepest
-}
-
-fn shorten(raw: &str) -> String {
-    if raw.chars().count() > 40 { raw.chars().take(37).collect::<String>() + "..." } else { raw.to_owned() }
 }
 
 /// The whole payload: one object or an array of them.
@@ -333,9 +293,9 @@ impl RowObject<'_, '_, '_> {
         let Self { context, rows } = self;
         let timed = matches!((ts, values), (Some(_), Some(values)) if values.get().starts_with('{'));
         let mut complete = || {
-            let mut row_ts = context.received;
+            let mut row_ts = None;
             if let (true, Some(ts), Some(values)) = (timed, ts, values) {
-                row_ts = context.timestamp(ts.get())?;
+                row_ts = Some(time::timestamp(ts.get(), context.receipt.now, context.limits)?);
                 read_values(context, values.get(), rows)?;
             } else {
                 // Only the pair has the special meaning; alone, either is a key like any other.

@@ -11,7 +11,7 @@ use wire::mqtt::{
 const PACKET_BYTES_MAX: usize = 1 << 20;
 
 fn version() -> impl Strategy<Value = ProtocolVersion> {
-    prop_oneof![Just(ProtocolVersion::V311), Just(ProtocolVersion::V5)]
+    prop_oneof![Just(ProtocolVersion::V31), Just(ProtocolVersion::V311), Just(ProtocolVersion::V5)]
 }
 
 fn qos() -> impl Strategy<Value = QoS> {

@@ -10,7 +10,7 @@ use crate::mqtt_packets::{Encoded, any_packet, connect};
 const PACKET_BYTES_MAX: usize = 1 << 20;
 
 fn version() -> impl Strategy<Value = ProtocolVersion> {
-    prop_oneof![Just(ProtocolVersion::V311), Just(ProtocolVersion::V5)]
+    prop_oneof![Just(ProtocolVersion::V31), Just(ProtocolVersion::V311), Just(ProtocolVersion::V5)]
 }
 
 /// A connection from CONNECT on.
@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn any_bytes_do_no_harm(
         first: u8, rest in vec(any::<u8>(), 0..120), known in prop_oneof![
-            Just(None), Just(Some(ProtocolVersion::V311)), Just(Some(ProtocolVersion::V5)),
+            Just(None), Just(Some(ProtocolVersion::V31)), Just(Some(ProtocolVersion::V311)), Just(Some(ProtocolVersion::V5)),
         ],
     ) {
         let mut bytes = vec![first, rest.len() as u8];

@@ -25,6 +25,7 @@ fn vector(line: &str) -> Vector<'_> {
     let name = next();
     let version = match next() {
         "-" => None,
+        "3" => Some(ProtocolVersion::V31),
         "4" => Some(ProtocolVersion::V311),
         "5" => Some(ProtocolVersion::V5),
         other => panic!("unknown version {other} in: {line}"),

@@ -18,6 +18,8 @@ use super::Door;
 use super::error::{ApiError, ErrorCode};
 use super::json::{Json, entity};
 use super::request::JsonBody;
+use super::server::Peer;
+use crate::refusals;
 
 /// A valid session: whoever has it may read what belongs to its tenant.
 #[derive(Debug, Clone)]
@@ -42,6 +44,12 @@ impl Session {
     pub(crate) fn reader(&self) -> Reader {
         let Claims { tenant_id, sub, is_public, .. } = &self.0;
         if *is_public { Reader::public(*tenant_id) } else { Reader::user(*tenant_id, sub) }
+    }
+
+    /// Whether the session may see why something was refused: not one that anybody may open, like the table of dead
+    /// letters.
+    pub(crate) fn may_see_refused(&self) -> bool {
+        !self.0.is_public
     }
 
     /// Refuses sessions that may only read.
@@ -99,11 +107,15 @@ pub(crate) struct Login {
 /// `POST /api/auth/login`
 pub(crate) async fn login(
     State(door): State<Arc<Door>>,
+    Peer(peer): Peer,
     JsonBody(login): JsonBody<Login>,
 ) -> Result<Response, ApiError> {
     let hub = Arc::clone(&door.hub);
-    let check = move || hub.registry().authenticate(&login.username, &login.password);
+    let Login { username, password } = login;
+    let name = username.clone();
+    let check = move || hub.registry().authenticate(&username, &password);
     let user = door.logins.run(check).await??.ok_or_else(|| {
+        refusals::login(&door.hub, hub::Door::Http, peer, &name);
         ApiError::unauthenticated("password", "user name or password is wrong; check both and try again")
     })?;
     Ok(pair(&door.hub.registry().open_session(&user, system_now())))

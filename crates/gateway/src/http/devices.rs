@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use hub::Hub;
 use hub::registry::{BulkDevices, DEFAULT_NAME, Device, NewDevice, PageRequest, Profile, Provisioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
@@ -19,7 +20,7 @@ use super::request::{JsonBody, Params, PathOf, parse_id};
 /// ThingsBoard's id of "nobody" (`EntityId.NULL_UUID`): devices here belong to no customer.
 const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
 
-fn device_json(device: &Device) -> JsonValue {
+pub(crate) fn device_json(device: &Device) -> JsonValue {
     json!({
         "id": entity("DEVICE", device.id),
         "createdTime": device.created_at.millis(),
@@ -163,15 +164,48 @@ pub(crate) async fn credentials(
     let device = session.device(&door.hub, parse_id(&id)?)?;
     let token = door.hub.registry().credentials_of(device.id);
     let token = token.ok_or_else(|| ApiError::not_found(format!("the device {id} was just deleted")))?;
-    let body = json!({
+    Ok(Json(credentials_json(&device, &token)).into_response())
+}
+
+fn credentials_json(device: &Device, token: &str) -> JsonValue {
+    json!({
         // Credentials have no life of their own here; ThingsBoard's clients want an id.
         "id": { "id": device.id },
         "deviceId": entity("DEVICE", device.id),
-        "credentialsType": "ACCESS_TOKEN",
-        "credentialsId": &*token,
+        "credentialsType": ACCESS_TOKEN,
+        "credentialsId": token,
         "credentialsValue": null,
-    });
-    Ok(Json(body).into_response())
+    })
+}
+
+/// The only kind of credentials.
+const ACCESS_TOKEN: &str = "ACCESS_TOKEN";
+
+/// Credentials as a client writes them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CredentialsJson {
+    device_id: EntityJson,
+    credentials_type: Option<String>,
+    credentials_id: Option<String>,
+}
+
+/// `POST /api/device/credentials`: another access token for a device, a random one where none is named.
+pub(crate) async fn set_credentials(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    JsonBody(new): JsonBody<CredentialsJson>,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    if let Some(other) = new.credentials_type.filter(|kind| kind != ACCESS_TOKEN) {
+        let message = format!("credentialsType is {other:?}; only {ACCESS_TOKEN} is there");
+        return Err(ApiError::argument(message));
+    }
+    let device = session.device(&door.hub, new.device_id.id)?;
+    let (hub, id) = (Arc::clone(&door.hub), device.id);
+    let token = new.credentials_id.filter(|token| !token.is_empty());
+    let token = door.changes.run(move || hub.registry().set_token(id, token.as_deref())).await??;
+    Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
 /// `DELETE /api/device/{id}`. What the device reported stays in the store.
@@ -190,8 +224,8 @@ pub(crate) async fn delete(
 /// A device as a client writes it. Other members of ThingsBoard's Device are not kept.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NewDeviceJson {
-    id: Option<JsonValue>,
+pub(crate) struct DeviceJson {
+    id: Option<EntityJson>,
     name: String,
     #[serde(rename = "type")]
     profile: Option<String>,
@@ -203,24 +237,42 @@ struct EntityJson {
     id: Uuid,
 }
 
-/// `POST /api/device?accessToken=`
-pub(crate) async fn create(
+impl DeviceJson {
+    /// The name of the profile that is asked for, if one is.
+    fn profile(&self, hub: &Hub, tenant: Uuid) -> Result<Option<String>, ApiError> {
+        match &self.device_profile_id {
+            Some(EntityJson { id }) => profile_name(&hub.registry().profiles(tenant), *id).map(Some),
+            None => Ok(self.profile.clone()),
+        }
+    }
+}
+
+/// `POST /api/device?accessToken=`: adds a device, or with an `id` renames it. A renamed device reports under its new name
+/// from then on; what it reported before stays under the old one.
+pub(crate) async fn save(
     State(door): State<Arc<Door>>,
     session: Session,
     params: Params,
-    JsonBody(new): JsonBody<NewDeviceJson>,
+    JsonBody(new): JsonBody<DeviceJson>,
 ) -> Result<Response, ApiError> {
     session.must_write()?;
-    if new.id.is_some() {
-        let message = "changing a device is not possible yet; leave `id` out to create one";
-        return Err(ApiError::bad_request(message));
-    }
     let (hub, tenant) = (Arc::clone(&door.hub), session.tenant());
-    let profile = match (&new.device_profile_id, new.profile) {
-        (Some(EntityJson { id }), _) => Some(profile_name(&hub.registry().profiles(tenant), *id)?),
-        (None, name) => name,
-    };
+    let profile = new.profile(&hub, tenant)?;
     let token = params.text("accessToken").map(str::to_owned);
+    if let Some(EntityJson { id }) = new.id {
+        let device = session.device(&hub, id)?;
+        if token.is_some() {
+            let message = "accessToken is for a new device; POST /api/device/credentials replaces a token";
+            return Err(ApiError::argument(message));
+        }
+        if profile.is_some_and(|profile| profile != device.profile.name) {
+            let message = "the profile of a device cannot be changed yet; leave `type` as it is";
+            return Err(ApiError::bad_request(message));
+        }
+        let rename = move || hub.registry().rename_device(id, &new.name);
+        let renamed = door.changes.run(rename).await??;
+        return Ok(Json(device_json(&renamed)).into_response());
+    }
     let add = move || {
         let (profile, token) = (profile.as_deref(), token.as_deref());
         hub.registry().add_device(tenant, NewDevice { name: &new.name, profile, token })

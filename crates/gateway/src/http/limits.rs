@@ -58,6 +58,8 @@ pub(crate) const KEYS_PER_REQUEST_MAX: usize = 10_000;
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Devices on a page when a listing has to be sorted by something else than the name: all of them are looked at.
 pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
+/// Devices with refused messages that are listed at once.
+pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
 
 /// Bytes of one message from a WebSocket client. A thousand subscriptions are about 150 KB.
 pub(crate) const SOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;

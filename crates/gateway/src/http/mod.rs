@@ -4,7 +4,7 @@
 //! profile asks. Reads run on blocking threads, a bounded number at a time; every refusal is JSON of one shape
 //! (`error`), counted by reason.
 //!
-//! What it does not do: attributes, RPC, alarms, rules, customers, and changing a device once it is created.
+//! What it does not do: attributes, RPC, alarms, rules, customers, and changing the profile of a device.
 
 mod admin;
 mod auth;
@@ -13,6 +13,7 @@ mod columns_text;
 mod crew;
 mod dashboard;
 mod device_api;
+mod device_details;
 mod devices;
 pub(crate) mod error;
 mod groups;
@@ -121,11 +122,14 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/auth/token", post(auth::renew))
         .route("/api/auth/user", get(auth::user))
         .route("/api/tenant/devices", get(devices::list))
-        .route("/api/device", post(devices::create))
+        .route("/api/device", post(devices::save))
+        .route("/api/device/credentials", post(devices::set_credentials))
         .route("/api/device/{id}", get(devices::show).delete(devices::delete))
         .route("/api/device/{id}/credentials", get(devices::credentials))
         .route("/api/deviceProfileInfo/default", get(devices::default_profile))
         .route("/api/tacho/devices", post(devices::create_many))
+        .route("/api/tacho/devices/{id}", get(device_details::details))
+        .route("/api/tacho/refusals", get(device_details::refusals))
         .route("/api/tacho/values", post(telemetry::values_of_many))
         .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
         .route("/api/tacho/export", post(bulk::export))

@@ -68,15 +68,19 @@ impl Params {
         }
     }
 
-    /// The values of all parameters of that name, split at commas.
-    pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(key, _)| key == name).flat_map(|(_, value)| split_list(value))
+    /// The keys that are named: those of all lists `keys`, and each `key` as it stands.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|(name, value)| {
+            let list = (name == "keys").then(|| split_keys(value));
+            let one = (name == "key").then_some(value.as_str()).filter(|key| !key.is_empty());
+            list.into_iter().flatten().chain(one)
+        })
     }
 }
 
-/// The parts between commas, without blanks around them and without empty ones.
-pub(crate) fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+/// The keys between commas. Blanks belong to a key, as in ThingsBoard; a key with a comma cannot be named in a list.
+pub(crate) fn split_keys(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|key| !key.is_empty())
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
@@ -215,9 +219,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_take_commas_and_repetition() {
-        let params = Params::parse("keys=a,%20b%2Cc,,&limit=5&keys=d");
-        assert_eq!(params.list("keys").collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    fn keys_are_named_in_lists_or_one_by_one() {
+        let params = Params::parse("keys=a,%20b%2Cc,,&limit=5&keys=d&key=x%2Cy%20&key=&key=a,b");
+        assert_eq!(params.keys().collect::<Vec<_>>(), ["a", " b", "c", "d", "x,y ", "a,b"]);
         assert_eq!(params.number::<u64>("limit").unwrap(), Some(5));
         assert_eq!(params.number::<u64>("interval").unwrap(), None);
     }

@@ -1,9 +1,13 @@
 //! Connections: accepting, bounding, and ending them.
 
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use hub::Hub;
 use hyper::body::Incoming;
@@ -23,6 +27,19 @@ use crate::seats::{Seated, Seats, Stop};
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     _seated: Arc<Seated>,
+    peer: Option<SocketAddr>,
+}
+
+/// The other end of the connection that a request came by, for the log. Unknown when the connection is gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) Option<SocketAddr>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Peer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Connection>().and_then(|connection| connection.peer)))
+    }
 }
 
 /// Serves `listener` until `shutdown` ends. Then accepts nothing more, lets requests in flight finish, closes
@@ -43,9 +60,9 @@ pub async fn serve(
     };
     let door = Arc::new(Door::new(hub, options, stopping));
     let router = router(Arc::clone(&door));
-    let serve = |stream, seat| {
+    let serve = |stream: TcpStream, seat| {
         let seated = Seated::new(Arc::clone(&door.hub), hub::Door::Http, seat);
-        let connection = Connection { _seated: Arc::new(seated) };
+        let connection = Connection { _seated: Arc::new(seated), peer: stream.peer_addr().ok() };
         tokio::spawn(serve_connection(stream, router.clone(), connection, door.stop.clone()));
     };
     seats.fill(stop, shutdown, serve, |stream| turn_away(&door, stream)).await

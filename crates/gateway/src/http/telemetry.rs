@@ -141,7 +141,7 @@ enum Wanted {
 
 impl Wanted {
     fn parse(params: &Params) -> Result<Self, ApiError> {
-        let keys = unique_keys(params.list("keys"))?;
+        let keys = unique_keys(params.keys())?;
         let range = match (params.number("startTs")?, params.number("endTs")?) {
             (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
             (Some(start), Some(end)) => range(start, end),
@@ -152,8 +152,7 @@ impl Wanted {
             }
         };
         if keys.is_empty() {
-            let message =
-                "history needs keys; name them, separated by commas (.../keys/timeseries lists them)";
+            let message = "history needs keys; name them in keys, separated by commas, or each in a parameter key (.../keys/timeseries lists them)";
             return Err(ApiError::argument(message));
         }
         match params.text("intervalType") {
@@ -304,7 +303,9 @@ mod tests {
     fn without_a_range_latest_values_are_meant() {
         assert_eq!(wanted("").unwrap(), Wanted::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
-        assert_eq!(wanted("keys=a,b&keys=a").unwrap(), Wanted::Latest(keys));
+        assert_eq!(wanted("keys=a,b&keys=a").unwrap(), Wanted::Latest(keys.clone()));
+        assert_eq!(wanted("key=a&key=b").unwrap(), Wanted::Latest(keys));
+        assert_eq!(wanted("key=a,%20b").unwrap(), Wanted::Latest(Some(vec!["a, b".to_owned()])));
     }
 
     #[test]

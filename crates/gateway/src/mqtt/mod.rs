@@ -1,9 +1,10 @@
-//! The MQTT door: MQTT 3.1.1 and 5 over TCP, telemetry in, acks after durability.
+//! The MQTT door: MQTT 3.1, 3.1.1 and 5 over TCP, telemetry in, acks after durability.
 //!
 //! An acceptor thread hands connections to workers; each worker is one thread with one event loop (`worker`) over
 //! its share of the sockets. Per turn a worker reads from every ready socket, collects all messages in one batch per
-//! durability class, appends it once, and sends acks when the store has come far enough. Nothing is locked or
-//! allocated per message, and no thread is woken per message.
+//! durability class, appends it once, and sends acks when the store has come far enough. Nothing is
+//! allocated per message, no thread is woken per message, and the only lock is that of the clock that gives rows
+//! without a time their time of receipt.
 //!
 //! What it does not do: deliver messages to devices (subscriptions are refused), retained messages, TLS, WebSocket.
 

@@ -8,10 +8,12 @@ mod connect;
 mod peer;
 mod publish;
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hub::Hub;
-use hub::registry::Device;
+use hub::registry::{Device, Registry};
 use model::{SeriesId, Timestamp};
 use wire::mqtt::{
     Ack, Disconnect, Packet, Properties, PropertiesBuilder, PropertyId, ProtocolVersion, ReasonCode, SubAck,
@@ -34,9 +36,11 @@ pub(crate) struct Context<'a> {
     pub(crate) clients: &'a Clients,
     /// Where this session lives.
     pub(crate) place: Place,
+    /// The other end of its connection.
+    pub(crate) peer: SocketAddr,
     /// The system clock when the bytes were read that are handled.
     pub(crate) now: Timestamp,
-    /// The receipt time of what is handled, if it was given out earlier.
+    /// The receipt time of the first row of what is handled, if it was given out earlier.
     pub(crate) received: Option<Timestamp>,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
@@ -64,6 +68,12 @@ pub(crate) struct Close {
 impl Close {
     pub(crate) fn refused(reason: ReasonCode, label: &'static str, cause: impl Into<String>) -> Self {
         Self { reason: Some(reason), cause: cause.into(), label: Some(label) }
+    }
+
+    /// Whether the peer's own packet is the cause, such as a malformed one.
+    pub(crate) fn is_for_what_came(&self) -> bool {
+        let labels = ["malformed", "protocol", "receive_maximum", "topic_alias", "unreleased"];
+        self.label.is_some_and(|label| labels.contains(&label))
     }
 
     /// The peer said goodbye, or was told all it needs in a CONNACK.
@@ -97,11 +107,12 @@ pub(crate) enum Session {
     Connected(Box<Connected>),
 }
 
-/// A session whose device is known.
-#[derive(Debug)]
+/// A session whose device is known. It holds a secret, so it has no `Debug` of its own.
 pub(crate) struct Connected {
     pub(crate) peer: Peer,
     pub(crate) device: Arc<Device>,
+    /// The access token that opened the session.
+    token: Arc<str>,
     client: ClientKey,
     place: Place,
     /// Seconds of silence after which the peer is gone; 0 for no bound.
@@ -114,6 +125,12 @@ pub(crate) struct Connected {
     keep_received_s: u32,
     aliases: Vec<Option<Arc<str>>>,
     will: Option<Box<StoredWill>>,
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected").field("device", &self.device.name).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -157,6 +174,29 @@ impl Session {
 }
 
 impl Connected {
+    /// Takes over what has become of the device. Its session ends when it is gone or its access token was replaced.
+    pub(crate) fn follow(&mut self, registry: &Registry) -> Result<(), Close> {
+        let device = registry.device_by_id(self.device.id);
+        let token = registry.credentials_of(self.device.id);
+        let (Some(device), Some(token)) = (device, token) else {
+            return Err(Close::refused(
+                ReasonCode::NOT_AUTHORIZED,
+                "device_deleted",
+                "the device was deleted",
+            ));
+        };
+        if token != self.token {
+            let cause = "the access token of the device was replaced";
+            return Err(Close::refused(ReasonCode::NOT_AUTHORIZED, "token_replaced", cause));
+        }
+        if device != self.device {
+            // Another name or another table is another series.
+            self.series = None;
+            self.device = device;
+        }
+        Ok(())
+    }
+
     fn on_packet(&mut self, packet: Packet<'_>, context: &mut Context<'_>) -> Result<(), Close> {
         match packet {
             Packet::PubRel(release) => self.on_release(release, context),
@@ -201,7 +241,7 @@ impl Connected {
     ) -> Result<(), Close> {
         let code = match self.peer.version {
             ProtocolVersion::V5 => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR.0,
-            ProtocolVersion::V311 => 0x80,
+            ProtocolVersion::V31 | ProtocolVersion::V311 => 0x80,
         };
         context.hub.metrics().refused(hub::Door::Mqtt, "subscription");
         let codes = vec![code; subscribe.filters().count()];

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use hub::clock::system_now;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Token};
 use model::panics::contain_panic;
@@ -277,7 +278,8 @@ impl Worker {
             options: &self.door.options,
             clients: &self.door.clients,
             place: Place { worker: self.index, connection: key },
-            now: hub::clock::system_now(),
+            peer: connection.peer,
+            now: system_now(),
             received: None,
             now_s: self.door.now_s(),
             takes_messages,
@@ -355,7 +357,15 @@ impl Worker {
         let peer = connection.peer;
         if let Some(label) = close.label {
             self.door.hub.metrics().refused(hub::Door::Mqtt, label);
-            tracing::warn!(%peer, cause = close.cause, "closed an MQTT connection");
+            let device = match &connection.session {
+                Session::Connected(connected) => Some(&connected.device),
+                Session::New => None,
+            };
+            if let Some(device) = device.filter(|_| close.is_for_what_came()) {
+                self.door.hub.refusals().count(device.id, hub::Door::Mqtt, &close.cause, system_now());
+            }
+            let device = device.map(|device| device.name.as_str());
+            tracing::warn!(%peer, device, cause = close.cause, "closed an MQTT connection");
         } else {
             tracing::debug!(%peer, cause = close.cause, "an MQTT connection ended");
         }
@@ -363,7 +373,7 @@ impl Worker {
         if let (Some(reason), Session::Connected(connected)) = (close.reason, &connection.session) {
             connected.peer.write_disconnect(reason, &close.cause, &mut connection.out);
         }
-        self.end_session(std::mem::take(&mut connection.session), key);
+        self.end_session(std::mem::take(&mut connection.session), key, peer);
         connection.part(self.door.now_s(), &mut self.read_buffer);
         drop(self.seat.poll.registry().deregister(&mut connection.socket));
         self.door.connections.fetch_sub(1, Ordering::AcqRel);

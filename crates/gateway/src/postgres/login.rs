@@ -15,6 +15,7 @@ use super::frontend::{First, Message};
 use super::session::Session;
 use super::settings::Settings;
 use super::wire::{Ended, Wire};
+use crate::refusals;
 
 /// The only database.
 const DATABASE: &str = "tacho";
@@ -152,6 +153,7 @@ async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<R
     match checked.map_err(|error| Ended::Refused(error.into()))? {
         Some(known) => Ok(Reader::user(known.tenant, &known.login)),
         None => {
+            refusals::login(&door.hub, hub::Door::Postgres, wire.peer(), user);
             let message = format!("password authentication failed for user {user:?}");
             Err(Ended::Refused(PgError::fatal("28P01", message)))
         }

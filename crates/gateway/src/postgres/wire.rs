@@ -1,6 +1,7 @@
 //! One client's socket: whole messages in, whole messages out, both through bounded buffers.
 
 use std::io;
+use std::net::SocketAddr;
 
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
@@ -45,6 +46,11 @@ impl From<Malformed> for Ended {
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self { stream, input: BytesMut::new(), output: BytesMut::new() }
+    }
+
+    /// The other end, if it is still there.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr().ok()
     }
 
     /// The next message before the login. Nothing is read ahead of it: what follows may be encrypted.

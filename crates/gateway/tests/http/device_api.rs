@@ -42,6 +42,35 @@ async fn what_is_acked_can_be_read_at_once_and_is_counted() {
 }
 
 #[tokio::test]
+async fn rows_of_one_request_without_times_are_all_kept_in_their_order() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    for body in [r#"[{"rssi":-50},{"rssi":-61},{"rssi":-72}]"#, "\u{feff}[{rssi:-83};{'rssi':-94}]"] {
+        assert_eq!(server.report("d", body).await.status, 200);
+    }
+    let query = "keys=rssi&startTs=0&endTs=9000000000000&orderBy=ASC&useStrictDataTypes=true";
+    let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?{query}");
+    let found = server.get(&path).await.ok();
+    let values = found["rssi"].as_array().unwrap().iter().map(|point| point["value"].as_i64().unwrap());
+    assert_eq!(values.collect::<Vec<_>>(), [-50, -61, -72, -83, -94]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn times_are_taken_as_python_writes_them() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    let body = r#"[{"ts":1732540000000.0,"values":{"a":1}},{"ts":1.73254E12,"values":{"b":2}},{"ts":1732540000123.4568,"values":{"c":3}}]"#;
+    assert_eq!(server.report("d", body).await.status, 200);
+    let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?useStrictDataTypes=true");
+    let expected = r#"{"a":[{"ts":1732540000000,"value":1}],"b":[{"ts":1732540000000,"value":2}],"c":[{"ts":1732540000123,"value":3}]}"#;
+    assert_eq!(server.get(&path).await.text(), expected);
+    let latest = server.hub.latest(server.series("d"), Some(&["c".to_owned()])).unwrap();
+    assert_eq!(latest[0].ts.micros(), 1_732_540_000_123_456);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_ack_waits_for_durability() {
     let server = Server::start().await;
     server.add_device("d");

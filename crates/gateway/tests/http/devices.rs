@@ -30,6 +30,78 @@ async fn a_device_is_created_found_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_device_is_renamed_and_gets_another_token() {
+    let server = Server::start().await;
+    let id = server.add_device("old");
+    server.add_device("taken");
+    assert_eq!(server.report("old", r#"{"a":1}"#).await.status, 200);
+    let rename = |name: &str| format!(r#"{{"id":{{"entityType":"DEVICE","id":"{id}"}},"name":"{name}"}}"#);
+    assert!(server.post("/api/device", &rename("taken")).await.refusal(400, 31).contains("exists already"));
+    assert!(server.post("/api/device", &rename("")).await.refusal(400, 31).contains("empty"));
+    let typed = rename("new").replacen('{', r#"{"type":"truck","#, 1);
+    assert!(server.post("/api/device", &typed).await.refusal(400, 31).contains("profile of a device cannot"));
+    let with_token = server.post("/api/device?accessToken=x", &rename("new")).await.refusal(400, 30);
+    assert!(with_token.contains("/api/device/credentials"), "{with_token}");
+    assert_eq!(server.post("/api/device", &rename("new")).await.ok()["name"], "new");
+    server.get("/api/tenant/devices?deviceName=old").await.refusal(404, 32);
+    // What it reported stays under the old name; the same token reports under the new one.
+    assert_eq!(server.get(&format!("/api/tacho/devices/{id}")).await.ok()["keys"], 0);
+    assert_eq!(server.report("old", r#"{"b":1}"#).await.status, 200);
+    assert_eq!(
+        server.get(&format!("/api/plugins/telemetry/DEVICE/{id}/keys/timeseries")).await.text(),
+        r#"["b"]"#
+    );
+
+    let change = |token: &str| format!(r#"{{"deviceId":{{"id":"{id}"}},"credentialsId":{token}}}"#);
+    let set = async |token: &str| server.post("/api/device/credentials", &change(token)).await;
+    assert_eq!(set("\"chosen\"").await.ok()["credentialsId"], "chosen");
+    assert_eq!(server.report("old", r#"{"a":1}"#).await.status, 401);
+    assert!(set("\"token-taken\"").await.refusal(400, 31).contains("every device needs its own"));
+    let random = set("null").await.ok()["credentialsId"].as_str().unwrap().to_owned();
+    assert_eq!(random.len(), 20);
+    let certificate = change("null").replacen('{', r#"{"credentialsType":"X509_CERTIFICATE","#, 1);
+    let refused = server.post("/api/device/credentials", &certificate).await.refusal(400, 30);
+    assert!(refused.contains("only ACCESS_TOKEN"), "{refused}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn refusals_are_told_per_device_and_their_reasons_not_to_everybody() {
+    let server = Server::start_with(|options| options.public_read = true).await;
+    let id = server.add_device("d");
+    let details = format!("/api/tacho/devices/{id}");
+    let fresh = server.get(&details).await.ok();
+    assert_eq!((&fresh["refused"], &fresh["lastTs"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert_eq!((&fresh["table"], &fresh["durability"]), (&"telemetry".into(), &"fsync".into()));
+    let before = hub::clock::system_now().millis();
+    for payload in [r#"{"a":"#, r#"{"":1}"#, r#"{"ts":1700000000000,"values":{"a":1}}"#] {
+        server.report("d", payload).await;
+    }
+    let found = server.get(&details).await.ok();
+    let refused = &found["refused"];
+    assert_eq!((&refused["messages"], &refused["door"]), (&2.into(), &"http".into()));
+    assert!(refused["reason"].as_str().unwrap().contains("the key is empty"));
+    assert!(refused["lastTs"].as_i64().unwrap() >= before && refused["since"].as_i64().unwrap() <= before);
+    assert_eq!((&found["keys"], &found["lastTs"]), (&1.into(), &1_700_000_000_000_i64.into()));
+    let listed = server.get("/api/tacho/refusals").await.ok();
+    assert_eq!((&listed["devices"][0]["name"], &listed["devices"][0]["messages"]), (&"d".into(), &2.into()));
+    let public = server.request("GET", &details).session(&server.public_session()).send().await.ok();
+    assert_eq!(
+        (&public["refused"]["messages"], &public["refused"]["reason"]),
+        (&2.into(), &serde_json::Value::Null)
+    );
+    server.request("DELETE", &format!("/api/device/{id}")).session(&server.session()).send().await;
+    assert_eq!(server.get("/api/tacho/refusals").await.text(), r#"{"devices":[]}"#);
+    // Another device of the same name has none of them.
+    let again = server.add_device("d");
+    assert_eq!(
+        server.get(&format!("/api/tacho/devices/{again}")).await.ok()["refused"],
+        serde_json::Value::Null
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_device_that_cannot_be_created_is_refused_with_the_reason() {
     let server = Server::start().await;
     server.add_device("taken");
@@ -44,7 +116,7 @@ async fn a_device_that_cannot_be_created_is_refused_with_the_reason() {
             r#"{"name":"new","id":{"entityType":"DEVICE","id":"x"}}"#,
             400,
             31,
-            "not possible yet",
+            "not the JSON wanted here",
         ),
     ] {
         let message = server.post(path, body).await.refusal(status, code);

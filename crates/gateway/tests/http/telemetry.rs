@@ -57,6 +57,35 @@ async fn a_key_that_was_never_sent_is_null_now() {
 }
 
 #[tokio::test]
+async fn keys_with_commas_and_outer_blanks_are_found() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    let base = format!("/api/plugins/telemetry/DEVICE/{id}");
+    for (seconds, key) in (1..).zip(["a,b", " b", "b", "c ", "ä=&;%"]) {
+        server.put("d", seconds * 1_000, key, ValueRef::I64(seconds));
+    }
+    let listed = server.get(&format!("{base}/keys/timeseries")).await.ok();
+    let keys: Vec<&str> = listed.as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert_eq!(keys, [" b", "a,b", "b", "c ", "ä=&;%"]);
+    let all = server.get(&format!("{base}/values/timeseries")).await.ok();
+    let encoded = |key: &str| form_urlencoded::byte_serialize(key.as_bytes()).collect::<String>();
+    let query = keys.iter().map(|key| format!("key={}", encoded(key))).collect::<Vec<_>>().join("&");
+    assert_eq!(server.get(&format!("{base}/values/timeseries?{query}")).await.ok(), all);
+    let range = "startTs=0&endTs=100000";
+    assert_eq!(server.get(&format!("{base}/values/timeseries?{query}&{range}")).await.ok(), all);
+    let many = server.post(&format!("/api/tacho/values?{query}&{range}"), &format!("[\"{id}\"]")).await.ok();
+    assert_eq!(many[&id], all);
+    let sum = format!("/api/tacho/values?key=a%2Cb&{range}&agg=SUM&useStrictDataTypes=true&format=columns");
+    let groups = server.post(&sum, &format!("{{\"g\":[\"{id}\"]}}")).await.ok();
+    assert_eq!(groups["g"]["values"]["a,b"][0], 1);
+    // In a list a comma separates, encoded or not, and blanks belong to their key.
+    let found = server.get(&format!("{base}/values/timeseries?keys=b,%20b%2Cc%20")).await.ok();
+    let value = |key: &str| found[key][0]["value"].as_str().unwrap().to_owned();
+    assert_eq!((value("b"), value(" b"), value("c ")), ("3".into(), "2".into(), "4".into()));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn history_obeys_range_order_and_limit() {
     let (server, base) = server().await;
     let get = async |query: &str| {

@@ -150,6 +150,33 @@ async fn only_the_named_keys_are_told() {
 }
 
 #[tokio::test]
+async fn a_latest_value_never_goes_back_in_time_and_history_takes_what_comes_late() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    server.put("d", 10_000, "a,b", ValueRef::I64(1));
+    let mut client = Client::connect(&server, &server.session()).await;
+    client.subscribe(1, &id, json!({ "keys": ["a,b"] })).await;
+    assert_eq!(client.next().await, update(1, json!({ "a,b": [[10_000, "1"]] }), json!({ "a,b": 10_000 })));
+    client.subscribe(2, &id, json!({ "keys": ["a,b"], "startTs": 1_000 })).await;
+    assert_eq!(client.next().await["subscriptionId"], 2);
+    for (ts, value) in [(9_000, 2), (11_000, 3), (10_500, 4), (11_000, 5)] {
+        server.put("d", ts, "a,b", ValueRef::I64(value));
+    }
+    let (mut latest, mut history) = (Vec::new(), Vec::new());
+    while latest.len() < 2 || history.len() < 4 {
+        let told = client.next().await;
+        let values =
+            told["data"]["a,b"].as_array().unwrap().iter().map(|pair| pair[1].as_str().unwrap().to_owned());
+        if told["subscriptionId"] == 1 { latest.extend(values) } else { history.extend(values) }
+    }
+    assert_eq!(latest, ["3", "5"]);
+    history.sort();
+    assert_eq!(history, ["2", "3", "4", "5"]);
+    drop(client);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_subscription_may_begin_with_history() {
     let server = Server::start().await;
     let id = server.add_device("d");

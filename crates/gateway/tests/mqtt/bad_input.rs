@@ -9,7 +9,7 @@ use wire::mqtt::{
 };
 
 use super::client::{Fixture, Reply, TELEMETRY};
-use super::{BOTH, yes};
+use super::{EVERY, yes};
 
 #[test]
 fn every_payload_that_cannot_be_taken_is_kept_with_the_reason() {
@@ -20,23 +20,23 @@ fn every_payload_that_cannot_be_taken_is_kept_with_the_reason() {
         (deep.as_str(), "the nesting of a JSON value is 100000, the limit is 32"),
         (&wide, "the number of keys in one row is 10001, the limit is 10000"),
         (&long, "the length of a value in bytes is 1000000, the limit is 65535"),
-        ("{\"a\":NaN}", "not valid JSON"),
+        ("{\"a\":NaN}", "NaN is no number of JSON"),
         ("{\"a\":Infinity}", "not valid JSON"),
         ("{\"a\":-Infinity}", "not valid JSON"),
         ("{\"ts\":1,\"values\":{\"a\":1}}", "too old"),
         ("{\"ts\":-9223372036854775808,\"values\":{\"a\":1}}", "too old"),
         ("{\"ts\":1700000000,\"values\":{\"a\":1}}", "it looks like seconds"),
         ("{\"ts\":9223372036854775807,\"values\":{\"a\":1}}", "too far in the future"),
-        ("{\"ts\":9223372036854775808,\"values\":{\"a\":1}}", "must be milliseconds"),
+        ("{\"ts\":9223372036854775808,\"values\":{\"a\":1}}", "too far in the future"),
         ("{\"\":1}", "the key is empty"),
     ];
-    for version in BOTH {
+    for version in EVERY {
         let fixture = Fixture::new();
         let mut client = fixture.connect(version, "c", "t-car");
         for (packet_id, (payload, part)) in (1..).zip(&cases) {
             client.publish(QoS::AtLeastOnce, packet_id, payload.as_bytes());
             match (version, client.next()) {
-                (ProtocolVersion::V311, reply) => assert_eq!(reply, yes(packet_id)),
+                (ProtocolVersion::V31 | ProtocolVersion::V311, reply) => assert_eq!(reply, yes(packet_id)),
                 (_, Reply::PubAck(id, ReasonCode::PAYLOAD_FORMAT_INVALID, Some(reason))) => {
                     assert!(id == packet_id && reason.contains(part), "{part}: {reason}");
                 }
@@ -74,7 +74,7 @@ fn a_packet_over_the_limit_is_refused_before_it_has_come() {
     let options = MqttOptions { packet_bytes_max: 1_000, ..MqttOptions::default() };
     let fixture = Fixture::with(options);
     let fits = 1_000 - (2 + TELEMETRY.len() + 2) - 3;
-    for version in BOTH {
+    for version in EVERY {
         let room = if version == ProtocolVersion::V5 { fits - 1 } else { fits };
         let payload = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         let mut client = fixture.connect(version, "c", "t-car");

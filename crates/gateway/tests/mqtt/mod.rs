@@ -17,7 +17,7 @@ use wire::mqtt::{
 
 use client::{Fixture, Reply, TELEMETRY};
 
-const BOTH: [ProtocolVersion; 2] = [ProtocolVersion::V311, ProtocolVersion::V5];
+const EVERY: [ProtocolVersion; 3] = [ProtocolVersion::V31, ProtocolVersion::V311, ProtocolVersion::V5];
 
 fn one_worker() -> MqttOptions {
     MqttOptions { workers: 1, ..MqttOptions::default() }
@@ -29,7 +29,7 @@ fn yes(packet_id: u16) -> Reply {
 
 #[test]
 fn every_qos_stores_and_answers() {
-    for version in BOTH {
+    for version in EVERY {
         let fixture = Fixture::new();
         let mut client = fixture.connect(version, "c", "t-car");
         client.publish(QoS::AtMostOnce, 0, b"{\"a\":0}");
@@ -45,6 +45,35 @@ fn every_qos_stores_and_answers() {
         let values = fixture.values("telemetry", "car", "a");
         assert_eq!(values, [Value::I64(0), Value::I64(1), Value::I64(2)], "{version:?}");
     }
+}
+
+#[test]
+fn a_client_of_mqtt_3_1_may_have_a_long_identifier_and_knows_no_session_present() {
+    let fixture = Fixture::new();
+    let mut client = fixture.open(ProtocolVersion::V31);
+    let long = "a-modem-with-more-than-23-characters";
+    assert_eq!(client.say_hello(long, "t-car", false).code, 0);
+    client.publish(QoS::ExactlyOnce, 1, b"{\"a\":1}");
+    assert_eq!(client.next(), Reply::PubRec(1, ReasonCode::SUCCESS, None));
+    drop(client);
+    let mut back = fixture.open(ProtocolVersion::V31);
+    let hello = back.say_hello(long, "t-car", false);
+    assert_eq!((hello.code, hello.session_present), (0, false));
+    // The session is continued all the same: the release is known. Its repetition has DUP set, as MQTT 3.1 wants.
+    back.send_bytes(b"\x6a\x02\x00\x01");
+    assert_eq!(back.next(), Reply::PubComp(1, ReasonCode::SUCCESS));
+    assert_eq!(fixture.values("telemetry", "car", "a"), [Value::I64(1)]);
+}
+
+#[test]
+fn rows_of_one_message_without_times_are_all_kept_in_their_order() {
+    let fixture = Fixture::new();
+    let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
+    client.publish(QoS::AtLeastOnce, 1, br#"[{"rssi":-50},{"rssi":-61},{"rssi":-72}]"#);
+    client.publish(QoS::AtLeastOnce, 2, br#"[{"rssi":-83},{"rssi":-94}]"#);
+    assert_eq!([client.next(), client.next()], [yes(1), yes(2)]);
+    let values = fixture.values("telemetry", "car", "rssi");
+    assert_eq!(values, [-50, -61, -72, -83, -94].map(Value::I64));
 }
 
 #[test]
@@ -98,6 +127,8 @@ fn a_refused_payload_is_kept_and_explained() {
 fn who_is_not_known_is_told_so() {
     let fixture = Fixture::new();
     for (version, token, code) in [
+        (ProtocolVersion::V31, "", 4),
+        (ProtocolVersion::V31, "wrong", 5),
         (ProtocolVersion::V311, "", 4),
         (ProtocolVersion::V311, "wrong", 5),
         (ProtocolVersion::V5, "", 0x86),
@@ -109,14 +140,16 @@ fn who_is_not_known_is_told_so() {
     }
     let mut nameless = fixture.open(ProtocolVersion::V311);
     assert_eq!(nameless.say_hello("", "t-car", false).code, 2, "an empty identifier needs a clean session");
-    assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="token_unknown"} 2"#));
+    let mut nameless = fixture.open(ProtocolVersion::V31);
+    assert_eq!(nameless.say_hello("", "t-car", true).code, 2, "MQTT 3.1 needs an identifier");
+    assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="token_unknown"} 3"#));
 }
 
 #[test]
 fn a_version_we_do_not_speak_gets_its_return_code() {
     let fixture = Fixture::new();
     let mut client = fixture.open(ProtocolVersion::V311);
-    client.send_bytes(b"\x10\x0e\x00\x06MQIsdp\x03\x02\x00\x00\x00\x00");
+    client.send_bytes(b"\x10\x0c\x00\x04MQTT\x06\x02\x00\x00\x00\x00");
     assert_eq!(client.next(), Reply::ConnAck { session_present: false, code: 1 });
     assert_eq!(client.next(), Reply::Closed);
 }
@@ -354,6 +387,51 @@ fn a_deleted_device_loses_its_connection() {
     let Reply::Disconnect(ReasonCode::NOT_AUTHORIZED, _) = client.next() else {
         panic!("the session must end")
     };
+}
+
+#[test]
+fn a_replaced_token_ends_the_connection_and_a_new_name_moves_it() {
+    let fixture = Fixture::new();
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    let mut other = fixture.connect(ProtocolVersion::V311, "c", "t-van");
+    client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert_eq!(client.next(), yes(1));
+    let registry = fixture.hub.registry();
+    let device = registry.device_by_token("t-car").unwrap();
+    registry.rename_device(device.id, "coupe").unwrap();
+    fixture.wait_for("a row under the new name", || {
+        client.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
+        assert_eq!(client.next(), yes(2));
+        !fixture.values("telemetry", "coupe", "a").is_empty()
+    });
+    assert_eq!(fixture.values("telemetry", "car", "a")[0], Value::I64(1));
+    registry.set_token(device.id, Some("t-new")).unwrap();
+    assert!(
+        matches!(client.next(), Reply::Disconnect(ReasonCode::NOT_AUTHORIZED, Some(cause)) if cause.contains("replaced"))
+    );
+    other.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert_eq!(other.next(), yes(1), "others stay");
+}
+
+#[test]
+fn what_is_refused_is_counted_for_its_device() {
+    let fixture = Fixture::new();
+    let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
+    for (packet_id, payload) in (1..).zip(["{\"\":1}", "{\"a\":1}", "{"]) {
+        client.publish(QoS::AtLeastOnce, packet_id, payload.as_bytes());
+        assert_eq!(client.next(), yes(packet_id));
+    }
+    let device = fixture.hub.registry().device_by_token("t-car").unwrap();
+    let refused = fixture.hub.refusals_of(&device).unwrap().unwrap();
+    assert_eq!((refused.messages, refused.door.as_str()), (2, "mqtt"));
+    assert!(refused.reason.contains("ends too early"), "{}", refused.reason);
+    // A malformed packet is the device's too, a broken connection is not.
+    client.send_bytes(b"\x36\x03\x00\x01a");
+    assert_eq!(client.next(), Reply::Closed);
+    assert_eq!(fixture.hub.refusals_of(&device).unwrap().unwrap().messages, 3);
+    drop(fixture.connect(ProtocolVersion::V311, "c", "t-car"));
+    let van = fixture.hub.registry().device_by_token("t-van").unwrap();
+    assert_eq!(fixture.hub.refusals_of(&van).unwrap(), None);
 }
 
 #[test]

@@ -96,6 +96,32 @@ impl Registry {
         Ok(token)
     }
 
+    /// Gives a device another name. Its identity and its access token stay. Series go by names: what it reported before
+    /// stays under the old name, and what it reports from now on is that of the new one. Waits for the disk.
+    pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
+        check_tag_value(name)?;
+        let mut writer = self.writer.lock();
+        let (device, token) = {
+            let index = self.index.read();
+            let found = index.device(device).ok_or_else(|| RegistryError::unknown("device", device))?;
+            (Arc::clone(&found.0), Arc::clone(&found.1))
+        };
+        if device.name == name {
+            return Ok(device);
+        }
+        if self.device_by_name(device.tenant, name).is_some() {
+            return Err(RegistryError::exists("device", name));
+        }
+        let renamed = Arc::new(Device { name: name.into(), ..Device::clone(&device) });
+        self.commit(&mut writer, "rename a device", |transaction| {
+            transaction.execute("UPDATE device SET name = ?2 WHERE id = ?1", (renamed.id, name))?;
+            Ok(())
+        })?;
+        self.index.write().put_device(Arc::clone(&renamed), token);
+        self.forget_cached();
+        Ok(renamed)
+    }
+
     /// Deletes a device and its credentials. What it reported stays in the store. Waits for the disk.
     pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
         let mut writer = self.writer.lock();

@@ -28,6 +28,7 @@ mod users;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use model::Timestamp;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use uuid::Uuid;
@@ -48,6 +49,9 @@ pub const DEFAULT_NAME: &str = "default";
 
 /// The table that devices of the default profile write to.
 pub const DEFAULT_TABLE: &str = "telemetry";
+
+/// The setting that holds the last time of receipt.
+const LAST_RECEIPT: &str = "last_receipt_us";
 
 /// Login of the administrator that the first start creates.
 pub const ADMIN_LOGIN: &str = "admin@tachograph.local";
@@ -108,10 +112,26 @@ impl Registry {
         self.index.read().tenants.clone()
     }
 
-    /// A number that grows whenever something a door may have kept is no longer true: a device was deleted, its token
-    /// replaced or its profile changed. Looking is cheap; look devices up again when it differs.
+    /// A number that grows whenever something a door may have kept is no longer true: a device was deleted or
+    /// renamed, its token replaced or its profile changed. Looking is cheap; look devices up again when it differs.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// The last time of receipt that a former process gave out, if it ended in order.
+    pub(crate) fn last_receipt(&self) -> Result<Option<Timestamp>, RegistryError> {
+        let micros = file::setting(&self.writer.lock(), &self.path, LAST_RECEIPT)?;
+        Ok(micros.map(Timestamp::from_micros))
+    }
+
+    /// Keeps that time for the next process.
+    pub(crate) fn keep_last_receipt(&self, last: Timestamp) -> Result<(), RegistryError> {
+        self.commit(&mut self.writer.lock(), "keep the last time of receipt", |transaction| {
+            let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) \
+                       ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+            transaction.execute(sql, (LAST_RECEIPT, last.micros()))?;
+            Ok(())
+        })
     }
 
     /// The file.

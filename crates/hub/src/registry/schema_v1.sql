@@ -1,7 +1,7 @@
 -- Version 1 of the registry. Ids are UUIDs as 16 bytes, times are milliseconds since the epoch, UTC.
 
 -- Values of the installation itself: session_secret (32 random bytes), admin_pending (login of the administrator whose
--- first password nobody has confirmed to keep).
+-- first password nobody has confirmed to keep), last_receipt_us (the last time of receipt, in microseconds).
 CREATE TABLE setting (
     key   TEXT PRIMARY KEY,
     value ANY NOT NULL

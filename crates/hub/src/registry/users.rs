@@ -24,6 +24,12 @@ impl Registry {
         Ok(account.filter(|_| right).map(|account| Arc::clone(&account.user)))
     }
 
+    /// The login as it is kept, if a user has it.
+    pub fn login_of(&self, login: &str) -> Option<String> {
+        let index = self.index.read();
+        index.account(&login.to_lowercase()).map(|account| account.user.login.clone())
+    }
+
     /// The user with that id.
     pub fn user_by_id(&self, id: Uuid) -> Option<Arc<User>> {
         self.index.read().user(id).cloned()

@@ -13,13 +13,14 @@ use super::{ReasonCode, is_valid_name, writer};
 pub struct Connect<'a> {
     /// The version of this and all later packets of the connection.
     pub version: ProtocolVersion,
-    /// Clean Session in MQTT 3.1.1, Clean Start in MQTT 5.
+    /// Clean Session in MQTT 3.1 and 3.1.1, Clean Start in MQTT 5.
     pub clean_start: bool,
     /// Longest silence in seconds; 0 for no bound.
     pub keep_alive_s: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
-    /// May be empty: the server chooses one then, if the session is a clean one [MQTT-3.1.3-7 and -8 of 3.1.1].
+    /// May be empty: the server chooses one then, if the session is a clean one [MQTT-3.1.3-7 and -8 of 3.1.1]. MQTT 3.1
+    /// wants 1 to 23 characters; longer ones are common.
     pub client_id: &'a str,
     /// What the server publishes when the connection ends without DISCONNECT.
     pub will: Option<Will<'a>>,
@@ -45,6 +46,8 @@ pub struct Will<'a> {
 }
 
 /// CONNACK.
+///
+/// MQTT 3.1 has the same bytes as 3.1.1, but for the flag `session_present`, which it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnAck<'a> {
     /// The server continues a former session.
@@ -68,14 +71,16 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
     let v5 = version == ProtocolVersion::V5;
     let flags_offset = body.offset();
     let flags = body.u8()?;
-    check_flags(flags, v5).map_err(|error| error.at(flags_offset))?;
+    check_flags(flags, version).map_err(|error| error.at(flags_offset))?;
     let keep_alive_s = body.u16()?;
     let properties =
         if v5 { Properties::read(body, place_of(PacketType::Connect))? } else { Properties::NONE };
     let client_id = body.string()?;
     let will = if flags & WILL_FLAG != 0 { Some(decode_will(flags, body, v5)?) } else { None };
-    let username = if flags & USERNAME != 0 { Some(body.string()?) } else { None };
-    let password = if flags & PASSWORD != 0 { Some(body.binary()?) } else { None };
+    // In MQTT 3.1 the packet may end before what its flags announce [MQTT31 3.1, "User name and password"].
+    let follows = |body: &Reader<'_>| version != ProtocolVersion::V31 || !body.is_at_end();
+    let username = if flags & USERNAME != 0 && follows(body) { Some(body.string()?) } else { None };
+    let password = if flags & PASSWORD != 0 && follows(body) { Some(body.binary()?) } else { None };
     let clean_start = flags & CLEAN_START != 0;
     Ok(Connect { version, clean_start, keep_alive_s, properties, client_id, will, username, password })
 }
@@ -83,34 +88,36 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
 fn decode_version(body: &mut Reader<'_>) -> Result<ProtocolVersion, DecodeError> {
     let offset = body.offset();
     let name = body.binary()?;
-    // MQTT 3.1 called itself MQIsdp with level 3; it is told that its version is not served.
     if name != b"MQTT" && name != b"MQIsdp" {
         let cause = "the protocol name is not MQTT [MQTT-3.1.2-1]";
         return Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset));
     }
     match (name, body.u8()?) {
+        (b"MQIsdp", 3) => Ok(ProtocolVersion::V31),
         (b"MQTT", 4) => Ok(ProtocolVersion::V311),
         (b"MQTT", 5) => Ok(ProtocolVersion::V5),
         _ => {
-            let cause = "the protocol level is neither 4 nor 5 [MQTT-3.1.2-2]";
+            let cause = "the protocol level is neither 4 nor 5, and not 3 of MQIsdp [MQTT-3.1.2-2]";
             Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset + 2 + name.len()))
         }
     }
 }
 
-fn check_flags(flags: u8, v5: bool) -> Result<(), DecodeError> {
-    if flags & RESERVED != 0 {
+fn check_flags(flags: u8, version: ProtocolVersion) -> Result<(), DecodeError> {
+    // MQTT 3.1 says of these flags that they are not used [MQTT31 3.1].
+    let strict = version != ProtocolVersion::V31;
+    if strict && flags & RESERVED != 0 {
         return Err(DecodeError::malformed("the reserved connect flag is set [MQTT-3.1.2-3]"));
     }
-    if flags & WILL_FLAG == 0 && flags & (WILL_QOS | WILL_RETAIN) != 0 {
+    if strict && flags & WILL_FLAG == 0 && flags & (WILL_QOS | WILL_RETAIN) != 0 {
         return Err(DecodeError::malformed(
             "will QoS or retain without a will [MQTT-3.1.2-11], [MQTT-3.1.2-13]",
         ));
     }
-    if flags & WILL_QOS == WILL_QOS {
+    if flags & (WILL_FLAG | WILL_QOS) == WILL_FLAG | WILL_QOS || strict && flags & WILL_QOS == WILL_QOS {
         return Err(DecodeError::malformed("will QoS is 3 [MQTT-3.1.2-12]"));
     }
-    if !v5 && flags & PASSWORD != 0 && flags & USERNAME == 0 {
+    if version != ProtocolVersion::V5 && flags & PASSWORD != 0 && flags & USERNAME == 0 {
         return Err(DecodeError::malformed("a password without a user name [MQTT-3.1.2-22 of 3.1.1]"));
     }
     Ok(())
@@ -138,10 +145,15 @@ fn check_will_topic(topic: &str) -> Result<(), DecodeError> {
 pub(super) fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let v5 = connect.version == ProtocolVersion::V5;
     let flags = flags_of(connect);
-    check_flags(flags, v5)?;
+    check_flags(flags, connect.version)?;
     writer::packet(PacketType::Connect.first_byte(), out, |out| {
-        writer::string("the protocol name", "MQTT", out)?;
-        out.extend_from_slice(&[if v5 { 5 } else { 4 }, flags]);
+        let (name, level) = match connect.version {
+            ProtocolVersion::V31 => ("MQIsdp", 3),
+            ProtocolVersion::V311 => ("MQTT", 4),
+            ProtocolVersion::V5 => ("MQTT", 5),
+        };
+        writer::string("the protocol name", name, out)?;
+        out.extend_from_slice(&[level, flags]);
         out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
         if v5 {
             connect.properties.write(place_of(PacketType::Connect), out)?;

@@ -108,13 +108,16 @@ impl FixedHeader {
 fn packet_type(first: u8, version: Option<ProtocolVersion>) -> Result<PacketType, DecodeError> {
     let packet_type = PacketType::from_bits(first >> 4)
         .ok_or(DecodeError::malformed("packet type 0 is reserved [MQTT5 2.1.2]"))?;
-    check_flags(packet_type, first & 0x0f)?;
+    // In MQTT 3.1 the flags of repeated PUBREL, SUBSCRIBE and UNSUBSCRIBE hold DUP, those of others nothing [MQTT31 2.1].
+    if version != Some(ProtocolVersion::V31) || packet_type == PacketType::Publish {
+        check_flags(packet_type, first & 0x0f)?;
+    }
     match (version, packet_type) {
         (None, PacketType::Connect) => Ok(packet_type),
         (None, _) => Err(DecodeError::protocol("the first packet is not CONNECT [MQTT-3.1.0-1]")),
         (Some(_), PacketType::Connect) => Err(DecodeError::protocol("a second CONNECT [MQTT-3.1.0-2]")),
-        (Some(ProtocolVersion::V311), PacketType::Auth) => {
-            Err(DecodeError::malformed("packet type 15 is reserved in MQTT 3.1.1 [MQTT311 2.2.1]"))
+        (Some(ProtocolVersion::V31 | ProtocolVersion::V311), PacketType::Auth) => {
+            Err(DecodeError::malformed("packet type 15 is reserved before MQTT 5 [MQTT311 2.2.1]"))
         }
         _ => Ok(packet_type),
     }

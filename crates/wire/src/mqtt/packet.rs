@@ -12,6 +12,8 @@ use super::writer;
 /// Versions of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProtocolVersion {
+    /// MQTT 3.1, protocol name `MQIsdp` and level 3: what GSM modems and old libraries speak.
+    V31,
     /// MQTT 3.1.1, protocol level 4.
     V311,
     /// MQTT 5.0, protocol level 5.
@@ -135,7 +137,7 @@ fn decode_connect<'a>(header: &FixedHeader, body: &mut Reader<'a>) -> Result<Con
 ///
 /// What is written obeys the rules that [`decode`] checks, so a peer has no reason to refuse it: wrong reason codes,
 /// misplaced properties or topics with wildcards are errors. CONNECT is written in its own version, not in `version`.
-/// In MQTT 3.1.1 properties and the reason codes of acks do not exist and are left out.
+/// Before MQTT 5 properties and the reason codes of acks do not exist and are left out.
 pub fn encode(packet: &Packet<'_>, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let v5 = version == ProtocolVersion::V5;
     match packet {

@@ -10,7 +10,10 @@ fn read(payload: &str) -> Result<Vec<String>, PayloadError> {
 fn read_bytes(payload: &[u8]) -> Result<Vec<String>, PayloadError> {
     let mut batch = Batch::new();
     let received = Timestamp::from_millis(NOW_MS).unwrap();
-    let result = decode(payload, SeriesId(7), received, &IngestLimits::default(), &mut batch);
+    let given = std::cell::Cell::new(received);
+    let next = || given.replace(given.get().saturating_add_micros(1_000));
+    let receipt = Receipt { now: received, next: &next };
+    let result = decode(payload, SeriesId(7), receipt, &IngestLimits::default(), &mut batch);
     if result.is_err() {
         assert_eq!(
             (batch.len(), batch.points(), batch.text_bytes()),
@@ -30,10 +33,66 @@ fn read_bytes(payload: &[u8]) -> Result<Vec<String>, PayloadError> {
 #[test]
 fn the_four_forms() {
     assert_eq!(read(r#"{"a":1,"b":2.5}"#).unwrap(), ["0 a=I64(1) b=F64(2.5)"]);
-    assert_eq!(read(r#"[{"a":1},{"b":true}]"#).unwrap(), ["0 a=I64(1)", "0 b=Bool(true)"]);
+    assert_eq!(read(r#"[{"a":1},{"b":true}]"#).unwrap(), ["0 a=I64(1)", "1 b=Bool(true)"]);
     assert_eq!(read(r#"{"ts":1799999999000,"values":{"a":"x"}}"#).unwrap(), [r#"-1000 a=String("x")"#]);
     let both = r#"[{"ts":1799999999000,"values":{"a":1}},{"values":{"a":2},"ts":"1800000000000"}]"#;
     assert_eq!(read(both).unwrap(), ["-1000 a=I64(1)", "0 a=I64(2)"]);
+}
+
+#[test]
+fn every_row_without_a_time_has_a_time_of_receipt_of_its_own() {
+    let rows =
+        read(r#"[{"rssi":-50},{},{"ts":1799999999000,"values":{"rssi":-55}},{"rssi":-61},{"rssi":-72}]"#);
+    let expected = ["0 rssi=I64(-50)", "-1000 rssi=I64(-55)", "1 rssi=I64(-61)", "2 rssi=I64(-72)"];
+    assert_eq!(rows.unwrap(), expected);
+}
+
+#[test]
+fn times_may_be_written_as_clients_without_whole_numbers_write_them() {
+    for ts in ["1799999999000.0", "1.799999999E12", "\"1799999999000.0\"", "17999999990e2", "'1799999999000'"]
+    {
+        let rows = read(&format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#));
+        assert_eq!(rows.unwrap(), ["-1000 a=I64(1)"], "{ts}");
+    }
+    let mut batch = Batch::new();
+    let now = Timestamp::from_millis(NOW_MS).unwrap();
+    let payload = br#"{"ts":1799999999000.4567,"values":{"a":1}}"#;
+    let receipt = Receipt { now, next: &|| now };
+    decode(payload, SeriesId(7), receipt, &IngestLimits::default(), &mut batch).unwrap();
+    assert_eq!(batch.row(0).ts().micros(), 1_799_999_999_000_456);
+}
+
+#[test]
+fn relaxed_json_means_what_the_strict_form_means() {
+    for (relaxed, strict) in [
+        ("{temperature:25}", r#"{"temperature":25}"#),
+        ("{'a':1.50,'b':'x',c:[1,{d:null}],e:True}", r#"{"a":1.50,"b":"x","c":[1,{"d":null}],"e":true}"#),
+        ("{ts:1.799999999E12,values:{a:1;b=2}}", r#"{"ts":1799999999000,"values":{"a":1,"b":2}}"#),
+        ("[{a:05},{a:+5},{b:ok}] // sent by a PLC", r#"[{"a":5},{"a":5},{"b":"ok"}]"#),
+        ("\u{feff}{\"a\":1}", r#"{"a":1}"#),
+        ("\u{feff}{a:1}", r#"{"a":1}"#),
+    ] {
+        assert_eq!(read(relaxed).unwrap(), read(strict).unwrap(), "{relaxed}");
+    }
+}
+
+#[test]
+fn relaxed_json_has_the_limits_of_json() {
+    for (payload, part) in [
+        (format!("{{a:{}1{}}}", "[".repeat(40), "]".repeat(40)), "nesting"),
+        (
+            format!("{{a:{}1{}}}", "[".repeat(33), "]".repeat(33)),
+            "nesting of a JSON value is 33, the limit is 32",
+        ),
+        (format!("{{a:'{}'}}", "x".repeat(65_536)), "length of a value in bytes is 65536"),
+        (format!("[{}]", vec!["{a:1}"; 10_001].join(",")), "rows in one message is 10001"),
+        ("{'':1}".into(), "empty"),
+        ("{ts:1,ts:2,values:{}}".into(), "twice"),
+    ] {
+        let error = read(&payload).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(read(&format!("{{a:{}{}}}", "[".repeat(32), "]".repeat(32))).unwrap().len(), 1);
 }
 
 #[test]
@@ -71,12 +130,12 @@ fn null_is_no_value() {
 #[test]
 fn what_is_not_telemetry_is_refused_with_its_place() {
     for (payload, part) in [
-        ("", "EOF"),
-        ("{", "EOF"),
-        (r#"{"a":NaN}"#, "line 1 column"),
-        (r#"{"a":Infinity}"#, "line 1 column"),
+        ("", "ends too early"),
+        ("{", "ends too early"),
+        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
+        (r#"{"a":Infinity}"#, "line 1 column 6"),
         (r#"{"a":1}x"#, "trailing"),
-        (r#"{"a":01}"#, "line 1 column"),
+        (r#"{"a":1,}"#, "expected a name, found `}` at line 1 column 8"),
         ("[1]", "an object"),
         ("[[]]", "an object"),
         ("7", "found a number"),
@@ -86,9 +145,11 @@ fn what_is_not_telemetry_is_refused_with_its_place() {
         ("null", "found null"),
         (r#""a""#, "found a string"),
         (r#"{"":1}"#, "empty"),
-        (r#"{"ts":1.5,"values":{"a":1}}"#, "whole number"),
+        (r#"{"ts":true,"values":{"a":1}}"#, "ts is true; it must be a number"),
+        (r#"{"ts":"today","values":{"a":1}}"#, "must be a number"),
+        (r#"{"ts":1.5,"values":{"a":1}}"#, "oldest"),
         (r#"{"ts":1800000000000,"values":{"":1}}"#, "empty"),
-        (r#"{"ts":1800000000000,"values":{"a":}}"#, "expected value"),
+        (r#"{"ts":1800000000000,"values":{"a":}}"#, "expected a value, found `}`"),
     ] {
         let error = read(payload).unwrap_err().to_string();
         assert!(error.contains(part), "{payload}: {error}");
@@ -161,12 +222,17 @@ fn a_second_ts_or_values_is_refused_because_it_would_hide_the_first() {
 fn what_its_table_would_not_keep_is_too_old() {
     let day = std::time::Duration::from_secs(86_400);
     let limits = IngestLimits { ttl: Some(day), ..IngestLimits::default() };
-    let received = Timestamp::from_millis(NOW_MS).unwrap();
-    assert!(check_millis(NOW_MS - 86_400_000, received, &limits).is_ok());
-    let refused = check_millis(NOW_MS - 86_400_001, received, &limits).unwrap_err().to_string();
+    let read = |ts: i64, limits: &IngestLimits| {
+        let now = Timestamp::from_millis(NOW_MS).unwrap();
+        let receipt = Receipt { now, next: &|| now };
+        let payload = format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#);
+        decode(payload.as_bytes(), SeriesId(7), receipt, limits, &mut Batch::new())
+    };
+    assert_eq!(read(NOW_MS - 86_400_000, &limits), Ok(()));
+    let refused = read(NOW_MS - 86_400_001, &limits).unwrap_err().to_string();
     assert!(refused.contains("too old") && refused.contains("keeps rows for 86400 s"), "{refused}");
     // A time to live longer than the oldest accepted time changes nothing.
     let limits = IngestLimits { ttl: Some(100_000 * day), ..limits };
-    let refused = check_millis(31_535_999_999, received, &limits).unwrap_err().to_string();
+    let refused = read(31_535_999_999, &limits).unwrap_err().to_string();
     assert!(refused.ends_with("the oldest accepted time is 31536000000 ms"), "{refused}");
 }

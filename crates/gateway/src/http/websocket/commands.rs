@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::http::error::ApiError;
+use crate::http::request::split_keys;
 
 /// One message of a client. Members that are absent or `null` ask for nothing.
 #[derive(Debug, Default, Deserialize)]
@@ -23,8 +24,8 @@ pub(crate) struct SubscribeCommand {
     pub(crate) cmd_id: i64,
     pub(crate) entity_type: Option<String>,
     pub(crate) entity_id: Option<String>,
-    /// Separated by commas; all keys when absent or empty.
-    pub(crate) keys: Option<String>,
+    /// All keys when absent or empty.
+    pub(crate) keys: Option<Keys>,
     /// Where the initial history begins, in milliseconds.
     pub(crate) start_ts: Option<i64>,
     /// Its length in milliseconds; 0 asks for the latest values instead of history.
@@ -43,12 +44,32 @@ pub(crate) struct HistoryCommand {
     pub(crate) cmd_id: i64,
     pub(crate) entity_type: Option<String>,
     pub(crate) entity_id: Option<String>,
-    pub(crate) keys: Option<String>,
+    pub(crate) keys: Option<Keys>,
     pub(crate) start_ts: i64,
     pub(crate) end_ts: i64,
     pub(crate) interval: Option<i64>,
     pub(crate) limit: Option<usize>,
     pub(crate) agg: Option<String>,
+}
+
+/// The keys of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Keys {
+    /// Separated by commas, as ThingsBoard's clients send them.
+    List(String),
+    /// One by one: the way to name a key that holds a comma.
+    Each(Vec<String>),
+}
+
+impl Keys {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let (list, each) = match self {
+            Self::List(list) => (Some(split_keys(list)), None),
+            Self::Each(keys) => (None, Some(keys.iter().map(String::as_str).filter(|key| !key.is_empty()))),
+        };
+        list.into_iter().flatten().chain(each.into_iter().flatten())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -104,7 +125,10 @@ mod tests {
             "unknown":{}}"#;
         let commands = parse(text).unwrap();
         let Command::Subscribe(first) = &commands[0] else { panic!("{commands:?}") };
-        assert_eq!((first.cmd_id, first.keys.as_deref(), first.start_ts), (1, Some("a,b"), Some(5)));
+        assert_eq!(
+            (first.cmd_id, first.keys.clone(), first.start_ts),
+            (1, Some(Keys::List("a,b".into())), Some(5))
+        );
         assert_eq!((first.time_window, first.interval, first.limit), (Some(60_000), Some(1_000), Some(50)));
         assert_eq!(commands[1], Command::Unsubscribe(2));
         assert!(matches!(&commands[2], Command::History(command) if command.end_ts == 2));

@@ -7,10 +7,9 @@ use hub::registry::Device;
 use hub::{Hub, Order};
 use model::{TimeRange, Timestamp, limits};
 
-use super::commands::{HistoryCommand, SubscribeCommand};
+use super::commands::{HistoryCommand, Keys, SubscribeCommand};
 use super::update::Data;
 use crate::http::error::ApiError;
-use crate::http::request::split_list;
 use crate::http::telemetry::{aggregation, interval_us, range, read_history, reported_keys, unique_keys};
 
 /// A read, and whom its result is for.
@@ -37,7 +36,7 @@ impl ReadFrom {
     /// values have no upper end, because one between the client's `startTs + timeWindow` and the moment of subscribing
     /// would be in neither the reply nor the updates.
     pub(crate) fn of_subscription(command: &SubscribeCommand, now: Timestamp) -> Result<Self, ApiError> {
-        let keys = keys(command.keys.as_deref())?;
+        let keys = keys(command.keys.as_ref())?;
         let start_ts = command.start_ts.filter(|start| *start > 0);
         let window = command.time_window.filter(|window| *window > 0);
         let start = match (start_ts, window) {
@@ -62,7 +61,7 @@ impl ReadFrom {
 
     pub(crate) fn of_history(command: &HistoryCommand) -> Result<Self, ApiError> {
         Ok(Self::History(HistoryRequest {
-            keys: keys(command.keys.as_deref())?,
+            keys: keys(command.keys.as_ref())?,
             range: range(command.start_ts, command.end_ts),
             aggregation: aggregation(command.agg.as_deref())?,
             interval_us: interval_us(command.interval)?,
@@ -81,8 +80,8 @@ impl ReadFrom {
     }
 }
 
-fn keys(list: Option<&str>) -> Result<Vec<String>, ApiError> {
-    unique_keys(split_list(list.unwrap_or_default()))
+fn keys(named: Option<&Keys>) -> Result<Vec<String>, ApiError> {
+    unique_keys(named.into_iter().flat_map(Keys::iter))
 }
 
 /// 0 stands for the default, as ThingsBoard's clients send it.
@@ -138,7 +137,9 @@ mod tests {
         assert_eq!(subscribe(""), ReadFrom::Latest(None));
         assert_eq!(subscribe(r#","keys":"","startTs":0,"timeWindow":0"#), ReadFrom::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
-        assert_eq!(subscribe(r#","keys":"a, b,a""#), ReadFrom::Latest(keys));
+        assert_eq!(subscribe(r#","keys":"a,b,a""#), ReadFrom::Latest(keys));
+        let odd = Some(vec!["a,b".to_owned(), " c".to_owned()]);
+        assert_eq!(subscribe(r#","keys":["a,b"," c",""]"#), ReadFrom::Latest(odd));
     }
 
     #[test]

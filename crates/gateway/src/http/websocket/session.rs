@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::ws::{Utf8Bytes, close_code};
 use hub::live::Update;
 use hub::registry::Device;
-use model::SeriesId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
@@ -13,7 +12,7 @@ use super::commands::{Command, HistoryCommand, SubscribeCommand, parse};
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::reading::{ReadFrom, Reading};
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{Kind, Subscriptions, Watching};
 use super::update::{Data, NO_SUBSCRIPTION, data_message, error_message};
 use super::{Access, Goodbye};
 use crate::http::Door;
@@ -160,7 +159,11 @@ impl<'a> Session<'a> {
         let from = ReadFrom::of_subscription(command, hub::clock::system_now())?;
         let series = self.door.hub.series_of(&device)?;
         let keys = from.keys().map(<[String]>::to_vec);
-        self.subscriptions.add(command.cmd_id, Arc::clone(&device), series, keys.as_deref())?;
+        let kind = match from {
+            ReadFrom::Latest(_) => Kind::Latest,
+            ReadFrom::History(_) => Kind::History,
+        };
+        self.subscriptions.add(command.cmd_id, Arc::clone(&device), series, keys.as_deref(), kind)?;
         Ok(Reading { id: command.cmd_id, device, from, live: true })
     }
 
@@ -243,13 +246,9 @@ impl<'a> Session<'a> {
 
     /// Ends subscriptions of devices that are gone, and moves those whose profile has another table now.
     async fn follow_devices(&mut self, out: &mut Outbound) -> Result<(), End> {
-        let all: Vec<(i64, uuid::Uuid, SeriesId, Option<Vec<String>>)> = self
-            .subscriptions
-            .all()
-            .map(|(id, device, series, keys)| (id, device.id, series, keys))
-            .collect();
+        let all: Vec<Watching> = self.subscriptions.all().collect();
         let mut moved = Vec::new();
-        for (id, device, series, keys) in all {
+        for Watching { id, device, series, keys, kind } in all {
             let hub = &self.door.hub;
             let now = self.access.device(hub, device).and_then(|device| {
                 let series = hub.series_of(&device)?;
@@ -258,7 +257,7 @@ impl<'a> Session<'a> {
             match now {
                 Ok((_, same)) if same == series => {}
                 Ok((device, series)) => {
-                    match self.subscriptions.add(id, Arc::clone(&device), series, keys.as_deref()) {
+                    match self.subscriptions.add(id, Arc::clone(&device), series, keys.as_deref(), kind) {
                         Ok(()) => {
                             moved.push(Reading { id, device, from: ReadFrom::Latest(keys), live: true })
                         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hub::live::{Subscriber, Update};
 use hub::registry::Device;
 use model::{SeriesId, Timestamp, Value};
+use uuid::Uuid;
 
 use super::update::Data;
 use crate::http::error::ApiError;
@@ -18,8 +19,31 @@ struct Subscription {
     series: SeriesId,
     /// All keys when `None`.
     keys: Option<HashSet<String>>,
+    kind: Kind,
     /// The newest value per key that the initial reply held, until an update shows whether it is a repetition.
     told: HashMap<String, (Timestamp, Value)>,
+    /// Of latest values: the time of the newest value per key that the client has been told. What is older came late and
+    /// is history.
+    newest: HashMap<String, Timestamp>,
+}
+
+/// What a subscription is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The latest value of each key: time never goes back.
+    Latest,
+    /// All values from the beginning of a time on, those that come late too.
+    History,
+}
+
+/// A subscription, to look at.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    pub(crate) id: i64,
+    pub(crate) device: Uuid,
+    pub(crate) series: SeriesId,
+    pub(crate) keys: Option<Vec<String>>,
+    pub(crate) kind: Kind,
 }
 
 /// All subscriptions of a session, and the subscriber that collects their updates.
@@ -43,6 +67,7 @@ impl Subscriptions {
         device: Arc<Device>,
         series: SeriesId,
         keys: Option<&[String]>,
+        kind: Kind,
     ) -> Result<(), ApiError> {
         self.remove(id);
         let room = self.by_id.len() < SUBSCRIPTIONS_MAX && self.subscriber.watch(series);
@@ -53,7 +78,8 @@ impl Subscriptions {
             return Err(ApiError::busy(message));
         }
         let keys = keys.map(|keys| keys.iter().cloned().collect());
-        self.by_id.insert(id, Subscription { device, series, keys, told: HashMap::new() });
+        let (told, newest) = (HashMap::new(), HashMap::new());
+        self.by_id.insert(id, Subscription { device, series, keys, kind, told, newest });
         self.by_series.entry(series).or_default().push(id);
         Ok(())
     }
@@ -70,10 +96,14 @@ impl Subscriptions {
         }
     }
 
-    /// Ids, devices, series and keys of all subscriptions.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (i64, &Arc<Device>, SeriesId, Option<Vec<String>>)> {
-        self.by_id.iter().map(|(id, one)| {
-            (*id, &one.device, one.series, one.keys.as_ref().map(|keys| keys.iter().cloned().collect()))
+    /// All subscriptions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Watching> {
+        self.by_id.iter().map(|(id, one)| Watching {
+            id: *id,
+            device: one.device.id,
+            series: one.series,
+            keys: one.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
+            kind: one.kind,
         })
     }
 
@@ -82,6 +112,10 @@ impl Subscriptions {
         let Some(subscription) = self.by_id.get_mut(&id) else { return };
         let newest = data.iter().filter_map(|(key, samples)| Some((key.clone(), samples.last()?.clone())));
         subscription.told = newest.collect();
+        if subscription.kind == Kind::Latest {
+            let times = subscription.told.iter().map(|(key, (ts, _))| (key.clone(), *ts));
+            subscription.newest = times.collect();
+        }
     }
 
     /// Forgets what initial replies held: updates that were on their way then have arrived by now.
@@ -141,12 +175,35 @@ impl Subscription {
         if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
             return false;
         }
+        self.is_news(update) && self.advance(update)
+    }
+
+    /// Whether the update tells anything that the initial reply did not.
+    fn is_news(&mut self, update: &Update) -> bool {
         match self.told.get(&update.key) {
             None => true,
             // Older than what was told, but it may not have been part of it.
             Some((ts, _)) if update.ts < *ts => true,
             // The first at or after the told time decides: from then on values of the same time are corrections.
             Some(_) => self.told.remove(&update.key) != Some((update.ts, update.value.clone())),
+        }
+    }
+
+    /// Whether the update is not older than what the client has; notes its time.
+    fn advance(&mut self, update: &Update) -> bool {
+        if self.kind == Kind::History {
+            return true;
+        }
+        match self.newest.get_mut(&update.key) {
+            Some(newest) if update.ts < *newest => false,
+            Some(newest) => {
+                *newest = update.ts;
+                true
+            }
+            None => {
+                self.newest.insert(update.key.clone(), update.ts);
+                true
+            }
         }
     }
 }
@@ -156,7 +213,6 @@ mod tests {
     use hub::live::Live;
     use hub::registry::Profile;
     use hub::{Durability, Metrics};
-    use uuid::Uuid;
 
     use super::*;
 
@@ -186,11 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn the_latest_value_never_goes_back_in_time() {
+        let mut all = subscriptions();
+        all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
+        all.told(1, &Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]));
+        let mut after = |updates: Vec<Update>| {
+            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+        };
+        let value = Value::I64;
+        // Older than the initial reply, then older than an update; the repetition of the reply is still known as one.
+        assert_eq!(after(vec![update(1, "a", 9, 7), update(1, "a", 10, 2)]), []);
+        assert_eq!(after(vec![update(1, "a", 30, 3), update(1, "a", 20, 4)]), [(30, value(3))]);
+        assert_eq!(after(vec![update(1, "a", 29, 5)]), []);
+        // A correction of the same time, and a key that the reply did not hold.
+        assert_eq!(after(vec![update(1, "a", 30, 6), update(1, "b", 1, 1)]), [(30, value(6)), (1, value(1))]);
+        assert_eq!(after(vec![update(1, "b", 0, 1)]), []);
+        all.forget_told();
+        let mut after = |updates: Vec<Update>| flat(all.sort_out(updates)).len();
+        assert_eq!(after(vec![update(1, "a", 29, 5)]), 0);
+        assert_eq!(after(vec![update(1, "a", 31, 5)]), 1);
+    }
+
+    #[test]
     fn updates_of_one_wake_become_one_list_per_subscription() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None).unwrap();
-        all.add(2, device(), SeriesId(1), Some(&["b".to_owned()])).unwrap();
-        all.add(3, device(), SeriesId(2), None).unwrap();
+        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
+        all.add(2, device(), SeriesId(1), Some(&["b".to_owned()]), Kind::History).unwrap();
+        all.add(3, device(), SeriesId(2), None, Kind::History).unwrap();
         let updates =
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
@@ -207,7 +285,7 @@ mod tests {
     #[test]
     fn long_updates_are_several_messages_in_the_order_of_arrival() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None).unwrap();
+        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
         let found = all.sort_out(updates);
@@ -218,7 +296,7 @@ mod tests {
     #[test]
     fn only_a_repetition_of_the_initial_reply_is_dropped() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None).unwrap();
+        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.told(1, &told);
@@ -239,9 +317,9 @@ mod tests {
     #[test]
     fn the_last_subscription_of_a_series_stops_watching() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None).unwrap();
-        all.add(2, device(), SeriesId(1), None).unwrap();
-        all.add(1, device(), SeriesId(2), None).unwrap();
+        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
+        all.add(2, device(), SeriesId(1), None, Kind::History).unwrap();
+        all.add(1, device(), SeriesId(2), None, Kind::History).unwrap();
         assert!(flat(all.sort_out(vec![update(1, "a", 1, 1)])).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
@@ -254,9 +332,11 @@ mod tests {
     fn a_session_has_a_bounded_number_of_subscriptions() {
         let mut all = subscriptions();
         for id in 0..SUBSCRIPTIONS_MAX as i64 {
-            all.add(id, device(), SeriesId(1), None).unwrap();
+            all.add(id, device(), SeriesId(1), None, Kind::History).unwrap();
         }
-        assert!(all.add(-1, device(), SeriesId(1), None).unwrap_err().message.contains("limit"));
-        assert!(all.add(5, device(), SeriesId(1), None).is_ok(), "replacing one adds none");
+        assert!(
+            all.add(-1, device(), SeriesId(1), None, Kind::History).unwrap_err().message.contains("limit")
+        );
+        assert!(all.add(5, device(), SeriesId(1), None, Kind::History).is_ok(), "replacing one adds none");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::Door;
+use hub::registry::Device;
 use wire::mqtt::{
     ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
     ReasonCode, encode,
@@ -10,11 +11,12 @@ use wire::mqtt::{
 
 use super::super::{clients, limits};
 use super::{Close, Connected, Context, Peer, StoredWill, reason_string};
+use crate::refusals;
 
 /// A CONNECT that is not accepted.
 struct Refused {
     code: ReasonCode,
-    /// The same for MQTT 3.1.1 [MQTT-3.2.2-4].
+    /// The same before MQTT 5 [MQTT-3.2.2-4].
     return_code: u8,
     label: &'static str,
     cause: String,
@@ -28,6 +30,10 @@ impl Connected {
             Err(refused) => {
                 write_refusal(connect, &refused, context);
                 context.hub.metrics().refused(Door::Mqtt, refused.label);
+                if refused.label.starts_with("token") {
+                    // Not even the client identifier is told: it may be the token, sent in the wrong place.
+                    refusals::token(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
+                }
                 Err(Close::quiet(refused.cause))
             }
         }
@@ -36,7 +42,7 @@ impl Connected {
 
 fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
     check_terms(connect)?;
-    let device = authenticate(connect, context)?;
+    let (device, token) = authenticate(connect, context)?;
     let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
@@ -46,6 +52,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     let connected = Connected {
         peer: Peer::of(connect),
         device,
+        token,
         client,
         place: context.place,
         // One and a half times the keep-alive [MQTT-3.1.2-22], rounded up: never too early.
@@ -76,12 +83,22 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
             ),
         });
     }
-    if connect.version == ProtocolVersion::V311 && connect.client_id.is_empty() && !connect.clean_start {
+    let empty_id = match connect.version {
+        // More than its 23 characters are taken, as other servers do.
+        ProtocolVersion::V31 => {
+            Some("MQTT 3.1 wants a client identifier of at least one character [MQTT31 3.1]")
+        }
+        ProtocolVersion::V311 if !connect.clean_start => {
+            Some("an empty client identifier needs a clean session [MQTT-3.1.3-8]")
+        }
+        ProtocolVersion::V311 | ProtocolVersion::V5 => None,
+    };
+    if let Some(cause) = empty_id.filter(|_| connect.client_id.is_empty()) {
         return Err(Refused {
             code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
             return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
             label: "client_id",
-            cause: "an empty client identifier needs a clean session [MQTT-3.1.3-8]".into(),
+            cause: cause.into(),
         });
     }
     let packet_bytes_max = connect.properties.maximum_packet_size().unwrap_or(u32::MAX);
@@ -107,14 +124,21 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
     Ok(())
 }
 
-fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<Arc<hub::registry::Device>, Refused> {
+/// The device whose access token the client sent, and the registry's copy of the token.
+fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<(Arc<Device>, Arc<str>), Refused> {
     let token = connect.username.filter(|token| !token.is_empty()).ok_or_else(|| Refused {
         code: ReasonCode::BAD_USER_NAME_OR_PASSWORD,
         return_code: ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD,
         label: "token_missing",
         cause: "no access token: send the device's token as user name".into(),
     })?;
-    context.hub.registry().device_by_token(token).ok_or_else(|| Refused {
+    let registry = context.hub.registry();
+    let known = registry.device_by_token(token).and_then(|device| {
+        // It may have been replaced a moment ago.
+        let kept = registry.credentials_of(device.id).filter(|kept| **kept == *token)?;
+        Some((device, kept))
+    });
+    known.ok_or_else(|| Refused {
         code: ReasonCode::NOT_AUTHORIZED,
         return_code: ConnectReturnCode::NOT_AUTHORIZED,
         label: "token_unknown",
@@ -133,8 +157,8 @@ fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
 
 fn session_expiry_s(connect: &Connect<'_>) -> u32 {
     match connect.version {
-        ProtocolVersion::V311 if connect.clean_start => 0,
-        ProtocolVersion::V311 => limits::ABSENT_SESSION_S,
+        ProtocolVersion::V31 | ProtocolVersion::V311 if connect.clean_start => 0,
+        ProtocolVersion::V31 | ProtocolVersion::V311 => limits::ABSENT_SESSION_S,
         ProtocolVersion::V5 => connect.properties.number(PropertyId::SessionExpiryInterval).unwrap_or(0),
     }
 }
@@ -151,6 +175,8 @@ fn write_acceptance(
         terms(connect, keep_alive_s, assigned, context, &mut properties)
             .expect("BUG: the terms of a session are short");
     }
+    // MQTT 3.1 knows no such flag.
+    let session_present = session_present && connect.version != ProtocolVersion::V31;
     let connack = ConnAck { session_present, code: 0, properties: properties.as_properties() };
     encode(&Packet::ConnAck(connack), connect.version, context.out).expect("BUG: a CONNACK is short");
 }
@@ -188,7 +214,7 @@ fn write_refusal(connect: &Connect<'_>, refused: &Refused, context: &mut Context
     let properties = reason_string(&refused.cause);
     let code = match connect.version {
         ProtocolVersion::V5 => refused.code.0,
-        ProtocolVersion::V311 => refused.return_code,
+        ProtocolVersion::V31 | ProtocolVersion::V311 => refused.return_code,
     };
     let packet = |properties| Packet::ConnAck(ConnAck { session_present: false, code, properties });
     let forms = [packet(properties.as_properties()), packet(wire::mqtt::Properties::NONE)];

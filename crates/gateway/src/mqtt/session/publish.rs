@@ -1,15 +1,18 @@
 //! PUBLISH: into the batch, or into the dead-letter table.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
+use wire::telemetry::Receipt;
 
 use super::super::acks::{AckKind, Answer, PendingAck, Refusal};
 use super::super::limits;
 use super::super::received::{Phase, Turn};
 use super::{Close, Connected, Context, Halt, protocol_error};
+use crate::refusals;
 
 /// Where devices send telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
@@ -60,7 +63,7 @@ impl Connected {
 
     fn check_terms(&self, publish: &Publish<'_>, context: &Context<'_>) -> Result<(), Close> {
         let most = context.options.receive_maximum;
-        // A 3.1.1 client knows no receive maximum: the worker stops reading from it instead.
+        // An older client knows no receive maximum: the worker stops reading from it instead.
         let counts = publish.qos != QoS::AtMostOnce && self.peer.version == ProtocolVersion::V5;
         if counts && self.in_flight >= u32::from(most) {
             let cause = format!("more than {most} messages without an ack");
@@ -104,7 +107,7 @@ impl Connected {
     fn check_unreleased(&self, unreleased: usize, context: &Context<'_>) -> Result<(), Close> {
         let most = match self.peer.version {
             ProtocolVersion::V5 => limits::UNRELEASED_MAX.min(context.options.receive_maximum.into()),
-            ProtocolVersion::V311 => limits::UNRELEASED_MAX,
+            ProtocolVersion::V31 | ProtocolVersion::V311 => limits::UNRELEASED_MAX,
         };
         if unreleased < most {
             return Ok(());
@@ -132,7 +135,7 @@ impl Connected {
         context: &mut Context<'_>,
     ) {
         let is_letter = refusal.is_some();
-        // A refusal reaches MQTT 5 peers; 3.1.1 has no word for it, so there the dead letter's ack is a plain one.
+        // A refusal reaches MQTT 5 peers; before it there is no word for it, so the dead letter's ack is a plain one.
         let told = refusal.filter(|_| self.peer.version == ProtocolVersion::V5);
         let answer = match (told, exchange) {
             // A PUBREC that says no ends the exchange.
@@ -174,7 +177,8 @@ impl Connected {
         let batch = &mut context.turn[self.device.profile.durability as usize].batch;
         let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
         context.hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_halt(&error))?;
-        context.hub.metrics().refused(Door::Mqtt, label);
+        let peer = Some(context.peer);
+        refusals::message(context.hub, Door::Mqtt, peer, &self.device, label, &refusal.text);
         Ok(Some(refusal))
     }
 
@@ -197,10 +201,14 @@ impl Connected {
             }
             Err(error) => return Err(store_halt(&error)),
         };
-        let received = context.received.unwrap_or_else(|| context.hub.receipt_time_at(context.now));
-        let limits = context.hub.limits_of(&self.device);
+        // The first row has the time that was given out already, if one was; all others come after it.
+        let given_out = Cell::new(context.received);
+        let hub = context.hub;
+        let next = || given_out.take().unwrap_or_else(|| hub.receipt_time());
+        let receipt = Receipt { now: context.now, next: &next };
+        let limits = hub.limits_of(&self.device);
         let batch = &mut context.turn[self.device.profile.durability as usize].batch;
-        let decoded = wire::telemetry::decode(payload, series, received, &limits, batch);
+        let decoded = wire::telemetry::decode(payload, series, receipt, &limits, batch);
         Ok(decoded.err().map(|error| Unfit {
             refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
             label: error.label(),

@@ -1,5 +1,6 @@
 //! From a turn's batch to the store, and from its durability to acks.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use hub::{Blame, DeadLetter, Door, Durability, IngestError, Sequence};
@@ -10,6 +11,7 @@ use super::super::acks::{AckGroup, AckKind, Answer, ConnectionKey, PendingAck, R
 use super::super::session::{Close, Session, TELEMETRY_TOPIC};
 use super::super::turn::TurnBatch;
 use super::{Worker, enqueue, find};
+use crate::refusals;
 
 /// What became of one message of a batch that the store refused.
 enum Outcome {
@@ -72,7 +74,8 @@ impl Worker {
         let (mut messages, mut bytes) = (0, 0);
         while let Some(mut ack) = acks.next() {
             let message = turn.len() - acks.len() - 1;
-            match self.append_one(&turn, message, class, &mut batch) {
+            let peer = find(&mut self.connections, ack.connection).map(|connection| connection.peer);
+            match self.append_one(&turn, message, peer, class, &mut batch) {
                 Outcome::Taken(sequence) => {
                     ack.taken();
                     group.sequence = sequence;
@@ -112,7 +115,14 @@ impl Worker {
         failed.into_iter().for_each(|(connection, cause)| self.close_for_store(connection, &cause));
     }
 
-    fn append_one(&self, turn: &TurnBatch, message: usize, class: Durability, batch: &mut Batch) -> Outcome {
+    fn append_one(
+        &self,
+        turn: &TurnBatch,
+        message: usize,
+        peer: Option<SocketAddr>,
+        class: Durability,
+        batch: &mut Batch,
+    ) -> Outcome {
         let hub = &self.door.hub;
         if turn.rows(message).is_empty() {
             return Outcome::Taken(hub.progress().appended);
@@ -138,7 +148,7 @@ impl Worker {
             hub.add_dead_letter(turn.device(message), letter, batch).and_then(|()| hub.ingest(batch, class));
         match kept {
             Ok(sequence) => {
-                hub.metrics().refused(Door::Mqtt, "store_limit");
+                refusals::message(hub, Door::Mqtt, peer, turn.device(message), "store_limit", &text);
                 Outcome::Letter(sequence, Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text })
             }
             Err(error) if error.blame() == Blame::Busy => Outcome::Busy,
@@ -146,14 +156,14 @@ impl Worker {
         }
     }
 
-    /// Makes an ack a refusal where the peer has a word for it; for MQTT 3.1.1 it stays a plain ack.
+    /// Makes an ack a refusal where the peer has a word for it; before MQTT 5 it stays a plain ack.
     fn tell_refusal(&mut self, ack: &mut PendingAck, refusal: Refusal) {
         let version = match find(&mut self.connections, ack.connection).map(|found| &found.session) {
             Some(Session::Connected(connected)) => connected.peer.version,
             _ => ProtocolVersion::V5,
         };
         match version {
-            ProtocolVersion::V311 => ack.taken(),
+            ProtocolVersion::V31 | ProtocolVersion::V311 => ack.taken(),
             ProtocolVersion::V5 => {
                 ack.withdrawn();
                 ack.answer = Answer::No(Box::new(refusal));

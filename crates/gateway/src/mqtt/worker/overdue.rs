@@ -1,11 +1,11 @@
-//! Once a second: silent peers, peers that take nothing, and deleted devices.
+//! Once a second: silent peers, peers that take nothing, and devices that were deleted or changed.
 
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
 use super::super::session::{Close, Session};
-use super::super::{Door, MqttOptions, limits};
+use super::super::{MqttOptions, limits};
 use super::Worker;
 
 impl Worker {
@@ -27,9 +27,8 @@ impl Worker {
             let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
             if let Some(close) = overdue_close(connection, now_s, &self.door.options) {
                 overdue.push((key, close));
-            } else if registry_changed && is_deleted(connection, &self.door) {
-                let cause = "the device was deleted";
-                overdue.push((key, Close::refused(ReasonCode::NOT_AUTHORIZED, "device_deleted", cause)));
+            } else if registry_changed && let Session::Connected(connected) = &mut connection.session {
+                overdue.extend(connected.follow(self.door.hub.registry()).err().map(|close| (key, close)));
             }
         }
         for (key, close) in overdue {
@@ -64,12 +63,5 @@ fn overdue_close(connection: &Connection, now_s: u32, options: &MqttOptions) -> 
             Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "partial_packet", cause))
         }
         Session::Connected(_) => None,
-    }
-}
-
-fn is_deleted(connection: &Connection, door: &Door) -> bool {
-    match &connection.session {
-        Session::New => false,
-        Session::Connected(connected) => door.hub.registry().device_by_id(connected.device.id).is_none(),
     }
 }

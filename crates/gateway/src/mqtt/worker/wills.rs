@@ -1,7 +1,8 @@
 //! Wills. Their senders are gone and cannot send them again, so a will waits: for the next turn, and then until the store
-//! has room. Its rows have the time at which its session ended.
+//! has room. Its first row without a time has the one at which its session ended.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use model::Timestamp;
 use model::panics::contain_panic;
@@ -24,6 +25,7 @@ struct Will {
     session: Box<Connected>,
     /// The connection that is gone.
     connection: ConnectionKey,
+    peer: SocketAddr,
     received: Timestamp,
 }
 
@@ -62,12 +64,12 @@ impl Wills {
 
 impl Worker {
     /// Ends the session of a connection that is gone; the next turn publishes its will.
-    pub(super) fn end_session(&mut self, session: Session, connection: ConnectionKey) {
+    pub(super) fn end_session(&mut self, session: Session, connection: ConnectionKey, peer: SocketAddr) {
         let with_will = session.end(&self.door.clients, self.door.now_s());
         // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
         let Some(session) = with_will.filter(|_| !self.door.is_stopping()) else { return };
-        let received = self.door.hub.receipt_time_at(hub::clock::system_now());
-        if let Err(will) = self.wills.add(Will { session, connection, received }) {
+        let received = self.door.hub.receipt_time();
+        if let Err(will) = self.wills.add(Will { session, connection, peer, received }) {
             will.session.lose_will(&self.door.hub, "too many wills wait");
         }
     }
@@ -81,6 +83,7 @@ impl Worker {
                 options: &self.door.options,
                 clients: &self.door.clients,
                 place: Place { worker: self.index, connection: will.connection },
+                peer: will.peer,
                 now: will.received,
                 received: Some(will.received),
                 now_s: self.door.now_s(),

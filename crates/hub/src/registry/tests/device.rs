@@ -208,6 +208,29 @@ fn a_replaced_token_and_a_deleted_device_open_nothing_and_the_doors_hear_of_it()
 }
 
 #[test]
+fn a_renamed_device_keeps_its_identity_and_token_and_the_doors_hear_of_it() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let one = registry.add_device(tenant, new_device("one")).unwrap();
+    registry.add_device(tenant, new_device("two")).unwrap();
+    let generation = registry.generation();
+    let renamed = registry.rename_device(one.device.id, "three").unwrap();
+    assert_eq!((renamed.id, renamed.name.as_str()), (one.device.id, "three"));
+    assert!(registry.generation() > generation);
+    assert_eq!(registry.device_by_name(tenant, "one"), None);
+    assert_eq!(registry.device_by_token(&one.token), Some(Arc::clone(&renamed)));
+    assert_eq!(registry.rename_device(one.device.id, "three").unwrap(), renamed, "nothing to do");
+    let error = |device, name| registry.rename_device(device, name).unwrap_err().to_string();
+    assert!(error(one.device.id, "two").contains("\"two\" exists already"));
+    assert!(error(one.device.id, "").contains("empty"));
+    assert!(error(Uuid::nil(), "x").contains("no device"));
+    let before = everything(&registry);
+    drop(registry);
+    assert_eq!(everything(&fixture.open()), before);
+}
+
+#[test]
 fn a_changed_profile_changes_its_devices_and_only_those() {
     let fixture = Fixture::new();
     let registry = fixture.open();

@@ -1,0 +1,69 @@
+//! What an operator wants to know of a device: where its rows go, when it reported last, and what was refused of it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::Hub;
+use hub::refusals::Refused;
+use hub::registry::Device;
+use serde_json::{Value as JsonValue, json};
+
+use super::Door;
+use super::auth::Session;
+use super::devices::device_json;
+use super::error::ApiError;
+use super::json::Json;
+use super::limits::REFUSALS_LISTED_MAX;
+use super::request::{PathOf, parse_id};
+
+/// `GET /api/tacho/devices/{id}`: the device, where its rows go, how many keys it has, its newest time, its refusals.
+pub(crate) async fn details(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    let device = session.device(&door.hub, parse_id(&id)?)?;
+    let hub = Arc::clone(&door.hub);
+    let reasons = session.may_see_refused();
+    Ok(door.reads.run(move || details_json(&hub, &device, reasons)).await??.into_response())
+}
+
+fn details_json(hub: &Hub, device: &Device, reasons: bool) -> Result<Json<JsonValue>, ApiError> {
+    let latest = match hub.find_series_of(device)? {
+        Some(series) => hub.latest(series, None)?,
+        None => Vec::new(),
+    };
+    let refused = hub.refusals_of(device)?;
+    let mut details = device_json(device);
+    details["table"] = device.profile.table.as_str().into();
+    details["durability"] = device.profile.durability.name().into();
+    details["keys"] = latest.len().into();
+    details["lastTs"] = latest.iter().map(|one| one.ts.millis()).max().into();
+    details["refused"] = refused.map(|refused| refused_json(&refused, reasons)).into();
+    Ok(Json(details))
+}
+
+/// `GET /api/tacho/refusals`: devices of which something was refused since the server began to count, the last first.
+pub(crate) async fn refusals(State(door): State<Arc<Door>>, session: Session) -> Response {
+    let found = door.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
+        // Deleted devices, and those of others, are nobody's business.
+        let device = session.device(&door.hub, id).ok()?;
+        let mut one = refused_json(&refused, session.may_see_refused());
+        one["id"] = id.to_string().into();
+        one["name"] = device.name.as_str().into();
+        Some(one)
+    });
+    Json(json!({ "devices": found.collect::<Vec<_>>() })).into_response()
+}
+
+/// A reason may quote what was sent, which is not for everybody.
+fn refused_json(refused: &Refused, with_reason: bool) -> JsonValue {
+    json!({
+        "messages": refused.messages,
+        "since": refused.since.millis(),
+        "lastTs": refused.last.millis(),
+        "door": refused.door,
+        "reason": with_reason.then_some(refused.reason.as_str()),
+    })
+}

@@ -1,0 +1,52 @@
+//! What every door does when it refuses a message or a login: count it, keep it for who asks about the device, and say it
+//! in the log, at a bounded pace. Neither a token nor a password is ever said.
+
+use std::net::SocketAddr;
+
+use hub::clock::system_now;
+use hub::registry::Device;
+use hub::{Door, Hub};
+
+/// Counts a message of a device that is refused for `reason`; `label` is for the metrics. `peer` is unknown when its
+/// connection is gone.
+pub(crate) fn message(
+    hub: &Hub,
+    door: Door,
+    peer: Option<SocketAddr>,
+    device: &Device,
+    label: &'static str,
+    reason: &str,
+) {
+    hub.metrics().refused(door, label);
+    note(hub, door, peer, device, reason);
+}
+
+/// The same for what the metrics count already.
+pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Device, reason: &str) {
+    let Some(line) = hub.refusals().note(device.id, door, reason, system_now()) else { return };
+    let (door, peer, device) = (door.name(), text(peer), &device.name);
+    let (messages, lines_left_out) = (line.refusals, line.left_out);
+    tracing::warn!(door, %peer, %device, messages, lines_left_out, reason, "refused what a device sent");
+}
+
+/// Says in the log that an access token opens nothing.
+pub(crate) fn token(hub: &Hub, door: Door, peer: Option<SocketAddr>, reason: &str) {
+    let Some(line) = hub.refusals().note_login(system_now()) else { return };
+    let (door, peer, lines_left_out) = (door.name(), text(peer), line.left_out);
+    tracing::warn!(door, %peer, lines_left_out, reason, "refused an access token");
+}
+
+/// Says in the log that a user was not let in. A name that no user has is not told: it may be a password, typed into the
+/// wrong field.
+pub(crate) fn login(hub: &Hub, door: Door, peer: Option<SocketAddr>, user: &str) {
+    let Some(line) = hub.refusals().note_login(system_now()) else { return };
+    let (door, peer, lines_left_out) = (door.name(), text(peer), line.left_out);
+    let user = hub.registry().login_of(user);
+    let reason = if user.is_some() { "the password is wrong" } else { "there is no such user" };
+    let user = user.as_deref();
+    tracing::warn!(door, %peer, user, lines_left_out, reason, "refused a login");
+}
+
+fn text(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "gone".to_owned(), |peer| peer.to_string())
+}

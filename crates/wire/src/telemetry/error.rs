@@ -1,0 +1,57 @@
+//! Why a payload is refused, in words for the device's owner.
+
+use model::NameError;
+
+/// Why a payload is refused. The text is for the device's owner: it says what to change.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PayloadError {
+    /// Not UTF-8, or neither JSON nor relaxed JSON.
+    #[error("the payload is not valid JSON: {0}")]
+    Json(String),
+    /// JSON, but not one of the four forms.
+    #[error("the payload must be an object or an array of objects, found {0}")]
+    Form(&'static str),
+    /// A key breaks the rules for names.
+    #[error("{0}")]
+    Key(#[from] NameError),
+    /// A time that is not a number of milliseconds.
+    #[error("ts is {0}; it must be a number of milliseconds since 1970")]
+    TimestampForm(String),
+    /// A time outside of the accepted window.
+    #[error("ts {ts} is {side}; {hint}")]
+    TimestampRange {
+        /// The value as sent, in milliseconds.
+        ts: String,
+        /// "too old" or "too far in the future".
+        side: &'static str,
+        /// What the sender probably did.
+        hint: String,
+    },
+    /// More of something than a limit allows.
+    #[error("{what} is {actual}, the limit is {limit}")]
+    OverLimit {
+        /// What was counted.
+        what: &'static str,
+        /// What it counted to, or the first count over the limit.
+        actual: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl PayloadError {
+    /// A short, stable name for metrics.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Json(_) | Self::Form(_) => "payload_format",
+            Self::Key(_) => "key",
+            Self::TimestampForm(_) | Self::TimestampRange { .. } => "timestamp",
+            Self::OverLimit { .. } => "payload_limit",
+        }
+    }
+}
+
+/// Refuses a count over its limit.
+pub(super) fn over(what: &'static str, actual: usize, limit: usize) -> Result<(), PayloadError> {
+    if actual > limit { Err(PayloadError::OverLimit { what, actual, limit }) } else { Ok(()) }
+}
