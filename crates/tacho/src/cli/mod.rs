@@ -37,7 +37,7 @@ Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong."
 enum Command {
     Demo(demo::DemoArgs),
     Serve(serve::ServeArgs),
-    /// Adds and lists devices
+    /// Adds, shows, renames and deletes devices, and replaces their access tokens
     #[command(subcommand)]
     Device(device::DeviceCommand),
     Sql(sql::SqlArgs),

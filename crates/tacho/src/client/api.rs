@@ -104,6 +104,16 @@ impl Api {
         self.answer("GET", path, request.call())
     }
 
+    /// DELETE; the answer decoded, null when it is empty.
+    pub(crate) fn delete(&self, path: &str) -> Result<Value, ApiError> {
+        let request = self.agent.delete(format!("{}{path}", self.base));
+        let request = match &self.bearer {
+            Some(bearer) => request.header("X-Authorization", bearer),
+            None => request,
+        };
+        self.answer("DELETE", path, request.call())
+    }
+
     /// POST of a JSON value; the answer decoded, null when it is empty.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
         self.post_text(path, &body.to_string())

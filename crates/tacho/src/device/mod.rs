@@ -1,5 +1,6 @@
 //! `tacho device`: devices and their access tokens, on a running server or in a stopped one's directory.
 
+mod manage;
 mod registrar;
 mod running;
 mod stopped;
@@ -15,13 +16,18 @@ use crate::cli::PlaceArgs;
 use crate::cli::output::say;
 use crate::client::{RuntimeFile, ServerArgs};
 use crate::config::Config;
-use registrar::{Listed, Many, NewDevice, Registrar};
+use manage::{DeleteArgs, RenameArgs, ShowArgs, TokenArgs};
+use registrar::{Added, Listed, Many, NewDevice, Registrar};
 
 /// The subcommands of `tacho device`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeviceCommand {
     Add(AddArgs),
     List(ListArgs),
+    Show(ShowArgs),
+    Rename(RenameArgs),
+    Token(TokenArgs),
+    Delete(DeleteArgs),
 }
 
 /// Adds one device, or many at once
@@ -71,7 +77,8 @@ pub(crate) struct AddArgs {
 #[command(after_help = "\
 Examples:
   tacho device list
-  tacho device list --filter truck --show-tokens")]
+  tacho device list --filter truck --show-tokens
+  tacho device list --json")]
 pub(crate) struct ListArgs {
     /// Only devices whose name holds this text, in whatever case
     #[arg(long, value_name = "TEXT")]
@@ -79,6 +86,9 @@ pub(crate) struct ListArgs {
     /// Shows the access tokens too. They are secrets
     #[arg(long)]
     show_tokens: bool,
+    /// Prints a JSON array
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -90,6 +100,10 @@ pub(crate) fn run(command: &DeviceCommand) -> anyhow::Result<()> {
     match command {
         DeviceCommand::Add(args) => add(args),
         DeviceCommand::List(args) => list(args),
+        DeviceCommand::Show(args) => manage::show(args),
+        DeviceCommand::Rename(args) => manage::rename(args),
+        DeviceCommand::Token(args) => manage::token(args),
+        DeviceCommand::Delete(args) => manage::delete(args),
     }
 }
 
@@ -105,8 +119,11 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
 
 fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Registrar) -> anyhow::Result<()> {
     let new = NewDevice { name, profile: args.profile.as_deref(), token: args.token.as_deref() };
-    let token = registrar.add(&new)?;
+    let Added { token, continues } = registrar.add(&new)?;
     say(format_args!("added    {name}"))?;
+    if continues {
+        say("data     rows of an earlier device of this name are there; this one continues them")?;
+    }
     say(format_args!("token    {token}"))?;
     let mqtt = RuntimeFile::read(&config.data)?.map_or(config.mqtt.listen, |runtime| runtime.mqtt);
     let host = if mqtt.ip().is_unspecified() { "127.0.0.1".into() } else { mqtt.ip().to_string() };
@@ -163,6 +180,16 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
     let mut registrar = registrar::open(&args.server, &config, false)?;
     let devices = registrar.list(args.filter.as_deref(), args.show_tokens)?;
+    if args.json {
+        let all = devices.iter().map(|Listed { name, profile, created, token }| {
+            let mut one = serde_json::json!({ "name": name, "profile": profile, "created": created });
+            if let Some(token) = token {
+                one["token"] = token.as_str().into();
+            }
+            one
+        });
+        return say(serde_json::Value::Array(all.collect()));
+    }
     let width = |of: fn(&Listed) -> &str, title: &str| {
         devices.iter().map(|device| of(device).chars().count()).max().unwrap_or(0).max(title.len())
     };

@@ -14,6 +14,14 @@ pub(super) struct NewDevice<'a> {
     pub token: Option<&'a str>,
 }
 
+/// An added device.
+#[derive(Debug)]
+pub(super) struct Added {
+    pub token: String,
+    /// An earlier device of the same name has left rows, which are this one's now. Only a running server knows.
+    pub continues: bool,
+}
+
 /// Many devices to add.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Many<'a> {
@@ -45,14 +53,59 @@ pub(super) struct Listed {
     pub token: Option<String>,
 }
 
+/// All about one device.
+#[derive(Debug)]
+pub(super) struct Details {
+    pub id: String,
+    pub name: String,
+    pub profile: String,
+    /// Where its rows go.
+    pub table: String,
+    /// The name of the durability class of its acks.
+    pub durability: String,
+    pub created_ms: i64,
+    /// Known to a running server only.
+    pub activity: Option<Activity>,
+}
+
+/// What a device has done.
+#[derive(Debug)]
+pub(super) struct Activity {
+    pub keys: u64,
+    /// The time of its newest value.
+    pub last_ms: Option<i64>,
+    pub refused: Option<Refused>,
+}
+
+/// What was refused of a device.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// How many since `since_ms`.
+    pub messages: u64,
+    pub since_ms: i64,
+    pub last_ms: i64,
+    pub door: String,
+    pub reason: String,
+}
+
 /// Somebody who keeps devices.
 pub(super) trait Registrar {
-    /// Adds a device and returns its token.
-    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<String>;
+    /// Adds a device.
+    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added>;
     /// Adds many devices: all or none.
     fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded>;
     /// All devices whose name holds the filter, sorted by name.
     fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>>;
+    /// All about the device of that name.
+    fn details(&mut self, name: &str) -> anyhow::Result<Details>;
+    /// Deletes a device; returns the table that keeps what it reported, if that is known.
+    fn delete(&mut self, name: &str) -> anyhow::Result<Option<String>>;
+    /// Gives a device another name.
+    fn rename(&mut self, name: &str, new_name: &str) -> anyhow::Result<()>;
+    /// The access token of a device.
+    fn token(&mut self, name: &str) -> anyhow::Result<String>;
+    /// Gives a device another access token, a random one if `token` is `None`; returns it.
+    fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String>;
 }
 
 /// The server that was named, the one that runs on the directory, or the directory itself.
@@ -72,6 +125,11 @@ pub(super) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow
     let mut api = server.find(config)?;
     server.log_in(&mut api, config)?;
     Ok(Box::new(Running::new(api)))
+}
+
+/// The error for a name that no device has.
+pub(super) fn no_device(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("there is no device \"{name}\"; check the spelling, `tacho device list` shows all")
 }
 
 /// A time as it is listed.

@@ -3,8 +3,10 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
-use crate::client::{Api, escaped};
+use super::registrar::{
+    Activity, Added, Details, Listed, Many, ManyAdded, NewDevice, Refused, Registrar, created, no_device,
+};
+use crate::client::{Api, ApiError, escaped};
 use crate::limits::PAGE_DEVICES;
 
 /// A logged-in client.
@@ -19,8 +21,7 @@ impl Running {
     }
 
     fn token_of(&self, device: &Value) -> anyhow::Result<String> {
-        let id = device["id"]["id"].as_str();
-        let id = id.ok_or_else(|| self.api.unexpected("GET", "/api/device", "a device without an id"))?;
+        let id = self.id(device)?;
         let path = format!("/api/device/{id}/credentials");
         let answer = self.api.get(&path)?;
         let token = answer["credentialsId"].as_str();
@@ -30,8 +31,23 @@ impl Running {
     }
 }
 
+impl Running {
+    /// The device of that name, as the server describes it.
+    fn device(&self, name: &str) -> anyhow::Result<Value> {
+        match self.api.get(&format!("/api/tenant/devices?deviceName={}", escaped(name))) {
+            Err(ApiError::Status { status: 404, .. }) => Err(no_device(name)),
+            other => Ok(other?),
+        }
+    }
+
+    fn id(&self, device: &Value) -> anyhow::Result<String> {
+        let id = device["id"]["id"].as_str();
+        Ok(id.ok_or_else(|| self.api.unexpected("GET", "/api/device", "a device without an id"))?.to_owned())
+    }
+}
+
 impl Registrar for Running {
-    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<String> {
+    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
         let mut body = json!({ "name": new.name });
         if let Some(profile) = new.profile {
             body["type"] = profile.into();
@@ -39,7 +55,9 @@ impl Registrar for Running {
         let query = new.token.map(|token| format!("?accessToken={}", escaped(token))).unwrap_or_default();
         let device = self.api.post(&format!("/api/device{query}"), &body);
         let device = device.with_context(|| format!("cannot add the device \"{}\"", new.name))?;
-        self.token_of(&device)
+        let token = self.token_of(&device)?;
+        let activity = self.details(new.name)?.activity;
+        Ok(Added { token, continues: activity.is_some_and(|activity| activity.keys > 0) })
     }
 
     fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
@@ -90,5 +108,68 @@ impl Registrar for Running {
             }
         }
         Ok(all)
+    }
+
+    fn details(&mut self, name: &str) -> anyhow::Result<Details> {
+        let id = self.id(&self.device(name)?)?;
+        let path = format!("/api/tacho/devices/{id}");
+        let found = self.api.get(&path)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let refused = &found["refused"];
+        let refused = refused.is_object().then(|| Refused {
+            messages: refused["messages"].as_u64().unwrap_or_default(),
+            since_ms: refused["since"].as_i64().unwrap_or_default(),
+            last_ms: refused["lastTs"].as_i64().unwrap_or_default(),
+            door: text(&refused["door"]),
+            reason: text(&refused["reason"]),
+        });
+        let keys = found["keys"].as_u64();
+        let keys =
+            keys.ok_or_else(|| self.api.unexpected("GET", &path, "no number of keys in the answer"))?;
+        Ok(Details {
+            id,
+            name: text(&found["name"]),
+            profile: text(&found["type"]),
+            table: text(&found["table"]),
+            durability: text(&found["durability"]),
+            created_ms: found["createdTime"].as_i64().unwrap_or_default(),
+            activity: Some(Activity { keys, last_ms: found["lastTs"].as_i64(), refused }),
+        })
+    }
+
+    fn delete(&mut self, name: &str) -> anyhow::Result<Option<String>> {
+        let details = self.details(name)?;
+        self.api
+            .delete(&format!("/api/device/{}", details.id))
+            .with_context(|| format!("cannot delete the device \"{name}\""))?;
+        Ok(Some(details.table))
+    }
+
+    fn rename(&mut self, name: &str, new_name: &str) -> anyhow::Result<()> {
+        let id = self.id(&self.device(name)?)?;
+        let body = json!({ "id": { "entityType": "DEVICE", "id": id }, "name": new_name });
+        let renamed = self.api.post("/api/device", &body);
+        renamed.with_context(|| format!("cannot rename the device \"{name}\""))?;
+        Ok(())
+    }
+
+    fn token(&mut self, name: &str) -> anyhow::Result<String> {
+        self.token_of(&self.device(name)?)
+    }
+
+    fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String> {
+        let id = self.id(&self.device(name)?)?;
+        let body = json!({
+            "deviceId": { "entityType": "DEVICE", "id": id },
+            "credentialsType": "ACCESS_TOKEN",
+            "credentialsId": token,
+        });
+        let path = "/api/device/credentials";
+        let changed = self.api.post(path, &body);
+        let changed = changed.with_context(|| format!("cannot replace the access token of \"{name}\""))?;
+        let token = changed["credentialsId"].as_str();
+        Ok(token
+            .ok_or_else(|| self.api.unexpected("POST", path, "no credentialsId in the answer"))?
+            .to_owned())
     }
 }

@@ -1,10 +1,13 @@
 //! Devices in the directory of a server that does not run.
 
-use hub::registry::{BulkDevices, PageRequest, Registry};
+use std::sync::Arc;
+
+use anyhow::Context;
+use hub::registry::{BulkDevices, Device, PageRequest, Registry};
 use store::StoreError;
 use store_local::DiskLock;
 
-use super::registrar::{Listed, Many, ManyAdded, NewDevice, Registrar, created};
+use super::registrar::{Added, Details, Listed, Many, ManyAdded, NewDevice, Registrar, created, no_device};
 use crate::config::Config;
 use crate::server::{REGISTRY_FILE, create_directory, lock};
 
@@ -30,10 +33,18 @@ impl Stopped {
     }
 }
 
+impl Stopped {
+    fn device(&self, name: &str) -> anyhow::Result<Arc<Device>> {
+        let found = self.registry.device_by_name(self.registry.default_tenant(), name);
+        found.ok_or_else(|| no_device(name))
+    }
+}
+
 impl Registrar for Stopped {
-    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<String> {
+    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
         let new = hub::registry::NewDevice { name: new.name, profile: new.profile, token: new.token };
-        Ok(self.registry.add_device(self.registry.default_tenant(), new)?.token.to_string())
+        let added = self.registry.add_device(self.registry.default_tenant(), new)?;
+        Ok(Added { token: added.token.to_string(), continues: false })
     }
 
     fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
@@ -72,5 +83,38 @@ impl Registrar for Stopped {
             }
         }
         Ok(all)
+    }
+
+    fn details(&mut self, name: &str) -> anyhow::Result<Details> {
+        let device = self.device(name)?;
+        Ok(Details {
+            id: device.id.to_string(),
+            name: device.name.clone(),
+            profile: device.profile.name.clone(),
+            table: device.profile.table.clone(),
+            durability: device.profile.durability.name().into(),
+            created_ms: device.created_at.millis(),
+            activity: None,
+        })
+    }
+
+    fn delete(&mut self, name: &str) -> anyhow::Result<Option<String>> {
+        let deleted = self.registry.delete_device(self.device(name)?.id)?;
+        Ok(Some(deleted.profile.table.clone()))
+    }
+
+    fn rename(&mut self, name: &str, new_name: &str) -> anyhow::Result<()> {
+        self.registry.rename_device(self.device(name)?.id, new_name)?;
+        Ok(())
+    }
+
+    fn token(&mut self, name: &str) -> anyhow::Result<String> {
+        let device = self.device(name)?;
+        let token = self.registry.credentials_of(device.id);
+        Ok(token.with_context(|| format!("BUG: the device \"{name}\" has no access token"))?.to_string())
+    }
+
+    fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String> {
+        Ok(self.registry.set_token(self.device(name)?.id, token)?.to_string())
     }
 }
