@@ -24,6 +24,16 @@ export interface Status {
   store?: { sealed?: string | null };
 }
 
+/** What was refused of one device; readers without a login are not told why. */
+export interface Refusal {
+  id: string;
+  name: string;
+  messages: number;
+  lastTs: number;
+  door: string;
+  reason: string | null;
+}
+
 export interface HistoryRequest {
   deviceId: string;
   key: string;
@@ -101,7 +111,8 @@ export class Api {
   /** The newest `limit` points of a range, in ascending time. */
   async history(request: HistoryRequest): Promise<Point[]> {
     const query = new URLSearchParams({
-      keys: request.key,
+      // Not "keys", a list in which a key with a comma cannot be named.
+      key: request.key,
       startTs: String(request.startTs),
       endTs: String(request.endTs),
       limit: String(request.limit),
@@ -113,6 +124,12 @@ export class Api {
     const answer = await this.json<Record<string, { ts: number; value: unknown }[]>>(path);
     const points = Object.hasOwn(answer, request.key) ? (answer[request.key] ?? []) : [];
     return points.map(({ ts, value }) => ({ ts, value: parseValue(value) })).reverse();
+  }
+
+  /** Devices of which something was refused since the server started, the last first. */
+  async refusals(): Promise<Refusal[]> {
+    if (!this.hasToken) return [];
+    return (await this.json<{ devices: Refusal[] }>("/api/tacho/refusals")).devices;
   }
 
   /** The server's own account of itself, or null if it has no such page. */

@@ -30,6 +30,10 @@ export const REQUEST_TIMEOUT_MS = 10_000;
 export const METRICS_INTERVAL_MS = 1_000;
 /** Between two readings of /api/status. */
 export const STATUS_INTERVAL_MS = 5_000;
+/** Between two readings of the refused messages. */
+export const REFUSALS_INTERVAL_MS = 10_000;
+/** Devices with refused messages that are shown. */
+export const REFUSALS_SHOWN_MAX = 100;
 /** Between two readings of the device list, to find new devices. */
 export const DEVICES_INTERVAL_MS = 15_000;
 /** Rates are means over this span. */

@@ -9,12 +9,14 @@ import {
   CHART_INTERVAL_MS,
   HISTORY_REFRESH_MS,
   METRICS_INTERVAL_MS,
+  REFUSALS_INTERVAL_MS,
   SILENCE_MAX_MS,
   STATUS_INTERVAL_MS,
   TABLE_INTERVAL_MS,
 } from "./limits";
 import { Link } from "./link";
 import { LoginForm } from "./login";
+import { RefusalPanel } from "./refusals";
 import { StatsWindow, readMetrics } from "./stats";
 import { FleetTable } from "./table";
 
@@ -24,6 +26,7 @@ const header = new Header();
 const login = new LoginForm(api);
 const chart = new LiveChart(api, fleet);
 const table = new FleetTable(fleet, (deviceId) => chart.showDevice(deviceId));
+const refusals = new RefusalPanel();
 const statsWindow = new StatsWindow();
 let lastAnswerMs = performance.now();
 
@@ -69,6 +72,14 @@ async function pollStatus(): Promise<void> {
   }
 }
 
+async function pollRefusals(): Promise<void> {
+  try {
+    refusals.show(await api.refusals(), Date.now());
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error; // the link's state already tells
+  }
+}
+
 /** Runs a task again and again, `intervalMs` after its last end: a slow answer never piles up requests. */
 async function repeat(intervalMs: number, task: () => Promise<void>): Promise<never> {
   for (;;) {
@@ -82,4 +93,5 @@ setInterval(() => chart.draw(Date.now()), CHART_INTERVAL_MS);
 setInterval(() => void chart.reload(), HISTORY_REFRESH_MS);
 void repeat(METRICS_INTERVAL_MS, pollMetrics);
 void repeat(STATUS_INTERVAL_MS, pollStatus);
+void repeat(REFUSALS_INTERVAL_MS, pollRefusals);
 void link.run();

@@ -86,7 +86,7 @@ describe("Api", () => {
     expect(await api.history(request)).toEqual([{ ts: 1, value: 10 }, { ts: 2, value: 20 }]);
     const { pathname, searchParams } = calls[0]!.url;
     expect(pathname).toBe("/api/plugins/telemetry/DEVICE/d/values/timeseries");
-    expect(Object.fromEntries(searchParams)).toEqual({ keys: "a&b", startTs: "0", endTs: "9", limit: "5", orderBy: "DESC", useStrictDataTypes: "true" });
+    expect(Object.fromEntries(searchParams)).toEqual({ key: "a&b", startTs: "0", endTs: "9", limit: "5", orderBy: "DESC", useStrictDataTypes: "true" });
   });
 
   it("has no history for a key the server does not know", async () => {
