@@ -1,7 +1,8 @@
-// Typed client of the server's REST interface (ThingsBoard shapes). Holds the session's token.
+// Typed client of the server's REST interface (ThingsBoard shapes). Holds the session and keeps it over a reload.
 // What it is not: it does not reconnect and does not know the page; see link.ts and main.ts.
 
 import { DEVICES_MAX, DEVICE_PAGE_SIZE, REQUEST_TIMEOUT_MS } from "./limits";
+import type { Update } from "./subscriptions";
 import { parseValue, type Point } from "./values";
 
 export interface Device {
@@ -21,6 +22,8 @@ export interface Status {
   version?: string;
   durability?: string;
   uptime_s?: number;
+  devices?: number;
+  devices_generation?: number;
   store?: { sealed?: string | null };
 }
 
@@ -65,27 +68,69 @@ interface DevicePage {
   hasNext: boolean;
 }
 
+/** A session as it is kept: one of a user. A public one is had again by asking. */
+interface Kept {
+  token: string;
+  refreshToken: string;
+  user: string;
+}
+
+/** Where a session is kept: `sessionStorage` ends with the tab. */
+export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+const KEPT = "tachograph.session";
+
 export class Api {
   private token: string | null = null;
+  private kept: Kept | null;
 
   constructor(
     private readonly origin: string,
+    private readonly store: Store | null = null,
     private readonly fetchFn: typeof fetch = (input, init) => fetch(input, init),
-  ) {}
+  ) {
+    this.kept = read(store);
+    this.token = this.kept?.token || null;
+  }
 
   get hasToken(): boolean {
     return this.token !== null;
   }
 
-  /** Forgets the token, so that the next connection logs in again. */
-  forget(): void {
+  /** Who is logged in; null in a public session and without one. */
+  get user(): string | null {
+    return this.token === null ? null : (this.kept?.user ?? null);
+  }
+
+  /** The token is no longer good. */
+  expire(): void {
     this.token = null;
+  }
+
+  /** Ends the session on this side; nothing of it stays in the browser. */
+  logout(): void {
+    this.token = null;
+    this.keep(null);
+  }
+
+  /** Renews a user's session that has expired; false if there is none, or the server does not renew it. */
+  async renew(): Promise<boolean> {
+    if (this.kept === null) return false;
+    const { refreshToken, user } = this.kept;
+    this.keep(null); // it is good for one attempt: what fails now fails again
+    try {
+      await this.requestToken("/api/auth/token", { refreshToken }, user);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return false;
+      this.keep({ token: "", refreshToken, user }); // the server was not there to say
+      throw error;
+    }
   }
 
   /** Asks for a reader's token without credentials; true if the server gives one. */
   async loginPublic(): Promise<boolean> {
     try {
-      await this.requestToken("/api/auth/login/public", {});
+      await this.requestToken("/api/auth/login/public", {}, null);
       return true;
     } catch (error) {
       if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return false;
@@ -94,7 +139,7 @@ export class Api {
   }
 
   async login(username: string, password: string): Promise<void> {
-    await this.requestToken("/api/auth/login", { username, password });
+    await this.requestToken("/api/auth/login", { username, password }, username);
   }
 
   async devices(): Promise<DeviceList> {
@@ -106,6 +151,25 @@ export class Api {
       const done = !answer.hasNext || answer.data.length === 0 || devices.length >= DEVICES_MAX;
       if (done) return { devices: devices.slice(0, DEVICES_MAX), total: answer.totalElements };
     }
+  }
+
+  /** The latest values of devices, of these keys or of all. */
+  async latest(deviceIds: readonly string[], keys: readonly string[] | null): Promise<[string, Update][]> {
+    // A list of keys cannot name a key with a comma: all keys then.
+    const named = keys === null || keys.some((key) => key.includes(",")) ? "" : `keys=${encodeURIComponent(keys.join(","))}&`;
+    const init = { method: "POST", headers: JSON_BODY, body: JSON.stringify(deviceIds) };
+    type Latest = Record<string, Record<string, { ts: number; value: unknown }[]>>;
+    const answer = await this.json<Latest>(`/api/tacho/values?${named}useStrictDataTypes=false`, init);
+    return Object.entries(answer).map(([id, values]) => [
+      id,
+      new Map(
+        Object.entries(values).map(([key, points]) => [
+          key,
+          // A key that was asked for and never reported has the value null.
+          points.filter(({ value }) => value !== null).map(({ ts, value }) => ({ ts, value: parseValue(value) })),
+        ]),
+      ),
+    ]);
   }
 
   /** The newest `limit` points of a range, in ascending time. */
@@ -154,11 +218,22 @@ export class Api {
     return url.href;
   }
 
-  private async requestToken(path: string, body: object): Promise<void> {
-    const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    const answer = await this.json<{ token?: string }>(path, init);
+  private async requestToken(path: string, body: object, user: string | null): Promise<void> {
+    const init = { method: "POST", headers: JSON_BODY, body: JSON.stringify(body) };
+    const answer = await this.json<{ token?: string; refreshToken?: string }>(path, init);
     if (typeof answer.token !== "string") throw new ApiError("The server's login answer has no token.", 0);
     this.token = answer.token;
+    if (user !== null) this.keep({ token: answer.token, refreshToken: answer.refreshToken ?? "", user });
+  }
+
+  private keep(kept: Kept | null): void {
+    this.kept = kept;
+    try {
+      if (kept === null) this.store?.removeItem(KEPT);
+      else this.store?.setItem(KEPT, JSON.stringify(kept));
+    } catch {
+      // A browser that keeps nothing asks again after a reload.
+    }
   }
 
   private async json<T>(path: string, init?: RequestInit): Promise<T> {
@@ -182,6 +257,19 @@ export class Api {
     }
     if (!response.ok) throw await refusal(response, path);
     return response;
+  }
+}
+
+const JSON_BODY = { "Content-Type": "application/json" };
+
+function read(store: Store | null): Kept | null {
+  try {
+    const kept = JSON.parse(store?.getItem(KEPT) ?? "null") as Partial<Kept> | null;
+    const { token, refreshToken, user } = kept ?? {};
+    const whole = typeof token === "string" && typeof refreshToken === "string" && typeof user === "string";
+    return whole ? { token, refreshToken, user } : null;
+  } catch {
+    return null;
   }
 }
 

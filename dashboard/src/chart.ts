@@ -8,10 +8,10 @@ import { labelOf, sortKeys } from "./columns";
 import { byId, make, setText } from "./dom";
 import type { Fleet, Vehicle } from "./fleet";
 import { CHART_WINDOW_MS } from "./limits";
-import type { Update } from "./link";
 import { LiveLine, rightEdge } from "./live-line";
 import { silenceMs, withBreaks } from "./series";
-import { asNumber, formatAge, formatNumber } from "./values";
+import type { ChartSpec, Update } from "./subscriptions";
+import { asNumber, formatAge, formatNumber, formatReported } from "./values";
 
 const DEFAULT_KEY = "speed";
 /** Whole minutes, since the labels show no seconds. */
@@ -43,6 +43,11 @@ export class LiveChart {
     this.retry.addEventListener("click", () => void this.reload());
     new ResizeObserver(() => this.plot.setSize(this.size())).observe(this.box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plot.redraw());
+  }
+
+  /** What is drawn; null before a device is selected. */
+  get shown(): ChartSpec | null {
+    return this.deviceId === null ? null : { deviceId: this.deviceId, key: this.key };
   }
 
   showDevice(deviceId: string): void {
@@ -191,7 +196,7 @@ function keyOption(key: string): HTMLOptionElement {
 
 function withUnit(key: string, value: number): string {
   const { unit, decimals } = labelOf(key);
-  return `${formatNumber(value, decimals)} ${unit}`.trim();
+  return `${formatReported(value, decimals)} ${unit}`.trim();
 }
 
 function color(name: string): string {

@@ -15,6 +15,8 @@ export interface Column {
   numeric: boolean;
   text(vehicle: Vehicle, nowMs: number): string;
   sortValue(vehicle: Vehicle): SortValue;
+  /** What it is made of; null for the time of the newest value of any key. */
+  keys: readonly string[] | null;
   /** Marks a cell that wants attention. */
   alert?(vehicle: Vehicle, nowMs: number): boolean;
 }
@@ -22,27 +24,29 @@ export interface Column {
 interface Known {
   label: string;
   unit: string;
+  /** The least digits after the point, so that the digits of a column line up; none is rounded away. */
   decimals: number;
 }
 
 /** Keys a vehicle sends, in the order they are shown. */
 const KNOWN = new Map<string, Known>([
-  ["speed", { label: "Speed", unit: "km/h", decimals: 0 }],
+  ["speed", { label: "Speed", unit: "km/h", decimals: 1 }],
   ["rpm", { label: "Engine", unit: "rpm", decimals: 0 }],
-  ["fuel_level", { label: "Fuel", unit: "%", decimals: 0 }],
-  ["coolant_temperature", { label: "Coolant", unit: "°C", decimals: 0 }],
+  ["fuel_level", { label: "Fuel", unit: "%", decimals: 1 }],
+  ["coolant_temperature", { label: "Coolant", unit: "°C", decimals: 1 }],
   ["gear", { label: "Gear", unit: "", decimals: 0 }],
-  ["engine_load", { label: "Load", unit: "%", decimals: 0 }],
-  ["throttle", { label: "Throttle", unit: "%", decimals: 0 }],
-  ["oil_temperature", { label: "Oil", unit: "°C", decimals: 0 }],
+  ["engine_load", { label: "Load", unit: "%", decimals: 1 }],
+  ["throttle", { label: "Throttle", unit: "%", decimals: 1 }],
+  ["oil_temperature", { label: "Oil", unit: "°C", decimals: 1 }],
   ["ambient_temperature", { label: "Ambient", unit: "°C", decimals: 1 }],
-  ["heading", { label: "Heading", unit: "°", decimals: 0 }],
+  ["heading", { label: "Heading", unit: "°", decimals: 1 }],
   ["odometer", { label: "Odometer", unit: "km", decimals: 1 }],
   ["ignition", { label: "Ignition", unit: "", decimals: 0 }],
 ]);
 const MAIN_KEYS = ["speed", "rpm", "fuel_level", "coolant_temperature"];
 const POSITION_KEYS = ["latitude", "longitude"];
-const FAULT_KEY = "fault_codes";
+/** Also searched by the filter. */
+export const FAULT_KEY = "fault_codes";
 /** A fleet that sends none of the main keys shows its first keys instead, up to this many. */
 const FALLBACK_KEYS = 6;
 
@@ -101,6 +105,7 @@ const nameColumn: Column = {
   numeric: false,
   text: ({ device }) => device.name,
   sortValue: ({ device }) => device.name,
+  keys: [],
 };
 
 const positionColumn: Column = {
@@ -108,7 +113,8 @@ const positionColumn: Column = {
   label: "Position",
   unit: "lat, lon",
   numeric: true,
-  text: ({ latest }) => POSITION_KEYS.map((key) => formatValue(latest.get(key)?.value, 4)).filter(Boolean).join(", "),
+  text: ({ latest }) => POSITION_KEYS.map((key) => formatValue(latest.get(key)?.value)).filter(Boolean).join(", "),
+  keys: POSITION_KEYS,
   sortValue: ({ latest }) => sortable(latest.get("latitude")?.value),
 };
 
@@ -119,6 +125,7 @@ const faultColumn: Column = {
   numeric: false,
   text: ({ latest }) => faultCodes(latest.get(FAULT_KEY)?.value).join(" "),
   sortValue: ({ latest }) => faultCodes(latest.get(FAULT_KEY)?.value).join(" ") || null,
+  keys: [FAULT_KEY],
   alert: ({ latest }) => faultCodes(latest.get(FAULT_KEY)?.value).length > 0,
 };
 
@@ -130,6 +137,7 @@ const ageColumn: Column = {
   text: ({ lastTs }, nowMs) => (lastTs === null ? "" : formatAge(nowMs - lastTs)),
   // Ascending age is descending time.
   sortValue: ({ lastTs }) => (lastTs === null ? null : -lastTs),
+  keys: null,
   alert: ({ lastTs }, nowMs) => lastTs !== null && nowMs - lastTs > STALE_MS,
 };
 
@@ -142,6 +150,7 @@ function keyColumn(key: string): Column {
     numeric: true,
     text: ({ latest }) => formatValue(latest.get(key)?.value, decimals),
     sortValue: ({ latest }) => sortable(latest.get(key)?.value),
+    keys: [key],
   };
 }
 

@@ -3,7 +3,7 @@
 import type { Device } from "./api";
 import { faultCodes, type Column, type SortValue } from "./columns";
 import { KEYS_PER_DEVICE_MAX } from "./limits";
-import type { Update } from "./link";
+import type { Update } from "./subscriptions";
 import type { Point } from "./values";
 
 export interface Vehicle {

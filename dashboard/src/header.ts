@@ -10,7 +10,7 @@ import { formatLatency, formatNumber } from "./values";
 const STATE_TEXT: Record<LinkState["kind"], string> = {
   connecting: "Connecting",
   live: "Live",
-  reconnecting: "Reconnecting",
+  reconnecting: "Disconnected, retrying",
   refused: "Refused",
   login: "Login needed",
 };
@@ -33,6 +33,13 @@ export class Header {
     this.state.dataset["state"] = state.kind;
     setText(this.state, STATE_TEXT[state.kind]);
     this.showNotice(state.kind === "reconnecting" || state.kind === "refused" ? state.reason : "");
+  }
+
+  /** Who is logged in; the way in for those who look without a login, unless they are on it. */
+  showUser(user: string | null, mayLogIn: boolean): void {
+    setText(byId("user-name"), user ?? "");
+    byId("log-in").hidden = user !== null || !mayLogIn;
+    byId("log-out").hidden = user === null;
   }
 
   showNotice(text: string): void {

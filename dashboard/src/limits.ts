@@ -1,11 +1,9 @@
 // Every bound of the page in one place: nothing it keeps grows without one of these.
 
-/** Devices loaded, subscribed and listed. A larger fleet is cut here and the page says so. */
+/** Devices loaded and listed. A larger fleet is cut here and the page says so. */
 export const DEVICES_MAX = 5_000;
 /** Devices per page of the device list request. */
 export const DEVICE_PAGE_SIZE = 1_000;
-/** Subscribe commands per WebSocket message. */
-export const SUBSCRIBE_BATCH = 100;
 /** Keys remembered per device; further ones are ignored. */
 export const KEYS_PER_DEVICE_MAX = 200;
 
@@ -34,8 +32,6 @@ export const STATUS_INTERVAL_MS = 5_000;
 export const REFUSALS_INTERVAL_MS = 10_000;
 /** Devices with refused messages that are shown. */
 export const REFUSALS_SHOWN_MAX = 100;
-/** Between two readings of the device list, to find new devices. */
-export const DEVICES_INTERVAL_MS = 15_000;
 /** Rates are means over this span. */
 export const RATE_WINDOW_MS = 3_000;
 /** Latency quantiles cover the messages of this span. */
@@ -46,8 +42,16 @@ export const RECONNECT_MIN_MS = 500;
 export const RECONNECT_MAX_MS = 10_000;
 /** A connection that lived this long counts as good: the next wait starts at the minimum again. */
 export const CONNECTION_GOOD_MS = 5_000;
-/** Metrics unanswered for this long mean the WebSocket is dead too, whatever the browser believes. */
-export const SILENCE_MAX_MS = 6_000;
+/** Between two messages of a watch: of the rows in sight, of what the whole fleet is sorted by, and of every key of it. */
+export const ROWS_INTERVAL_MS = 1_000;
+export const FLEET_INTERVAL_MS = 2_000;
+export const FLEET_ALL_KEYS_INTERVAL_MS = 5_000;
+/** Watched rows come every second, also when there is nothing new: silence for longer means a dead connection. */
+export const SILENCE_MAX_MS = 2_300;
+/** How often the page looks whether it is silent. */
+export const SILENCE_CHECK_MS = 250;
+/** A look that comes later than this says nothing: the browser has slept, and so may the messages have. */
+export const SLEPT_MS = 1_000;
 
 /** Between two redraws of the table and the chart while values arrive. */
 export const TABLE_INTERVAL_MS = 250;

@@ -4,12 +4,15 @@
 import { ApiError, type Api, type DeviceList } from "./api";
 import {
   CONNECTION_GOOD_MS,
-  DEVICES_INTERVAL_MS,
   RECONNECT_MAX_MS,
   RECONNECT_MIN_MS,
-  SUBSCRIBE_BATCH,
+  REQUEST_TIMEOUT_MS,
+  SILENCE_CHECK_MS,
+  SILENCE_MAX_MS,
+  SLEPT_MS,
 } from "./limits";
-import { parseValue, type Point } from "./values";
+import { EMPTY_VIEW, Subscriptions, parseMessage, rowUpdates, type Update, type View } from "./subscriptions";
+import { parsePoints } from "./values";
 
 export type LinkState =
   | { kind: "connecting" }
@@ -18,14 +21,11 @@ export type LinkState =
   | { kind: "refused"; reason: string }
   | { kind: "login"; reason: string };
 
-/** New points of one device by key, in the order the server sent them. */
-export type Update = ReadonlyMap<string, Point[]>;
-
 export interface LinkEvents {
   state(state: LinkState): void;
   devices(list: DeviceList): void;
   update(deviceId: string, update: Update): void;
-  /** The server has answered the subscription: from here on every point of the device comes live. */
+  /** The server has answered the subscription of the chart: from here on every point of it comes live. */
   subscribed(deviceId: string): void;
   /** A subscription the server did not accept. */
   subscriptionRefused(reason: string): void;
@@ -38,17 +38,12 @@ interface End {
   reason: string;
   /** The token is no longer good: log in again at once. */
   unauthorised?: boolean;
+  /** The user wants another session: connect again at once. */
+  again?: boolean;
   /** The server answered, and said no. */
   refused?: boolean;
   /** The wait the server asked for. */
   retryAfterMs?: number | null;
-}
-
-interface WireUpdate {
-  subscriptionId: number;
-  errorCode?: number;
-  errorMsg?: string | null;
-  data?: Record<string, [number, unknown][]> | null;
 }
 
 /** ThingsBoard's SubscriptionErrorCode.UNAUTHORIZED. */
@@ -62,35 +57,11 @@ export function backoffMs(attempt: number, random: number): number {
   return full * (0.5 + random / 2);
 }
 
-/** The subscribe messages for these devices; `cmdIds` says which id belongs to which device. */
-export function subscribeMessages(cmdIds: ReadonlyMap<number, string>): string[] {
-  const commands = [...cmdIds].map(([cmdId, entityId]) => ({
-    entityType: "DEVICE",
-    entityId,
-    scope: "LATEST_TELEMETRY",
-    cmdId,
-  }));
-  const messages: string[] = [];
-  for (let first = 0; first < commands.length; first += SUBSCRIBE_BATCH) {
-    const tsSubCmds = commands.slice(first, first + SUBSCRIBE_BATCH);
-    messages.push(JSON.stringify({ tsSubCmds, historyCmds: [], attrSubCmds: [] }));
-  }
-  return messages;
-}
-
-/** The points of one live update. */
-export function parseUpdate(data: WireUpdate["data"]): Map<string, Point[]> {
-  const update = new Map<string, Point[]>();
-  for (const [key, points] of Object.entries(data ?? {})) {
-    if (!Array.isArray(points)) continue;
-    const parsed = points.map(([ts, value]) => ({ ts: Number(ts), value: parseValue(value) }));
-    update.set(key, parsed.filter(({ ts }) => Number.isFinite(ts)));
-  }
-  return update;
-}
-
 export class Link {
   private drop: ((end: End) => void) | null = null;
+  /** Sends what the view needs, while there is a connection. */
+  private show: (() => void) | null = null;
+  private view: View = EMPTY_VIEW;
   /** Why the user is asked to log in again; empty the first time. */
   private loginReason = "";
 
@@ -113,9 +84,10 @@ export class Link {
         mayRetryLoginAtOnce = true;
       }
       if (end.unauthorised) {
-        this.api.forget();
+        this.api.expire();
         this.loginReason = end.reason;
       }
+      if (end.again) continue;
       if (end.unauthorised && mayRetryLoginAtOnce) {
         mayRetryLoginAtOnce = false; // a server that refuses its own fresh token must not be flooded
         continue;
@@ -125,20 +97,37 @@ export class Link {
     }
   }
 
-  /** Ends a connection that is known to be dead although the browser has not noticed. */
-  declareDead(reason: string): void {
-    this.drop?.({ reason });
+  /** What the page looks at from now on. Nothing is sent while it stays the same. */
+  look(view: View): void {
+    this.view = view;
+    this.show?.();
+  }
+
+  /** Reads the list of devices again, after something has said that it changed. */
+  async refreshDevices(): Promise<void> {
+    if (this.show === null) return;
+    try {
+      this.events.devices(await this.api.devices());
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // a failure is left to the socket's end
+      if (error.needsLogin) this.drop?.({ reason: error.message, unauthorised: true });
+    }
+  }
+
+  /** Connects anew with the session that the API has now. */
+  restart(): void {
+    this.loginReason = "";
+    this.drop?.({ reason: "", again: true });
   }
 
   private async connectOnce(): Promise<End> {
     try {
-      if (!this.api.hasToken && !(await this.api.loginPublic())) {
+      if (!this.api.hasToken && !(await this.api.renew()) && !(await this.api.loginPublic())) {
         this.events.state({ kind: "login", reason: this.loginReason });
         await this.events.login(this.loginReason);
       }
-      const list = await this.api.devices();
-      this.events.devices(list);
-      return await this.live(list);
+      this.events.devices(await this.api.devices());
+      return await this.live();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { message: reason, status, retryAfterMs } = error;
@@ -147,55 +136,85 @@ export class Link {
   }
 
   /** One WebSocket, from opening to its end. */
-  private live(list: DeviceList): Promise<End> {
+  private live(): Promise<End> {
     return new Promise((resolve) => {
       const socket = this.openSocket(this.api.liveUrl());
-      const subscribed = new Subscriptions();
+      socket.binaryType = "arraybuffer";
+      const subscriptions = new Subscriptions();
       let opened = false;
-      const refresh = setInterval(() => void this.refreshDevices(socket, subscribed), DEVICES_INTERVAL_MS);
+      let ended = false;
+      let heardMs = performance.now();
+      let lookedMs = heardMs;
       const finish = (end: End): void => {
-        clearInterval(refresh);
-        this.drop = null;
+        ended = true;
+        clearInterval(listening);
+        this.drop = this.show = null;
         socket.onopen = socket.onmessage = socket.onclose = null;
         socket.close();
         resolve(end);
       };
+      const listening = setInterval(() => {
+        const nowMs = performance.now();
+        const slept = nowMs - lookedMs > SLEPT_MS;
+        lookedMs = nowMs;
+        if (slept) heardMs = nowMs;
+        else if (nowMs - heardMs > (opened ? SILENCE_MAX_MS : REQUEST_TIMEOUT_MS)) finish({ reason: "The server is silent." });
+      }, SILENCE_CHECK_MS);
       this.drop = finish;
       socket.onopen = () => {
         opened = true;
-        subscribed.add(socket, list);
+        heardMs = performance.now();
+        this.show = () => {
+          const message = subscriptions.show(this.view);
+          if (message !== null) socket.send(message);
+        };
+        this.show();
         this.events.state({ kind: "live" });
       };
-      socket.onmessage = ({ data }) => {
-        if (this.receive(String(data), subscribed)) finish({ reason: "Not logged in.", unauthorised: true });
+      // Inflating takes a moment: messages are worked on in the order in which they came.
+      let worked = Promise.resolve();
+      socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
+        heardMs = performance.now();
+        const text = typeof data === "string" ? data : inflate(data);
+        worked = worked.then(async () => {
+          const unauthorised = !ended && this.receive(await text, subscriptions);
+          if (unauthorised && !ended) finish({ reason: "Not logged in.", unauthorised: true });
+        });
       };
       socket.onclose = ({ code, reason }) => finish(endOf(code, reason, opened));
     });
   }
 
   /** Hands one message to the listener; true if it says that the token is no longer good. */
-  private receive(text: string, subscribed: Subscriptions): boolean {
+  private receive(text: string, subscriptions: Subscriptions): boolean {
     const message = parseMessage(text);
     if (message === null) return false;
     if (message.errorCode) {
       if (message.errorCode === ERROR_UNAUTHORISED) return true;
       this.events.subscriptionRefused(message.errorMsg ?? `error ${message.errorCode}`);
+      void this.refreshDevices(); // a device that is gone, most likely
       return false;
     }
-    const deviceId = subscribed.deviceOf(message.subscriptionId);
-    if (deviceId === undefined) return false;
-    this.events.update(deviceId, parseUpdate(message.data));
-    if (subscribed.confirm(deviceId)) this.events.subscribed(deviceId);
+    if (message.watchId !== undefined) {
+      const watch = subscriptions.watchOf(message.watchId);
+      if (watch === undefined) return false; // the answer to an older question
+      for (const [id, update] of rowUpdates(watch.spec.deviceIds, message.rows)) this.events.update(id, update);
+      const fresh = subscriptions.confirm(watch);
+      if (fresh.length > 0) void this.readLatest(fresh, watch.spec.keys);
+      return false;
+    }
+    const chart = subscriptions.chartOf(message.subscriptionId);
+    if (chart === undefined) return false;
+    this.events.update(chart.deviceId, parsePoints(message.data));
+    if (subscriptions.confirmChart()) this.events.subscribed(chart.deviceId);
     return false;
   }
 
-  /** Finds devices added since. A failure here is left to the next round or to the socket's end. */
-  private async refreshDevices(socket: WebSocket, subscribed: Subscriptions): Promise<void> {
+  /** What was reported before the watch began. */
+  private async readLatest(deviceIds: string[], keys: readonly string[] | null): Promise<void> {
     try {
-      const list = await this.api.devices();
-      if (socket.readyState !== WebSocket.OPEN) return;
-      this.events.devices(list);
-      subscribed.add(socket, list);
+      const found = await this.api.latest(deviceIds, keys);
+      for (const [id, update] of found) this.events.update(id, update);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.needsLogin) this.drop?.({ reason: error.message, unauthorised: true });
@@ -203,50 +222,15 @@ export class Link {
   }
 }
 
-/** Which command id stands for which device on one connection. */
-class Subscriptions {
-  private readonly byId = new Map<number, string>();
-  private readonly devices = new Set<string>();
-  private readonly confirmed = new Set<string>();
-
-  /** Subscribes the devices of the list that are not subscribed yet. */
-  add(socket: WebSocket, { devices }: DeviceList): void {
-    const fresh = new Map<number, string>();
-    for (const { id } of devices) {
-      if (this.devices.has(id)) continue;
-      const cmdId = this.byId.size + 1;
-      this.devices.add(id);
-      this.byId.set(cmdId, id);
-      fresh.set(cmdId, id);
-    }
-    for (const message of subscribeMessages(fresh)) socket.send(message);
-  }
-
-  deviceOf(cmdId: number): string | undefined {
-    return this.byId.get(cmdId);
-  }
-
-  /** True the first time the server answers for a device. */
-  confirm(deviceId: string): boolean {
-    const first = !this.confirmed.has(deviceId);
-    this.confirmed.add(deviceId);
-    return first;
-  }
+async function inflate(bytes: ArrayBuffer): Promise<string> {
+  const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Response(text).text();
 }
 
 function endOf(code: number, reason: string, opened: boolean): End {
   if (code === CLOSE_POLICY) return { reason: reason || "The session has ended.", unauthorised: true };
   if (reason !== "") return { reason };
   return { reason: opened ? "The server closed the connection." : "The live connection cannot be opened." };
-}
-
-function parseMessage(text: string): WireUpdate | null {
-  try {
-    const message = JSON.parse(text) as WireUpdate | null;
-    return typeof message === "object" ? message : null;
-  } catch {
-    return null;
-  }
 }
 
 function sleep(ms: number): Promise<void> {

@@ -7,8 +7,8 @@
 
 import { ApiError, type HistoryRequest } from "./api";
 import { CHART_POINTS_MAX, CHART_WINDOW_MS, CLOCK_AHEAD_MAX_MS } from "./limits";
-import type { Update } from "./link";
 import { emptyLine, lineOf, merge, trim, type Line } from "./series";
+import type { Update } from "./subscriptions";
 import { asNumber, type Point } from "./values";
 
 export class LiveLine {

@@ -1,4 +1,4 @@
-// The login form, for a server that does not let everybody read.
+// The login form: for a server that does not let everybody read, and for those who look without a login.
 
 import { ApiError, type Api } from "./api";
 import { byId, setText } from "./dom";
@@ -10,26 +10,39 @@ export class LoginForm {
   private readonly username = byId<HTMLInputElement>("login-username");
   private readonly password = byId<HTMLInputElement>("login-password");
   private readonly button = byId<HTMLButtonElement>("login-button");
+  private readonly cancel = byId<HTMLButtonElement>("login-cancel");
+  private asking: Promise<boolean> | null = null;
 
   constructor(private readonly api: Api) {}
 
-  /** Shows the form until the server accepts a login. */
-  async ask(reason: string): Promise<void> {
-    this.show(true);
+  /** Shows the form until the server accepts a login (true), or the user goes on without (false) where that is possible. */
+  async ask(reason: string, mayCancel = false): Promise<boolean> {
+    this.cancel.hidden = !mayCancel;
     setText(this.error, reason);
-    while (!(await this.attempt()));
+    this.asking ??= this.untilDone();
+    return this.asking;
+  }
+
+  private async untilDone(): Promise<boolean> {
+    this.show(true);
+    let done: boolean | null = null;
+    while (done === null) done = await this.attempt();
     this.password.value = "";
     this.show(false);
+    this.asking = null;
+    return done;
   }
 
   private show(visible: boolean): void {
     this.section.hidden = !visible;
     byId("page").hidden = visible;
-    if (visible) this.username.focus();
+    // The name is filled in: what is missing is the password.
+    if (visible) (this.username.value === "" ? this.username : this.password).focus();
   }
 
-  private async attempt(): Promise<boolean> {
-    await this.submitted();
+  /** Whether a login was accepted, or cancelled; null for another try. */
+  private async attempt(): Promise<boolean | null> {
+    if (!(await this.submitted())) return false;
     this.button.disabled = true;
     try {
       await this.api.login(this.username.value, this.password.value);
@@ -38,19 +51,20 @@ export class LoginForm {
       if (!(error instanceof ApiError)) throw error;
       setText(this.error, error.message);
       this.password.select();
-      return false;
+      return null;
     } finally {
       this.button.disabled = false;
     }
   }
 
-  private submitted(): Promise<void> {
+  /** True when the form is sent, false when it is given up. */
+  private submitted(): Promise<boolean> {
     return new Promise((resolve) => {
-      const once = (event: SubmitEvent): void => {
+      this.form.onsubmit = (event) => {
         event.preventDefault();
-        resolve();
+        resolve(true);
       };
-      this.form.addEventListener("submit", once, { once: true });
+      this.cancel.onclick = () => resolve(false);
     });
   }
 }

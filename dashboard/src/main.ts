@@ -1,16 +1,19 @@
 // Wires the page together: link -> fleet -> table and chart; /metrics and /api/status -> header.
 
 import "./style.css";
-import { Api, ApiError, type DeviceList } from "./api";
+import { Api, ApiError, type DeviceList, type Store } from "./api";
 import { LiveChart } from "./chart";
+import { byId } from "./dom";
 import { Fleet } from "./fleet";
 import { Header } from "./header";
 import {
   CHART_INTERVAL_MS,
+  FLEET_ALL_KEYS_INTERVAL_MS,
+  FLEET_INTERVAL_MS,
   HISTORY_REFRESH_MS,
   METRICS_INTERVAL_MS,
   REFUSALS_INTERVAL_MS,
-  SILENCE_MAX_MS,
+  ROWS_INTERVAL_MS,
   STATUS_INTERVAL_MS,
   TABLE_INTERVAL_MS,
 } from "./limits";
@@ -18,9 +21,10 @@ import { Link } from "./link";
 import { LoginForm } from "./login";
 import { RefusalPanel } from "./refusals";
 import { StatsWindow, readMetrics } from "./stats";
+import type { View } from "./subscriptions";
 import { FleetTable } from "./table";
 
-const api = new Api(location.origin);
+const api = new Api(location.origin, tabStore());
 const fleet = new Fleet();
 const header = new Header();
 const login = new LoginForm(api);
@@ -28,10 +32,14 @@ const chart = new LiveChart(api, fleet);
 const table = new FleetTable(fleet, (deviceId) => chart.showDevice(deviceId));
 const refusals = new RefusalPanel();
 const statsWindow = new StatsWindow();
-let lastAnswerMs = performance.now();
+/** The devices that the server had when it was asked last. */
+let devicesSeen = "";
 
 const link = new Link(api, {
-  state: (state) => header.showState(state),
+  state: (state) => {
+    header.showState(state);
+    header.showUser(api.user, state.kind === "live");
+  },
   devices: showDevices,
   update: (deviceId, update) => {
     fleet.apply(deviceId, update);
@@ -40,8 +48,45 @@ const link = new Link(api, {
   // Whatever was reported before this moment is in the store.
   subscribed: (deviceId) => void chart.reload(deviceId),
   subscriptionRefused: (reason) => header.showNotice(`The server refuses a subscription: ${reason}`),
-  login: (reason) => login.ask(reason),
+  login: async (reason) => void (await login.ask(reason)),
 });
+
+/** A browser may forbid it; the session then ends with the page. */
+function tabStore(): Store | null {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** What is looked at: the rows in sight, the chart, and of the whole fleet what its order depends on. */
+function view(): View {
+  const chartShown = chart.shown;
+  const rows = document.hidden ? [] : table.deviceIdsInSight;
+  if (chartShown !== null && !document.hidden && !rows.includes(chartShown.deviceId)) rows.push(chartShown.deviceId);
+  const keys = table.keysOfAll;
+  const all = document.hidden || keys?.length === 0 ? [] : fleet.all().map(({ device }) => device.id);
+  const intervalMs = keys === null ? FLEET_ALL_KEYS_INTERVAL_MS : FLEET_INTERVAL_MS;
+  return {
+    watches: {
+      rows: { deviceIds: rows, keys: null, intervalMs: ROWS_INTERVAL_MS },
+      ...(all.length === 0 ? {} : { fleet: { deviceIds: all, keys, intervalMs } }),
+    },
+    chart: chartShown,
+  };
+}
+
+async function logIn(): Promise<void> {
+  header.showUser(null, false);
+  if (await login.ask("", true)) link.restart();
+  else header.showUser(null, true);
+}
+
+function logOut(): void {
+  api.logout();
+  link.restart();
+}
 
 function showDevices({ devices, total }: DeviceList): void {
   fleet.setDevices(devices);
@@ -54,19 +99,20 @@ function showDevices({ devices, total }: DeviceList): void {
 async function pollMetrics(): Promise<void> {
   try {
     statsWindow.push(readMetrics(await api.metrics(), performance.now()));
-    lastAnswerMs = performance.now();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     statsWindow.clear();
-    if (error.status !== 0) lastAnswerMs = performance.now();
-    else if (performance.now() - lastAnswerMs > SILENCE_MAX_MS) link.declareDead(error.message);
   }
   header.showStats(statsWindow.stats());
 }
 
 async function pollStatus(): Promise<void> {
   try {
-    header.showStatus(await api.status());
+    const status = await api.status();
+    header.showStatus(status);
+    const devices = `${status?.devices} ${status?.devices_generation}`;
+    if (devices !== devicesSeen && devicesSeen !== "") await link.refreshDevices();
+    devicesSeen = devices;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error; // the link's state already tells
   }
@@ -88,7 +134,12 @@ async function repeat(intervalMs: number, task: () => Promise<void>): Promise<ne
   }
 }
 
-setInterval(() => table.draw(Date.now()), TABLE_INTERVAL_MS);
+byId("log-in").addEventListener("click", () => void logIn());
+byId("log-out").addEventListener("click", logOut);
+setInterval(() => {
+  table.draw(Date.now());
+  link.look(view());
+}, TABLE_INTERVAL_MS);
 setInterval(() => chart.draw(Date.now()), CHART_INTERVAL_MS);
 setInterval(() => void chart.reload(), HISTORY_REFRESH_MS);
 void repeat(METRICS_INTERVAL_MS, pollMetrics);

@@ -1,7 +1,7 @@
 // The fleet table: draws rows, sorts, filters, selects. Rows are slots: a slot shows whichever vehicle
 // stands at its place, and only cells whose text changed are touched.
 
-import { chooseColumns, type Column } from "./columns";
+import { FAULT_KEY, chooseColumns, type Column } from "./columns";
 import { byId, make, setText } from "./dom";
 import { filterVehicles, sortVehicles, type Fleet, type Sort, type Vehicle } from "./fleet";
 import { ROWS_STEP } from "./limits";
@@ -31,6 +31,9 @@ export class FleetTable {
   /** Order of the last sort. It holds while the mouse is over the rows or the keyboard walks them. */
   private order: string[] = [];
   private pointerInside = false;
+  /** Rows that are in sight, or nearly. */
+  private readonly inSight = new Set<Element>();
+  private readonly sight = new IntersectionObserver((entries) => this.sighted(entries), { rootMargin: "100px 0px" });
   private selectedId: string | null = null;
   private focusedId: string | null = null;
   private total = 0;
@@ -62,6 +65,19 @@ export class FleetTable {
   /** The device of the first row, for a page that has no selection yet. */
   get first(): string | null {
     return this.slots[0]?.deviceId ?? null;
+  }
+
+  /** The devices of the rows in sight. */
+  get deviceIdsInSight(): string[] {
+    return this.slots.filter(({ row }) => this.inSight.has(row)).map(({ deviceId }) => deviceId);
+  }
+
+  /** Which keys the order and the filter need of every device, in sight or not; null stands for all keys. */
+  get keysOfAll(): readonly string[] | null {
+    const sortedBy = this.columns.find(({ id }) => id === this.sort.columnId)?.keys ?? [];
+    const isByAge = this.columns.some(({ id, keys }) => id === this.sort.columnId && keys === null);
+    if (isByAge) return null;
+    return [...new Set([...sortedBy, ...(this.filter.value.trim() === "" ? [] : [FAULT_KEY])])];
   }
 
   select(deviceId: string): void {
@@ -115,8 +131,7 @@ export class FleetTable {
     if (same) return;
     this.columns = columns;
     this.head.replaceChildren(...columns.map((column) => this.headCell(column)));
-    this.body.replaceChildren();
-    this.slots = [];
+    this.resize(0);
     this.markSorted();
   }
 
@@ -149,14 +164,29 @@ export class FleetTable {
   }
 
   private resize(rows: number): void {
-    while (this.slots.length > rows) this.slots.pop()?.row.remove();
+    while (this.slots.length > rows) this.remove(this.slots.pop());
     while (this.slots.length < rows) {
       const row = make("tr");
       row.setAttribute("aria-rowindex", String(this.slots.length + 2));
       const cells = this.columns.map((column) => make("td", column.numeric ? "numeric" : ""));
       row.append(...cells);
       this.body.append(row);
+      this.sight.observe(row);
       this.slots.push({ row, cells, deviceId: "" });
+    }
+  }
+
+  private remove(slot: Slot | undefined): void {
+    if (slot === undefined) return;
+    this.sight.unobserve(slot.row);
+    this.inSight.delete(slot.row);
+    slot.row.remove();
+  }
+
+  private sighted(entries: IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) this.inSight.add(target);
+      else this.inSight.delete(target);
     }
   }
 

@@ -24,6 +24,17 @@ export function parseValue(raw: unknown): Value {
   return raw;
 }
 
+/** Points by key, as the server's messages hold them: `[ms, value]`. What is malformed is left out. */
+export function parsePoints(data: Record<string, [number, unknown][]> | null | undefined): Map<string, Point[]> {
+  const found = new Map<string, Point[]>();
+  for (const [key, points] of Object.entries(data ?? {})) {
+    if (!Array.isArray(points)) continue;
+    const parsed = points.map(([ts, value]) => ({ ts: Number(ts), value: parseValue(value) }));
+    found.set(key, parsed.filter(({ ts }) => Number.isFinite(ts)));
+  }
+  return found;
+}
+
 function parseNumber(raw: string): Value {
   const number = Number(raw);
   if (!Number.isFinite(number)) return raw;
@@ -45,19 +56,35 @@ export function asNumber(value: Value | undefined): number | null {
   return null;
 }
 
-/** Text for a table cell. `decimals` fixes the digits after the point of a number. */
-export function formatValue(value: Value | undefined, decimals?: number): string {
+/** Text for a table cell. `decimals` is the least number of digits after the point of a number. */
+export function formatValue(value: Value | undefined, decimals = 0): string {
   if (value === undefined || value === null) return "";
-  if (typeof value === "number") return formatNumber(value, decimals);
+  if (typeof value === "number") return formatReported(value, decimals);
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map((item) => formatValue(item)).join(", ");
   return JSON.stringify(value);
 }
 
-/** Groups thousands with a narrow blank, so that no locale mistakes it for a decimal sign. */
+/**
+ * A number that was reported, with every digit it has; 42.5 is not 43. More than twelve digits are what arithmetic in
+ * binary leaves behind (0.30000000000000004): of those that are no whole numbers, twelve are written.
+ */
+export function formatReported(value: number, decimals = 0): string {
+  const text = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
+  if (text.includes("e")) return text;
+  const missing = decimals - (text.split(".")[1]?.length ?? 0);
+  const point = missing > 0 && !text.includes(".") ? "." : "";
+  return groupThousands(text + point + "0".repeat(Math.max(0, missing)));
+}
+
+/** A number that was computed, such as a rate: `decimals` fixes its digits after the point, else it gets six in all. */
 export function formatNumber(value: number, decimals?: number): string {
-  const text = decimals === undefined ? String(Number(value.toPrecision(6))) : value.toFixed(decimals);
+  return groupThousands(decimals === undefined ? String(Number(value.toPrecision(6))) : value.toFixed(decimals));
+}
+
+/** Groups thousands with a narrow blank, so that no locale mistakes it for a decimal sign. */
+function groupThousands(text: string): string {
   const match = /^(-?)(\d+)(\..*)?$/.exec(text);
   if (match === null) return text;
   const [, sign = "", whole = "", rest = ""] = match;

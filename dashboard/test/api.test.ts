@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Api, ApiError } from "../src/api";
+import { Api, ApiError, type Store } from "../src/api";
 import { DEVICES_MAX, DEVICE_PAGE_SIZE } from "../src/limits";
 
 interface Call {
@@ -9,7 +9,17 @@ interface Call {
   body: string;
 }
 
-function apiWith(answer: (call: Call) => Response): { api: Api; calls: Call[] } {
+/** A tab's storage. */
+function tab(kept: Record<string, string> = {}): Store & { kept: Record<string, string> } {
+  return {
+    kept,
+    getItem: (key) => kept[key] ?? null,
+    setItem: (key, value) => void (kept[key] = value),
+    removeItem: (key) => void delete kept[key],
+  };
+}
+
+function apiWith(answer: (call: Call) => Response, store: Store | null = null): { api: Api; calls: Call[] } {
   const calls: Call[] = [];
   const fetchFn = (input: URL | RequestInfo, init: RequestInit = {}): Promise<Response> => {
     const auth = new Headers(init.headers).get("X-Authorization");
@@ -17,7 +27,7 @@ function apiWith(answer: (call: Call) => Response): { api: Api; calls: Call[] } 
     calls.push(call);
     return Promise.resolve(answer(call));
   };
-  return { api: new Api("http://tacho.test:8080", fetchFn), calls };
+  return { api: new Api("http://tacho.test:8080", store, fetchFn), calls };
 }
 
 const error = (status: number, message: string, headers = {}): Response =>
@@ -57,7 +67,7 @@ describe("Api", () => {
   });
 
   it("turns a dead network into an ApiError without a status", async () => {
-    const api = new Api("http://tacho.test", () => Promise.reject(new TypeError("fetch failed")));
+    const api = new Api("http://tacho.test", null, () => Promise.reject(new TypeError("fetch failed")));
     const failure = await api.metrics().catch((reason: unknown) => reason);
     expect(failure).toBeInstanceOf(ApiError);
     expect(failure).toMatchObject({ status: 0 });
@@ -92,6 +102,61 @@ describe("Api", () => {
   it("has no history for a key the server does not know", async () => {
     const { api } = apiWith(() => Response.json({}));
     expect(await api.history({ deviceId: "d", key: "constructor", startTs: 0, endTs: 1, limit: 1 })).toEqual([]);
+  });
+
+  it("keeps a user's session over a reload, until the user logs out", async () => {
+    const store = tab();
+    const answer = (): Response => Response.json({ token: "t1", refreshToken: "r1" });
+    await apiWith(answer, store).api.login("admin", "secret");
+    expect(JSON.stringify(store.kept)).not.toContain("secret");
+    const { api } = apiWith(answer, store);
+    expect([api.hasToken, api.user]).toEqual([true, "admin"]);
+    expect(api.liveUrl()).toContain("token=t1");
+    api.logout();
+    expect([api.hasToken, api.user, store.kept]).toEqual([false, null, {}]);
+    expect(apiWith(answer, store).api.hasToken).toBe(false);
+  });
+
+  it("keeps no public session, and survives what is no session", async () => {
+    const store = tab();
+    await apiWith(() => Response.json({ token: "t1" }), store).api.loginPublic();
+    expect(store.kept).toEqual({});
+    for (const text of ["no json", "null", "{}", '{"token":1}']) {
+      expect(apiWith(() => error(500, ""), tab({ "tachograph.session": text })).api.hasToken).toBe(false);
+    }
+  });
+
+  it("renews an expired session once, and forgets it when the server does not", async () => {
+    const store = tab();
+    const first = apiWith(() => Response.json({ token: "t1", refreshToken: "r1" }), store).api;
+    await first.login("admin", "secret");
+    const { api, calls } = apiWith(() => Response.json({ token: "t2", refreshToken: "r2" }), store);
+    api.expire();
+    expect(api.user).toBeNull();
+    expect(await api.renew()).toBe(true);
+    expect([calls[0]?.auth, JSON.parse(calls[0]?.body ?? ""), api.user]).toEqual([null, { refreshToken: "r1" }, "admin"]);
+    const refusing = apiWith(() => error(401, "expired"), store).api;
+    expect(await refusing.renew()).toBe(false);
+    expect(store.kept).toEqual({});
+    expect(await refusing.renew()).toBe(false);
+  });
+
+  it("tries a renewal again when the server was not there", async () => {
+    const kept = JSON.stringify({ token: "t1", refreshToken: "r1", user: "admin" });
+    const store = tab({ "tachograph.session": kept });
+    const api = apiWith(() => error(503, "stopping"), store).api;
+    await expect(api.renew()).rejects.toMatchObject({ status: 503 });
+    const later = apiWith(() => Response.json({ token: "t2", refreshToken: "r2" }), store).api;
+    expect([later.hasToken, await later.renew(), later.user]).toEqual([false, true, "admin"]);
+  });
+
+  it("reads the latest values of many devices", async () => {
+    const { api, calls } = apiWith(() => Response.json({ d1: { n: [{ ts: 5, value: "42.5" }], absent: [{ ts: 9, value: null }] } }));
+    const found = await api.latest(["d1"], ["n", "absent"]);
+    expect(found.map(([id, update]) => [id, [...update]])).toEqual([["d1", [["n", [{ ts: 5, value: 42.5 }]], ["absent", []]]]]);
+    expect(calls[0]?.url.searchParams.get("keys")).toBe("n,absent");
+    await api.latest(["d1"], ["a,b"]);
+    expect(calls[1]?.url.searchParams.has("keys")).toBe(false);
   });
 
   it("does without a status page", async () => {

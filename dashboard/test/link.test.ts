@@ -1,20 +1,26 @@
+import { deflateRawSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type Api, type DeviceList } from "../src/api";
-import { RECONNECT_MAX_MS, SUBSCRIBE_BATCH } from "../src/limits";
-import { Link, backoffMs, parseUpdate, subscribeMessages, type LinkState } from "../src/link";
+import { RECONNECT_MAX_MS, SILENCE_CHECK_MS, SILENCE_MAX_MS } from "../src/limits";
+import { Link, backoffMs, type LinkState } from "../src/link";
+import type { View } from "../src/subscriptions";
 
 class FakeSocket {
   sent: string[] = [];
   readyState = 0;
   onopen: (() => void) | null = null;
-  onmessage: ((event: { data: string }) => void) | null = null;
+  onmessage: ((event: { data: string | ArrayBuffer }) => void) | null = null;
   onclose: ((event: { code: number; reason: string }) => void) | null = null;
   open(): void {
     this.readyState = 1;
     this.onopen?.();
   }
   receive(message: unknown): void {
-    this.onmessage?.({ data: typeof message === "string" ? message : JSON.stringify(message) });
+    const isText = typeof message === "string" || message instanceof ArrayBuffer;
+    this.onmessage?.({ data: isText ? message : JSON.stringify(message) });
+  }
+  commands(): { watchCmds: { cmdId: number }[]; tsSubCmds: { cmdId: number }[] } {
+    return JSON.parse(this.sent.at(-1) ?? "{}");
   }
   send(text: string): void {
     this.sent.push(text);
@@ -24,6 +30,10 @@ class FakeSocket {
   }
 }
 
+const VIEW: View = {
+  watches: { rows: { deviceIds: ["a", "b"], keys: null, intervalMs: 1_000 } },
+  chart: { deviceId: "b", key: "speed" },
+};
 const LIST: DeviceList = { devices: ["a", "b"].map((id) => ({ id, name: id, type: "" })), total: 2 };
 
 function page(options: { publicLogin?: boolean } = {}) {
@@ -34,7 +44,12 @@ function page(options: { publicLogin?: boolean } = {}) {
     get hasToken() {
       return state.token;
     },
-    forget: () => void (state.token = false),
+    expire: () => void (state.token = false),
+    renew: () => Promise.resolve(false),
+    latest: (ids: string[], keys: string[] | null) => {
+      log.push(`read ${ids.join()} ${keys?.join() ?? "all"}`);
+      return Promise.resolve([]);
+    },
     loginPublic: () => {
       log.push("public login");
       state.token = options.publicLogin ?? true;
@@ -48,7 +63,7 @@ function page(options: { publicLogin?: boolean } = {}) {
     api as unknown as Api,
     {
       state: (each) => log.push(describeState(each)),
-      devices: () => undefined,
+      devices: (list) => log.push(`devices ${list.devices.length}`),
       update: (id, update) => log.push(`update ${id} ${JSON.stringify([...update])}`),
       subscribed: (id) => log.push(`subscribed ${id}`),
       subscriptionRefused: (reason) => log.push(`subscription refused: ${reason}`),
@@ -64,6 +79,7 @@ function page(options: { publicLogin?: boolean } = {}) {
       return socket as unknown as WebSocket;
     },
   );
+  link.look(VIEW);
   void link.run();
   return { sockets, log, state, link, settle: (ms = 0) => vi.advanceTimersByTimeAsync(ms) };
 }
@@ -78,19 +94,50 @@ describe("Link", () => {
     vi.unstubAllGlobals();
   });
 
-  it("logs in, subscribes every device and passes updates on", async () => {
+  it("logs in, asks for what is looked at and passes updates on", async () => {
     const { sockets, log, settle } = page();
     await settle();
     sockets[0]?.open();
-    const command = JSON.parse(sockets[0]?.sent[0] ?? "") as { tsSubCmds: unknown[] };
-    expect(command.tsSubCmds[1]).toEqual({ entityType: "DEVICE", entityId: "b", scope: "LATEST_TELEMETRY", cmdId: 2 });
+    expect(sockets[0]?.commands()).toEqual({
+      watchCmds: [{ cmdId: 1, entityIds: ["a", "b"], interval: 1_000, deflate: true }],
+      tsSubCmds: [{ entityType: "DEVICE", entityId: "b", scope: "LATEST_TELEMETRY", cmdId: 2, keys: "speed" }],
+    });
+    sockets[0]?.receive({ watchId: 1, rows: [] });
+    sockets[0]?.receive({ watchId: 1, rows: [[1, 5, { speed: "42.5", door: "open" }]] });
     const update = { subscriptionId: 2, errorCode: 0, errorMsg: null, data: { speed: [[5, "7"]] } };
     sockets[0]?.receive(update);
     sockets[0]?.receive(update);
     sockets[0]?.receive("no json");
     sockets[0]?.receive({ subscriptionId: 99, data: {} });
+    await settle();
     const passed = 'update b [["speed",[{"ts":5,"value":7}]]]';
-    expect(log).toEqual(["connecting", "public login", "live", passed, "subscribed b", passed]);
+    expect(log).toEqual([
+      "connecting",
+      "public login",
+      "devices 2",
+      "live",
+      "read a,b all",
+      'update b [["speed",[{"ts":5,"value":42.5}]],["door",[{"ts":5,"value":"open"}]]]',
+      passed,
+      "subscribed b",
+      passed,
+    ]);
+  });
+
+  it("reads compressed messages, in their order", async () => {
+    const { sockets, log, settle } = page();
+    await settle();
+    sockets[0]?.open();
+    const text = JSON.stringify({ watchId: 1, rows: [[0, 5, { n: "1" }]] });
+    const bytes = deflateRawSync(text);
+    sockets[0]?.receive(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+    sockets[0]?.receive({ watchId: 1, rows: [[0, 6, { n: "2" }]] });
+    vi.useRealTimers();
+    await vi.waitFor(() => expect(log.filter((entry) => entry.startsWith("update"))).toHaveLength(2));
+    expect(log.filter((entry) => entry.startsWith("update"))).toEqual([
+      'update a [["n",[{"ts":5,"value":1}]]]',
+      'update a [["n",[{"ts":6,"value":2}]]]',
+    ]);
   });
 
   it("connects and subscribes again after a break, with the token it has", async () => {
@@ -98,10 +145,16 @@ describe("Link", () => {
     await settle();
     sockets[0]?.open();
     sockets[0]?.onclose?.({ code: 1001, reason: "The server is going down" });
-    await settle(RECONNECT_MAX_MS);
+    await settle(RECONNECT_MAX_MS / 2);
     sockets[1]?.open();
     expect(sockets[1]?.sent).toEqual(sockets[0]?.sent);
-    expect(log).toEqual(["connecting", "public login", "live", "reconnecting: The server is going down", "live"]);
+    expect(log.filter((entry) => !entry.startsWith("devices"))).toEqual([
+      "connecting",
+      "public login",
+      "live",
+      "reconnecting: The server is going down",
+      "live",
+    ]);
   });
 
   it("logs in anew at once when the token has expired", async () => {
@@ -134,14 +187,43 @@ describe("Link", () => {
     expect(sockets).toHaveLength(1);
   });
 
-  it("gives up a connection declared dead", async () => {
+  it("notices within seconds that the server is silent", async () => {
+    const { sockets, log, settle } = page();
+    await settle();
+    sockets[0]?.open();
+    for (let second = 0; second < 10; second++) {
+      await settle(1_000);
+      sockets[0]?.receive({ watchId: 1, rows: [] });
+    }
+    expect(log.some((entry) => entry.startsWith("reconnecting"))).toBe(false);
+    await settle(SILENCE_MAX_MS + 2 * SILENCE_CHECK_MS);
+    expect(log.at(-1)).toBe("reconnecting: The server is silent.");
+    expect(SILENCE_MAX_MS + 2 * SILENCE_CHECK_MS).toBeLessThan(3_000);
+    await settle(RECONNECT_MAX_MS / 2);
+    expect(sockets).toHaveLength(2);
+  });
+
+  it("does not take its own sleep for the server's silence", async () => {
+    const { sockets, log, settle } = page();
+    await settle();
+    sockets[0]?.open();
+    await settle(1_000);
+    vi.setSystemTime(Date.now() + 60_000);
+    const now = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => now + 60_000);
+    await settle(SILENCE_CHECK_MS);
+    expect(log.at(-1)).toBe("live");
+    vi.restoreAllMocks();
+  });
+
+  it("connects at once with another session when the user wants it", async () => {
     const { sockets, log, link, settle } = page();
     await settle();
     sockets[0]?.open();
-    link.declareDead("The server does not answer.");
-    await settle(RECONNECT_MAX_MS);
-    expect(sockets).toHaveLength(2);
-    expect(log).toContain("reconnecting: The server does not answer.");
+    link.restart();
+    await settle();
+    sockets[1]?.open();
+    expect(log.filter((entry) => !entry.startsWith("devices"))).toEqual(["connecting", "public login", "live", "live"]);
   });
 
   it("tells a refused subscription, and logs in again if it was for the token", async () => {
@@ -149,37 +231,22 @@ describe("Link", () => {
     await settle();
     sockets[0]?.open();
     sockets[0]?.receive({ subscriptionId: 1, errorCode: 2, errorMsg: "Too many subscriptions" });
-    expect(log.at(-1)).toBe("subscription refused: Too many subscriptions");
+    await settle();
+    expect(log).toContain("subscription refused: Too many subscriptions");
     sockets[0]?.receive({ subscriptionId: 1, errorCode: 3, errorMsg: "Unauthorized" });
     await settle();
     expect(log.filter((entry) => entry === "public login")).toHaveLength(2);
   });
 
-  it("subscribes devices that appear later, and only those", async () => {
-    const { sockets, state, settle } = page();
+  it("reads the list of devices again when it is told that there are others", async () => {
+    const { log, sockets, state, link, settle } = page();
+    await link.refreshDevices();
     await settle();
     sockets[0]?.open();
     state.list = () => Promise.resolve({ devices: [...LIST.devices, { id: "c", name: "c", type: "" }], total: 3 });
-    await settle(20_000);
-    expect(sockets[0]?.sent).toHaveLength(2);
-    const added = JSON.parse(sockets[0]?.sent[1] ?? "") as { tsSubCmds: { entityId: string; cmdId: number }[] };
-    expect(added.tsSubCmds.map(({ entityId, cmdId }) => [entityId, cmdId])).toEqual([["c", 3]]);
+    await link.refreshDevices();
+    expect(log.filter((entry) => entry.startsWith("devices"))).toEqual(["devices 2", "devices 3"]);
   });
-});
-
-it("packs subscriptions into batches", () => {
-  const ids = new Map(Array.from({ length: 2 * SUBSCRIBE_BATCH + 1 }, (_, i) => [i + 1, `d${i}`]));
-  const sizes = subscribeMessages(ids).map((text) => (JSON.parse(text) as { tsSubCmds: unknown[] }).tsSubCmds.length);
-  expect(sizes).toEqual([SUBSCRIBE_BATCH, SUBSCRIBE_BATCH, 1]);
-});
-
-it("reads updates and leaves out what is malformed", () => {
-  const data = { speed: [[1, "7"], ["x", "8"]], codes: [[2, ["P0300"]]], odd: null } as unknown as Parameters<typeof parseUpdate>[0];
-  expect([...parseUpdate(data)]).toEqual([
-    ["speed", [{ ts: 1, value: 7 }]],
-    ["codes", [{ ts: 2, value: ["P0300"] }]],
-  ]);
-  expect(parseUpdate(null).size).toBe(0);
 });
 
 it("waits longer from attempt to attempt, within its bounds", () => {

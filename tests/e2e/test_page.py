@@ -1,8 +1,10 @@
 """The page in Debian's Chromium, as a newcomer sees it, and the simulated fleet behind it."""
 
+import json
 import os
 import re
 import shutil
+import signal
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -99,7 +101,8 @@ def test_the_page_of_a_server_asks_for_a_login(server, device, page):
     server.api.send(device.token, {"speed": 42})
     page.goto(server.url)
     expect(page.locator("#login")).to_be_visible()
-    page.locator("#login-username").fill("admin@tachograph.local")
+    expect(page.locator("#login-username")).to_have_value("admin@tachograph.local")
+    expect(page.locator("#login-password")).to_be_focused()
     page.locator("#login-password").fill("wrong")
     page.locator("#login-button").click()
     expect(page.locator("#login-error")).to_have_text(re.compile(r"\w+ \w+"))
@@ -111,6 +114,101 @@ def test_the_page_of_a_server_asks_for_a_login(server, device, page):
     expect(page.locator("#fleet-body")).to_contain_text("42")
 
 
+def test_what_was_reported_is_shown_with_all_its_digits(server, device, page):
+    values = {"speed": 42.5, "fuel_level": 61.25, "odometer": 123456.789, "latitude": 48.137154, "longitude": 11.575382}
+    server.api.send(device.token, values)
+    log_in(server, page)
+    page.locator("#fleet-filter").fill(device.name)
+    expect(page.locator("#fleet-body tr")).to_have_count(1)
+    for text in ("42.5", "61.25", "48.137154, 11.575382"):
+        expect(page.locator("#fleet-body")).to_contain_text(text)
+    page.locator("#fleet-body tr").click()
+    expect(page.locator("#chart-reading")).to_have_text(re.compile(r"^42\.5 km/h at "))
+    server.api.send(device.token, {"speed": 43})
+    expect(page.locator("#fleet-body")).to_contain_text("43.0")
+
+
+def log_in(server, page):
+    page.goto(server.url)
+    page.locator("#login-password").fill(server.password)
+    page.locator("#login-button").click()
+    expect(page.locator("#link-state")).to_have_text("Live")
+
+
+def test_a_session_survives_a_reload_until_the_user_logs_out(server, page):
+    log_in(server, page)
+    page.reload()
+    expect(page.locator("#link-state")).to_have_text("Live")
+    expect(page.locator("#user-name")).to_have_text("admin@tachograph.local")
+    page.locator("#log-out").click()
+    expect(page.locator("#login")).to_be_visible()
+    page.reload()
+    expect(page.locator("#login")).to_be_visible()
+
+
+def test_a_token_that_is_no_longer_good_is_renewed_or_asked_for(server, page):
+    log_in(server, page)
+    spoil = """(members) => {
+        const kept = JSON.parse(sessionStorage.getItem("tachograph.session"));
+        sessionStorage.setItem("tachograph.session", JSON.stringify({ ...kept, ...members }));
+    }"""
+    page.evaluate(spoil, {"token": "expired"})
+    page.reload()
+    expect(page.locator("#link-state")).to_have_text("Live")
+    page.evaluate(spoil, {"token": "expired", "refreshToken": "expired"})
+    page.reload()
+    expect(page.locator("#login")).to_be_visible()
+
+
+def test_the_demo_has_a_way_in_for_the_administrator(demo, page):
+    page.goto(demo.url)
+    expect(page.locator("#link-state")).to_have_text("Live")
+    page.locator("#log-in").click()
+    page.locator("#login-cancel").click()
+    expect(page.locator("#fleet-body tr")).to_have_count(DEVICES)
+    page.locator("#log-in").click()
+    page.locator("#login-password").fill(demo.password)
+    page.locator("#login-button").click()
+    expect(page.locator("#user-name")).to_have_text("admin@tachograph.local")
+    expect(page.locator("#link-state")).to_have_text("Live")
+    page.locator("#log-out").click()
+    expect(page.locator("#log-in")).to_be_visible()
+    expect(page.locator("#link-state")).to_have_text("Live")
+
+
+def test_only_what_is_looked_at_is_asked_for(demo, page):
+    watched = []
+
+    def sent(text):
+        watched.extend(command for command in json.loads(text)["watchCmds"] if "entityIds" in command)
+
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent(frame)))
+    page.set_viewport_size({"width": 1280, "height": 600})
+    page.goto(demo.url)
+    expect(page.locator("#fleet-body")).to_have_text(re.compile(r"\d"))
+    name = page.locator("#fleet-body tr").nth(3).locator("td,th").first.inner_text()
+    page.locator("#fleet-filter").fill(name)
+    expect(page.locator("#fleet-body tr")).to_have_count(1)
+    page.wait_for_function("() => document.querySelector('#fleet-body tr td:nth-child(2)').innerText !== ''")
+    rows = [command for command in watched if "keys" not in command]
+    # At the start nothing is in sight; then some rows; at the end that of the filter and the one that is drawn.
+    assert rows[0]["entityIds"] == [] and 2 < max(len(command["entityIds"]) for command in rows) <= DEVICES
+    assert len(rows[-1]["entityIds"]) == 2 and all(command["interval"] >= 1_000 for command in watched)
+    # The filter looks at the fault codes of all devices, and at nothing else of them.
+    assert [command["keys"] for command in watched if "keys" in command][-1] == ["fault_codes"]
+
+
+def test_a_silent_server_is_noticed(own_server, page):
+    server = own_server({"TACHO_HTTP_PUBLIC_READ": "true"})
+    page.goto(server.url)
+    expect(page.locator("#link-state")).to_have_text("Live")
+    server.process.send_signal(signal.SIGSTOP)
+    expect(page.locator("#link-state")).to_have_text("Disconnected, retrying")
+    server.process.send_signal(signal.SIGCONT)
+    expect(page.locator("#link-state")).to_have_text("Live")
+    server.stop()
+
+
 def test_the_page_comes_back_with_the_server(own_server, page):
     server = own_server({"TACHO_HTTP_PUBLIC_READ": "true"})
     device = server.device()
@@ -118,7 +216,7 @@ def test_the_page_comes_back_with_the_server(own_server, page):
     expect(page.locator("#link-state")).to_have_text("Live")
     port = server.http
     server.stop()
-    expect(page.locator("#link-state")).to_have_text("Reconnecting")
+    expect(page.locator("#link-state")).to_have_text("Disconnected, retrying")
     server.env["TACHO_HTTP_LISTEN"] = f"127.0.0.1:{port}"
     server.start()
     expect(page.locator("#link-state")).to_have_text("Live")

@@ -1,5 +1,6 @@
 """`tacho sql`: answers on a pipe, in files and at a prompt; a running server and a stopped one's directory."""
 
+import json
 import os
 import pty
 import select
@@ -169,10 +170,81 @@ def test_ctrl_c_cancels_the_query_and_the_line(server, prompt):
     assert prompt.close() == 0
 
 
-def test_tables_fit_the_terminal(server, tmp_path):
+WIDE = "SELECT repeat('x', 500) AS wide, 1 AS one"
+
+
+def test_what_is_wider_than_the_terminal_is_shown_row_by_row(server, tmp_path):
     env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path)}
-    terminal = Terminal("sql", "--data", str(server.directory), "SELECT repeat('x', 500) AS wide, 1 AS one", env=env, columns=50)
+    terminal = Terminal("sql", "--data", str(server.directory), WIDE, env=env, columns=50)
+    before = terminal.until("1 row in ")
+    assert terminal.close() == 0
+    assert before.startswith("─[ 1 ]─") and "x" * 500 in before and "one  │ 1" in before, before
+
+
+def test_tables_can_be_cut_to_fit_the_terminal(server, tmp_path):
+    env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path)}
+    terminal = Terminal("sql", "--data", str(server.directory), "--expanded", "off", WIDE, env=env, columns=50)
     before = terminal.until("1 row in ")
     assert terminal.close() == 0
     assert all(len(line) <= 50 for line in before.splitlines()), before
     assert "…" in before
+
+
+def test_rows_are_expanded_when_the_user_says_so(server, prompt):
+    prompt.send("SELECT 1 AS one, 2 AS two;\r").until("│ one ┆ two │")
+    prompt.until("tacho> ")
+    prompt.send("\\x\r").until("one below the other")
+    prompt.until("tacho> ")
+    prompt.send("SELECT 1 AS one, 2 AS two;\r").until("one │ 1")
+    prompt.until("tacho> ")
+    prompt.send("\\x auto\r").until("do not fit")
+    prompt.until("tacho> ")
+    prompt.send("SELECT 1 AS one, 2 AS two;\r").until("│ one ┆ two │")
+
+
+def test_long_answers_go_through_the_pager_until_it_is_switched_off(server, tmp_path):
+    seen = tmp_path / "seen"
+    env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path), "PAGER": f"cat > {seen}"}
+    prompt = Terminal("sql", "--data", str(server.directory), env=env)
+    prompt.until("tacho> ")
+    long = "SELECT x FROM generate_series(1, 100) AS t(x);\r"
+    prompt.send(long).until("tacho> ")
+    assert "100 rows in " in seen.read_text() and "│  42 │" in seen.read_text()
+    seen.unlink()
+    prompt.send("SELECT 1 AS short;\r").until("1 row in ")
+    prompt.until("tacho> ")
+    prompt.send("\\pset pager off\r").until("do not go")
+    prompt.until("tacho> ")
+    prompt.send(long).until("100 rows in ")
+    prompt.until("tacho> ")
+    assert not seen.exists()
+    prompt.send("\x04")
+    assert prompt.close() == 0
+
+
+def test_a_pager_that_is_left_early_or_is_not_there_loses_nothing(server, tmp_path):
+    for pager, shown in (("head -n 3", "│ x "), ("no-such-pager", "100 rows in ")):
+        env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path), "PAGER": pager}
+        prompt = Terminal("sql", "--data", str(server.directory), env=env)
+        prompt.until("tacho> ")
+        prompt.send("SELECT x FROM generate_series(1, 100) AS t(x);\r").until(shown)
+        prompt.until("tacho> ")
+        prompt.send("SELECT 7 * 6 AS x;\r").until("│ 42 │")
+        prompt.until("tacho> ")
+        prompt.send("\x04")
+        assert prompt.close() == 0
+
+
+def test_what_is_typed_while_a_query_runs_is_not_lost(server, prompt):
+    # The editor has more than it takes for a line, and the terminal gets more while the query runs.
+    prompt.send("SELECT max(x) AS slow FROM generate_series(1, 3000000) AS t(x);\rSELECT 11 + 1 AS first;\r").until("slow FROM")
+    prompt.send("SELECT 22 + 1 AS second;\rSELECT 33").until("│ 3000000 │")
+    prompt.until("│    12 │")
+    prompt.until("│     23 │")
+    prompt.until("tacho> ")
+    prompt.send(" + 1 AS third;\r").until("│    34 │")
+
+
+def test_json_is_a_form_of_its_own(server):
+    done = server.command("sql", "--json", "SELECT 1 AS a")
+    assert json.loads(done.stdout)["rows"] == [[1]]

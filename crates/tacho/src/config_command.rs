@@ -10,6 +10,9 @@ use crate::cli::output::say;
 /// What is printed can be used as a configuration file. Values are checked as a server would check them.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -18,6 +21,10 @@ pub(crate) struct ConfigArgs {
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     let sources = args.place.sources();
     sources.load()?;
-    let text = toml::to_string(&sources.raw()?).expect("BUG: settings are plain TOML");
+    let settings = sources.raw()?;
+    if args.json {
+        return say(serde_json::to_string_pretty(&settings).expect("BUG: settings are plain JSON"));
+    }
+    let text = toml::to_string(&settings).expect("BUG: settings are plain TOML");
     say(text.trim_end())
 }

@@ -9,8 +9,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use hub::registry::BulkDevices;
 
-use crate::cli::PlaceArgs;
 use crate::cli::output::tell;
+use crate::cli::{PlaceArgs, program};
 use crate::config::Config;
 use crate::limits::DEMO_OTHER_FILES;
 use crate::serve::DoorArgs;
@@ -136,8 +136,8 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
 }
 
 fn describe(args: &DemoArgs, config: &Config, server: &Server) {
-    let (url, mqtt, data) =
-        (format!("http://{}", server.http_address()), server.mqtt_address(), config.data.display());
+    let (url, mqtt) = (format!("http://{}", server.http_address()), server.mqtt_address());
+    let (tacho, data) = (program::name(), program::path_word(&config.data));
     let psql = match server.postgres_address() {
         Some(address) => format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()),
         None => String::new(),
@@ -148,24 +148,45 @@ fn describe(args: &DemoArgs, config: &Config, server: &Server) {
 
   {url}
 
+Log in there as the administrator, who may do more than look:
+
+  user      {}
+  password  {}
+
 Connect a device of your own:
 
-  tacho device add my-device --token my-token --data {data}
+  {tacho} device add my-device --token my-token --data {data}
   mosquitto_pub -h {} -p {} -u my-token -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'
 
 Ask with SQL:
 
-  tacho sql \"SELECT device, avg(speed) FROM telemetry GROUP BY device LIMIT 5\" --data {data}{psql}
+  {tacho} sql \"SELECT device, avg(speed) FROM telemetry GROUP BY device LIMIT 5\" --data {data}{psql}
+
+See how the server is:
+
+  {tacho} status --data {data}
 
 Ctrl-C ends the demo{}.",
         args.devices,
         f64::from(args.devices) * args.rate,
+        hub::registry::ADMIN_LOGIN,
+        password(args, config),
         mqtt.ip(),
         mqtt.port(),
         if args.data.is_none() { " and removes its data" } else { "" },
     ));
     if args.open {
         open_page(&url);
+    }
+}
+
+/// The password itself where it is worth nothing after the demo; else where it is, if it is still there.
+fn password(args: &DemoArgs, config: &Config) -> String {
+    let file = config.data.join(hub::registry::ADMIN_PASSWORD_FILE);
+    match std::fs::read_to_string(&file) {
+        Ok(password) if args.data.is_none() => password.trim().to_owned(),
+        Ok(_) => format!("in the file {}", file.display()),
+        Err(_) => format!("the one that you chose ({} is gone)", file.display()),
     }
 }
 

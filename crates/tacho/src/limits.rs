@@ -22,6 +22,10 @@ pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Longest time of one HTTP request of a command.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time of a request of `tacho status`: a server that answers later than that is not well.
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Over this time `tacho status` counts what comes in.
+pub(crate) const STATUS_RATE_SPAN: Duration = Duration::from_secs(1);
 /// Largest HTTP answer that a command reads: a page of a hundred thousand devices or points.
 pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Longest part of an answer that an error quotes.

@@ -18,6 +18,7 @@ mod serve;
 mod server;
 mod simulator;
 mod sql;
+mod status;
 mod upkeep;
 
 fn main() -> std::process::ExitCode {

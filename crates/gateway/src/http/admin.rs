@@ -48,11 +48,21 @@ pub(crate) async fn status(State(door): State<Arc<Door>>) -> Response {
     let registry = door.hub.registry();
     let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
     let store = door.hub.status();
+    let metrics = door.hub.metrics();
+    let connections = |door| metrics.door(door).connections.get();
     let body = json!({
         "version": door.options.version,
         "durability": profile.map(|profile| profile.durability.name()),
         "uptime_s": door.started.elapsed().as_secs(),
         "devices": registry.device_count(),
+        // Together with their number it tells whether a list of devices that was read before may be out of date.
+        "devices_generation": registry.generation(),
+        "connections": {
+            "mqtt": connections(hub::Door::Mqtt),
+            "http": connections(hub::Door::Http),
+            "postgres": connections(hub::Door::Postgres),
+        },
+        "points_total": metrics.points.get(),
         "store": {
             "sealed": store.sealed,
             "busy": store.busy,

@@ -60,6 +60,11 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices with refused messages that are listed at once.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
+/// Bytes of an answer that is compressed where the client takes it: shorter ones fit into a packet as they are, longer
+/// ones are streams.
+pub(crate) const COMPRESSED_BYTES_MIN: u64 = 1_024;
+/// The most that is compressed in one go.
+pub(crate) const COMPRESSED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bytes of one message from a WebSocket client. A thousand subscriptions are about 150 KB.
 pub(crate) const SOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -71,6 +76,16 @@ pub(crate) const SOCKET_MESSAGES_WAITING_MAX: usize = 4;
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Bytes of live values after which the next ones go into a message of their own. Clients have bounds too.
 pub(crate) const UPDATE_BYTES_MAX: usize = 256 * 1024;
+/// Watches of one WebSocket session: what a page shows in a few places.
+pub(crate) const WATCHES_MAX: usize = 8;
+/// Devices of one watch.
+pub(crate) const WATCH_DEVICES_MAX: usize = 10_000;
+/// Keys that one watch may name.
+pub(crate) const WATCH_KEYS_MAX: usize = 1_000;
+/// Time between two messages of a watch: when it names none, and the shortest and longest that it may name.
+pub(crate) const WATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
+pub(crate) const WATCH_INTERVAL_MIN: Duration = Duration::from_millis(200);
+pub(crate) const WATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// A client that takes nothing for this long while we have something for it is closed.
 pub(crate) const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a WebSocket client is pinged and its session token looked at again.
@@ -88,6 +103,10 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const _: () = assert!(
     model::limits::SQL_BYTES_MAX * 2 <= SQL_BODY_BYTES_MAX,
     "the longest statement fits into a request, escaped as it may be"
+);
+const _: () = assert!(
+    WATCH_DEVICES_MAX <= hub::live::SERIES_PER_SUBSCRIBER_MAX,
+    "a watch of as many devices as it may have finds room"
 );
 const _: () = assert!(
     model::limits::READ_ROWS_DEFAULT <= model::limits::READ_ROWS_MAX,

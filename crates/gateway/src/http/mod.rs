@@ -10,6 +10,7 @@ mod admin;
 mod auth;
 mod bulk;
 mod columns_text;
+mod compression;
 mod crew;
 mod dashboard;
 mod device_api;
@@ -39,7 +40,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::map_response_with_state;
+use axum::middleware::{from_fn, map_response_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use hub::Hub;
@@ -121,7 +122,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/auth/login/public", post(auth::login_public))
         .route("/api/auth/token", post(auth::renew))
         .route("/api/auth/user", get(auth::user))
-        .route("/api/tenant/devices", get(devices::list))
+        .route("/api/tenant/devices", get(devices::list).layer(from_fn(compression::gzip)))
         .route("/api/device", post(devices::save))
         .route("/api/device/credentials", post(devices::set_credentials))
         .route("/api/device/{id}", get(devices::show).delete(devices::delete))
@@ -143,7 +144,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/status", get(admin::status))
         .route("/healthz", get(admin::alive))
         .route("/readyz", get(admin::ready))
-        .route("/metrics", get(admin::metrics))
+        .route("/metrics", get(admin::metrics).layer(from_fn(compression::gzip)))
         .method_not_allowed_fallback(wrong_method)
         .fallback(dashboard::file)
         .layer(map_response_with_state(Arc::clone(&door), finish))

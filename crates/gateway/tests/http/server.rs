@@ -1,5 +1,7 @@
+use std::io::Read;
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -33,6 +35,20 @@ async fn metrics_are_for_prometheus() {
     assert_eq!(reply.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
     assert!(reply.text().ends_with("# EOF\n"));
     assert!(reply.text().contains("tacho_connections{door=\"http\"} 1\n"), "this connection is open");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_are_compressed_for_those_who_take_it() {
+    let server = Server::start().await;
+    let plain = server.request("GET", "/metrics").send().await;
+    assert!(!plain.headers.contains_key("content-encoding") && plain.headers["vary"] == "Accept-Encoding");
+    let reply = server.request("GET", "/metrics").header("Accept-Encoding", "br, gzip").send().await;
+    assert_eq!(reply.headers["content-encoding"], "gzip");
+    assert!(reply.body.len() * 2 < plain.body.len(), "{} of {} bytes", reply.body.len(), plain.body.len());
+    let mut text = String::new();
+    GzDecoder::new(reply.body.as_slice()).read_to_string(&mut text).unwrap();
+    assert!(text.ends_with("# EOF\n"), "{text}");
     server.stop().await;
 }
 

@@ -1,7 +1,9 @@
+use std::io::Read;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use flate2::read::DeflateDecoder;
 use futures_util::{SinkExt, StreamExt};
 use model::ValueRef;
 use serde_json::{Value as Json, json};
@@ -46,6 +48,16 @@ impl Client {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Ping(_) | Message::Pong(_) => {}
                 other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The rows of the next message of a watch that has some.
+    async fn next_rows(&mut self) -> Json {
+        loop {
+            let message = self.next().await;
+            if message["rows"] != json!([]) {
+                return message["rows"].clone();
             }
         }
     }
@@ -130,6 +142,59 @@ async fn values_arrive_live_only_after_they_are_durable() {
     assert_eq!(client.next().await["subscriptionId"], 5);
     server.store.release();
     assert_eq!(client.next().await, update(1, json!({ "a": [[1000, "1"]] }), json!({ "a": 1000 })));
+    drop(client);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_tells_the_newest_values_of_its_devices_and_keys_in_one_message() {
+    let server = Server::start().await;
+    let ids = ["a", "b", "c"].map(|name| server.add_device(name));
+    let mut client = Client::connect(&server, &server.session()).await;
+    let watch = json!({ "cmdId": 5, "entityIds": &ids[..2], "keys": ["speed", "rpm"], "interval": 200 });
+    client.send(&json!({ "watchCmds": [watch] })).await;
+    assert_eq!(client.next().await, json!({ "watchId": 5, "rows": [] }), "in force");
+    server.put("b", 1_000, "speed", ValueRef::F64(42.5));
+    server.put("b", 1_000, "other", ValueRef::I64(1));
+    server.put("c", 1_000, "speed", ValueRef::I64(1));
+    assert_eq!(client.next_rows().await, json!([[1, 1_000, { "speed": "42.5" }]]));
+    server.put("a", 2_000, "rpm", ValueRef::I64(900));
+    let rows = client.next_rows().await;
+    assert_eq!(rows, json!([[0, 2_000, { "rpm": "900" }]]), "only what is new");
+
+    client.send(&json!({ "watchCmds": [{ "cmdId": 5, "unsubscribe": true }] })).await;
+    client
+        .send(&json!({ "watchCmds": [{ "cmdId": 6, "entityIds": ids, "interval": 200, "deflate": true }] }))
+        .await;
+    let bytes = loop {
+        match client.next_frame().await {
+            Message::Binary(bytes) => break bytes,
+            Message::Text(text) => assert!(text.contains("\"watchId\":5"), "{text}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut text = String::new();
+    DeflateDecoder::new(&*bytes).read_to_string(&mut text).unwrap();
+    assert_eq!(text, r#"{"watchId":6,"rows":[]}"#);
+    drop(client);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_that_asks_for_what_is_not_there_or_too_much_is_refused() {
+    let server = Server::start().await;
+    let ids = ["a", "b"].map(|name| server.add_device(name));
+    let mut client = Client::connect(&server, &server.session()).await;
+    client.send(&json!({ "watchCmds": [{ "cmdId": 1, "entityIds": ["no-id"] }] })).await;
+    let refusal = client.next().await;
+    assert!(refusal["errorMsg"].as_str().unwrap().contains("no-id"), "{refusal}");
+    assert_eq!((&refusal["subscriptionId"], &refusal["errorCode"]), (&json!(1), &json!(2)));
+    client.send(&json!({ "watchCmds": [{ "cmdId": 1, "entityIds": ids, "interval": 1 }] })).await;
+    assert!(client.next().await["errorMsg"].as_str().unwrap().contains("200 to 60000"));
+    client.send(&json!({ "watchCmds": [{ "cmdId": 1, "entityIds": ids, "interval": 200 }] })).await;
+    assert_eq!(client.next().await["rows"], json!([]));
+    server.put("b", 1_000, "n", ValueRef::I64(1));
+    assert_eq!(client.next_rows().await, json!([[1, 1_000, { "n": "1" }]]));
     drop(client);
     server.stop().await;
 }

@@ -1,14 +1,16 @@
 //! The command line. The help texts are the commands' documentation.
 
 pub(crate) mod output;
+pub(crate) mod program;
+mod shell;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Sources};
-use crate::{bench_command, bulk, config_command, demo, device, import, serve, sql, upkeep};
+use crate::{bench_command, bulk, config_command, demo, device, import, serve, sql, status, upkeep};
 
 /// Tachograph records what a fleet of devices reports and serves it while it is still warm.
 #[derive(Debug, Parser)]
@@ -26,8 +28,9 @@ Examples:
   tacho demo                              a server with a simulated fleet, to look at
   tacho serve --data /var/lib/tacho       the server
   tacho device add \"truck 7\"              a device that may connect, and how it does
-  tacho sql \"SELECT count(*) FROM telemetry\" what the table of the default profile holds
+  tacho sql \"SELECT count(*) FROM telemetry\"
   tacho import --device car drive1.csv    a recorded drive as that device's data
+  tacho status                            whether a server runs here, and how it is
   tacho check --data /var/lib/tacho       verifies everything on disk
   tacho backup /mnt/backup/tacho          a copy that `tacho restore` makes a data directory of
 
@@ -37,6 +40,7 @@ Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong."
 enum Command {
     Demo(demo::DemoArgs),
     Serve(serve::ServeArgs),
+    Status(status::StatusArgs),
     /// Adds, shows, renames and deletes devices, and replaces their access tokens
     #[command(subcommand)]
     Device(device::DeviceCommand),
@@ -53,6 +57,8 @@ enum Command {
     #[command(subcommand)]
     Bench(bench_command::BenchCommand),
     Config(config_command::ConfigArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// Where the data and the configuration are.
@@ -81,10 +87,12 @@ impl PlaceArgs {
 
 /// Runs the command that the process was started with.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = runnable(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Status(args) => return status::run(&args),
         Command::Device(command) => device::run(&command),
         Command::Sql(args) => sql::run(&args),
         Command::Import(args) => import::run(&args),
@@ -95,6 +103,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Restore(args) => upkeep::restore(&args),
         Command::Bench(command) => bench_command::run(&command),
         Command::Config(args) => config_command::run(&args),
+        Command::Completions(args) => shell::complete(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -102,11 +112,38 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// The commands with examples that can be typed as they stand.
+fn runnable(command: clap::Command) -> clap::Command {
+    let examples = command.get_after_help().map(|text| program::runnable_examples(&text.to_string()));
+    let command = match examples {
+        Some(examples) => command.after_help(examples),
+        None => command,
+    };
+    command.mut_subcommands(runnable)
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    /// The examples of a command and of those below it.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let own = own.lines().filter_map(program::example_of).map(str::to_owned).collect::<Vec<_>>();
+        own.into_iter().chain(command.get_subcommands().flat_map(examples)).collect()
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_is_taken() {
+        let all = examples(&Cli::command());
+        assert!(all.len() > 30, "{all:?}");
+        for example in all {
+            let words = program::words(&example);
+            if let Err(error) = Cli::command().try_get_matches_from(&words) {
+                panic!("{example}\n{words:?}\n{error}");
+            }
+        }
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

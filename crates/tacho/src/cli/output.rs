@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use super::program;
 use crate::config::ConfigError;
 
 /// The command failed.
@@ -33,7 +34,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Nobody is left to tell when standard error is gone too.
-    drop(writeln!(io::stderr(), "{}", text(error)));
+    drop(writeln!(io::stderr(), "{}", program::runnable(&text(error))));
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 

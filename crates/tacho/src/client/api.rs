@@ -26,7 +26,7 @@ pub(crate) struct Streamed {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     /// No answer.
-    #[error("no answer from {url}")]
+    #[error("no answer from {url}; check that the server runs and that this is the address of its HTTP door")]
     Transport {
         /// Which address.
         url: String,
@@ -63,8 +63,12 @@ pub(crate) enum ApiError {
 impl Api {
     /// A client of the server at `base`, such as `http://127.0.0.1:8080`. Nothing is sent yet.
     pub(crate) fn new(base: &str) -> Self {
-        let config =
-            ureq::Agent::config_builder().timeout_global(Some(REQUEST_TIMEOUT)).http_status_as_error(false);
+        Self::with_timeout(base, REQUEST_TIMEOUT)
+    }
+
+    /// The same, with another longest time of a request.
+    pub(crate) fn with_timeout(base: &str, timeout: Duration) -> Self {
+        let config = ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
         Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').into(), bearer: None }
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 use super::Api;
+use crate::cli::program::path_word;
 use crate::config::Config;
 
 /// Written by a running server into its data directory, removed at its end.
@@ -97,11 +98,12 @@ impl ServerArgs {
             }
             return Ok(Api::new(url));
         }
-        let data = config.data.display();
         match RuntimeFile::read(&config.data)? {
             Some(runtime) => Ok(Api::new(&runtime.url())),
             None => bail!(
-                "no server runs on {data}; start one with `tacho serve --data {data}` or name one with --url"
+                "no server runs on {}; start one with `tacho serve --data {}` or name one with --url",
+                config.data.display(),
+                path_word(&config.data)
             ),
         }
     }

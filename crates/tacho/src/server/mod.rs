@@ -1,6 +1,7 @@
 //! A server in this process: data directory, store, registry, hub and doors, opened in this order and closed in the
 //! other. `tacho serve` and `tacho demo` run one.
 
+mod access;
 mod listener;
 mod open_files;
 mod retention;
@@ -30,9 +31,10 @@ use crate::config::{Config, MqttConfig, PostgresConfig};
 use crate::limits::HTTP_WORKERS;
 use crate::panics::Essential;
 
+pub(crate) use access::{Use, check as check_access};
 pub(crate) use open_files::OpenFiles;
 use signals::Signals;
-pub(crate) use store::{lock, open};
+pub(crate) use store::{holder, lock, open};
 
 /// The registry's file in a data directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
@@ -254,11 +256,13 @@ fn mqtt_options(config: &MqttConfig, files: OpenFiles) -> MqttOptions {
 /// Creates a data directory that its owner alone may enter; one that is there stays as it is. Refuses one that was not
 /// restored to the end.
 pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
+    check_access(data, Use::Read)?;
     if data.join(store_local::backup::RESTORE_MARKER).exists() {
         anyhow::bail!("{} was not restored to the end; remove it and restore again", data.display());
     }
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
-    created.with_context(|| format!("cannot create the data directory {}", data.display()))
+    created.with_context(|| format!("cannot create the data directory {}", data.display()))?;
+    check_access(data, Use::Change)
 }
 
 pub(crate) fn open_registry(data: &Path) -> anyhow::Result<Registry> {

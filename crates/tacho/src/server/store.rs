@@ -69,6 +69,17 @@ pub(crate) fn lock(data: &Path) -> Result<Box<dyn DiskLock>, StoreError> {
     })
 }
 
+/// The process that has a data directory's store, as the store's lock names it; none if nobody has it. Changes nothing.
+pub(crate) fn holder(data: &Path) -> Option<String> {
+    let file = std::fs::File::open(data.join(DIRECTORY).join(LOCK_FILE)).ok()?;
+    match file.try_lock_shared() {
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Some(std::io::read_to_string(file).unwrap_or_default().trim().to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// Puts what the store measures into the metrics, and what somebody should know into the log.
 struct StoreMetrics {
     metrics: Arc<Metrics>,
@@ -207,7 +218,9 @@ mod tests {
         let open = |config: &Config| open(config, &Arc::new(Metrics::new()));
         let store = open(&config).unwrap();
         assert!(matches!(lock(&config.data), Err(StoreError::InUse { .. })));
+        assert_eq!(holder(&config.data), Some(std::process::id().to_string()));
         store.close().unwrap();
+        assert_eq!(holder(&config.data), None);
         let held = lock(&config.data).unwrap();
         assert!(matches!(open(&config), Err(StoreError::InUse { .. })));
         drop(held);

@@ -1,7 +1,9 @@
 //! `tacho sql`: questions in SQL, to a running server or to a stopped one's directory.
 
+mod ahead;
 mod complete;
 mod output;
+mod pager;
 mod prompt;
 mod source;
 mod table;
@@ -19,11 +21,15 @@ use crate::cli::PlaceArgs;
 use crate::client::ServerArgs;
 use output::Output;
 use source::Source;
+use table::Expanded;
 
 /// Asks in SQL
 ///
 /// Without a query, a prompt: statements end with a semicolon and may take several lines, \? shows what else there is,
 /// Ctrl-C ends a running query. When the input is no terminal, the queries are read from it.
+///
+/// On a terminal, a table that is too wide for it is shown row by row, and an answer that is too long goes through $PAGER
+/// (`less -S` where that is not set, nothing where it is empty).
 ///
 /// The command asks the server that runs on the data directory (or the one named with --url), and opens the store itself
 /// when no server runs there. Tables are those of the device profiles (`telemetry` is the default one) and `dead_letter`, which holds what was
@@ -43,6 +49,15 @@ pub(crate) struct SqlArgs {
     /// Form of the answer [default: table, or what the ending of --out says]
     #[arg(long, value_enum, value_name = "FORM")]
     format: Option<Form>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// When a table is shown row by row, a line for each column
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    expanded: Expanded,
+    /// Does not use a pager
+    #[arg(long)]
+    no_pager: bool,
     /// Writes the answer into FILE, which must not be there yet
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -101,7 +116,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
                 args.out.is_none() && form == Form::Table,
                 "--out and --format need a query; the prompt shows tables"
             );
-            prompt::run(&source, &runtime)
+            prompt::run(&source, &runtime, args.expanded, !args.no_pager)
         }
     };
     let closed = source.close();
@@ -109,6 +124,9 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
 }
 
 fn form(args: &SqlArgs) -> anyhow::Result<Form> {
+    if args.json {
+        return Ok(Form::Json);
+    }
     if let Some(form) = args.format {
         let to_terminal = args.out.is_none() && std::io::stdout().is_terminal();
         ensure!(
@@ -149,7 +167,7 @@ fn ask_all(text: &str, form: Form, args: &SqlArgs, source: &Source, runtime: &Ru
     ensure!(!all.is_empty(), "there is no query; write one, or run `tacho sql` for a prompt");
     let one_answer = args.out.is_some() || form.is_binary();
     ensure!(!one_answer || all.len() == 1, "{} queries, but one file; ask one by one", all.len());
-    let mut output = Output::open(args.out.as_deref(), form)?;
+    let mut output = Output::open(args.out.as_deref(), form, args.expanded, !args.no_pager)?;
     for one in all {
         runtime.block_on(unless_interrupted(output.answer(source, one)))?;
     }

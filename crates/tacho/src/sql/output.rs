@@ -1,16 +1,16 @@
 //! Where answers go: standard output or a file.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use futures_util::StreamExt;
 
-use super::Form;
 use super::source::{Answer, Source};
-use super::table::{self, Table};
+use super::table::{Expanded, Table, terminal_size};
+use super::{Form, pager};
 use crate::limits::TABLE_BYTES_MAX;
 
 /// Writes the answers of one command.
@@ -19,21 +19,33 @@ pub(super) struct Output {
     to: Box<dyn Write>,
     /// A file, and whether it is kept: half an answer is none.
     file: Option<(PathBuf, File)>,
-    width: Option<u16>,
+    /// How a table is shown.
+    expanded: Expanded,
+    paged: bool,
 }
 
 impl Output {
-    pub(super) fn open(path: Option<&Path>, form: Form) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        form: Form,
+        expanded: Expanded,
+        paged: bool,
+    ) -> anyhow::Result<Self> {
         let Some(path) = path else {
-            let width = io::stdout().is_terminal().then(table::terminal_width).flatten();
-            return Ok(Self { form, to: Box::new(io::stdout().lock()), file: None, width });
+            return Ok(Self { form, to: Box::new(io::stdout()), file: None, expanded, paged });
         };
         let file = File::create_new(path);
         let file = file.with_context(|| {
             format!("cannot create {}; name a file that is not there yet", path.display())
         })?;
         let to = file.try_clone().with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { form, to: Box::new(io::BufWriter::new(to)), file: Some((path.into(), file)), width: None })
+        Ok(Self {
+            form,
+            to: Box::new(io::BufWriter::new(to)),
+            file: Some((path.into(), file)),
+            expanded,
+            paged: false,
+        })
     }
 
     /// Asks and writes the answer.
@@ -60,7 +72,11 @@ impl Output {
             Form::Table => {
                 let table = Table::read(answer).await?;
                 let footer = table.footer(Some(began.elapsed()));
-                self.say(format!("{}{footer}\n", table.lines(self.width)).as_bytes())
+                if self.file.is_some() {
+                    return self.say(format!("{}{footer}\n", table.shown(self.expanded, None)).as_bytes());
+                }
+                let width = terminal_size().map(|size| size.columns);
+                pager::show(&format!("{}{footer}", table.shown(self.expanded, width)), self.paged)
             }
             Form::Json => {
                 // The end of it says whether it is whole, but it must not be kept in memory.

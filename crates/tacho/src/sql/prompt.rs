@@ -1,11 +1,11 @@
 //! The prompt of `tacho sql`.
 
-use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use gateway::answer::Format;
 use gateway::statements::{is_complete, statements};
 use rustyline::error::ReadlineError;
@@ -13,10 +13,11 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 use tokio::runtime::Runtime;
 
+use super::ahead::TypedAhead;
 use super::complete::Words;
 use super::source::Source;
-use super::table::{Table, terminal_width};
-use super::unless_interrupted;
+use super::table::{Expanded, Table, terminal_size};
+use super::{pager, unless_interrupted};
 use crate::cli::output::say;
 use crate::limits::HISTORY_LINES_MAX;
 
@@ -24,6 +25,8 @@ const HELP: &str = "\
 Statements end with a semicolon and may take several lines.
   \\d          tables
   \\d TABLE    columns of a table
+  \\x          shows rows one below the other, or not; \\x on, \\x off, \\x auto (when they do not fit, as at the start)
+  \\pset pager off    shows long answers without a pager; \\pset pager on
   \\timing     shows the time of queries, or not
   \\q          ends (so does Ctrl-D)
   \\?          this
@@ -37,6 +40,8 @@ struct Prompt<'a> {
     source: &'a Source,
     runtime: &'a Runtime,
     shows_time: bool,
+    expanded: Expanded,
+    paged: bool,
 }
 
 /// What a line asks of the prompt.
@@ -45,13 +50,15 @@ enum Command<'a> {
     Tables,
     Columns(&'a str),
     Timing,
+    Expanded(&'a str),
+    Pager(&'a str),
     Quit,
     Help,
     Unknown(&'a str),
 }
 
 /// Asks and answers until the user leaves.
-pub(super) fn run(source: &Source, runtime: &Runtime) -> anyhow::Result<()> {
+pub(super) fn run(source: &Source, runtime: &Runtime, expanded: Expanded, paged: bool) -> anyhow::Result<()> {
     let config = Config::builder()
         .max_history_size(HISTORY_LINES_MAX)
         .and_then(|config| config.history_ignore_dups(true))
@@ -63,7 +70,7 @@ pub(super) fn run(source: &Source, runtime: &Runtime) -> anyhow::Result<()> {
         // There is none before the first time.
         drop(editor.load_history(history));
     }
-    let mut prompt = Prompt { source, runtime, shows_time: true };
+    let mut prompt = Prompt { source, runtime, shows_time: true, expanded, paged };
     say(format_args!(
         "tacho {}: SQL on {}. \\? shows what there is.",
         env!("CARGO_PKG_VERSION"),
@@ -127,6 +134,25 @@ impl Prompt<'_> {
                     "the time of queries is not shown"
                 })?;
             }
+            Command::Expanded(when) => {
+                let chosen = expanded(when, self.expanded);
+                self.expanded = chosen.unwrap_or(self.expanded);
+                say(match chosen {
+                    Some(Expanded::On) => "rows are shown one below the other".to_owned(),
+                    Some(Expanded::Off) => "rows are shown as a table".to_owned(),
+                    Some(Expanded::Auto) => "rows that do not fit are shown one below the other".to_owned(),
+                    None => format!("\\x takes on, off or auto, not {when:?}"),
+                })?;
+            }
+            Command::Pager(when) => {
+                let chosen = switched(when, self.paged);
+                self.paged = chosen.unwrap_or(self.paged);
+                say(match chosen {
+                    Some(true) => "long answers go through a pager".to_owned(),
+                    Some(false) => "long answers do not go through a pager".to_owned(),
+                    None => format!("\\pset pager takes on or off, not {when:?}"),
+                })?;
+            }
             Command::Quit => return Ok(false),
             Command::Help => say(HELP)?,
             Command::Unknown(what) => say(format_args!("{what} is not there; \\? shows what is"))?,
@@ -137,11 +163,15 @@ impl Prompt<'_> {
     /// Asks and shows the answer, or what is wrong with the question.
     fn ask(&self, text: &str) -> anyhow::Result<()> {
         let began = Instant::now();
-        match self.runtime.block_on(unless_interrupted(self.table(text))) {
+        let answered = {
+            let _typed_ahead = TypedAhead::keep();
+            self.runtime.block_on(unless_interrupted(self.table(text)))
+        };
+        match answered {
             Ok(table) => {
                 let footer = table.footer(self.shows_time.then(|| began.elapsed()));
-                let width = std::io::stdout().is_terminal().then(terminal_width).flatten();
-                say(format_args!("{}{footer}", table.lines(width)))
+                let width = terminal_size().map(|size| size.columns);
+                pager::show(&format!("{}{footer}", table.shown(self.expanded, width)), self.paged)
             }
             Err(error) => say(format_args!("error: {error:#}")),
         }
@@ -154,6 +184,7 @@ impl Prompt<'_> {
     /// Names to complete; none if they cannot be had.
     fn words(&self) -> Words {
         let mut words = Words::default();
+        let _typed_ahead = TypedAhead::keep();
         if let Ok(names) = self.runtime.block_on(unless_interrupted(self.table(NAMES))) {
             words.learn(names.texts(0).chain(names.texts(1)));
         }
@@ -168,10 +199,35 @@ impl<'a> Command<'a> {
             ("\\d" | "\\dt", "") => Self::Tables,
             ("\\d", table) => Self::Columns(table),
             ("\\timing", _) => Self::Timing,
+            ("\\x", when) => Self::Expanded(when),
+            ("\\pset", what) => match what.split_once(char::is_whitespace).unwrap_or((what, "")) {
+                ("pager", when) => Self::Pager(when.trim()),
+                ("x" | "expanded", when) => Self::Expanded(when.trim()),
+                _ => Self::Unknown(line),
+            },
             ("\\q", _) => Self::Quit,
             ("\\?" | "\\h", _) => Self::Help,
             (other, _) => Self::Unknown(other),
         }
+    }
+}
+
+/// What `\x` with that word asks for; without a word it turns over.
+fn expanded(when: &str, now: Expanded) -> Option<Expanded> {
+    match (when, now) {
+        ("", Expanded::On) => Some(Expanded::Off),
+        ("", _) => Some(Expanded::On),
+        (when, _) => Expanded::from_str(when, true).ok(),
+    }
+}
+
+/// The same for what is on or off.
+fn switched(when: &str, now: bool) -> Option<bool> {
+    match when {
+        "" => Some(!now),
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
     }
 }
 
@@ -203,6 +259,22 @@ mod tests {
         assert_eq!(Command::parse("\\d telemetry;"), Command::Columns("telemetry"));
         assert_eq!(Command::parse("\\q"), Command::Quit);
         assert_eq!(Command::parse("\\timing on"), Command::Timing);
-        assert_eq!(Command::parse("\\x"), Command::Unknown("\\x"));
+        assert_eq!(Command::parse("\\x auto;"), Command::Expanded("auto"));
+        assert_eq!(Command::parse("\\pset pager off"), Command::Pager("off"));
+        assert_eq!(Command::parse("\\pset expanded"), Command::Expanded(""));
+        assert_eq!(Command::parse("\\pset null x"), Command::Unknown("\\pset null x"));
+        assert_eq!(Command::parse("\\copy"), Command::Unknown("\\copy"));
+    }
+
+    #[test]
+    fn settings_turn_over_without_a_word() {
+        let both = [expanded("", Expanded::Auto), expanded("", Expanded::On)];
+        assert_eq!(both, [Some(Expanded::On), Some(Expanded::Off)]);
+        assert_eq!(expanded("AUTO", Expanded::On), Some(Expanded::Auto));
+        assert_eq!(expanded("maybe", Expanded::On), None);
+        assert_eq!(
+            [switched("", true), switched("on", true), switched("?", true)],
+            [Some(false), Some(true), None]
+        );
     }
 }

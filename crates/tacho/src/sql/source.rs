@@ -24,7 +24,7 @@ use crate::client::{Api, ServerArgs, message_of};
 use crate::config::Config;
 use crate::limits::{ANSWER_BYTES_MAX, REQUEST_TIMEOUT};
 use crate::progress::Progress;
-use crate::server::{REGISTRY_FILE, open_registry};
+use crate::server::{REGISTRY_FILE, Use, check_access, open_registry};
 use crate::upkeep::{open_store, stopped_or_running};
 
 /// The bytes of an answer, as they come.
@@ -57,6 +57,7 @@ impl Source {
 
     fn directory(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
         let data = &config.data;
+        check_access(data, Use::Change)?;
         // A question must not make a directory into one of ours.
         ensure!(
             data.join(REGISTRY_FILE).exists(),
@@ -129,7 +130,11 @@ impl Watched {
 }
 
 async fn ask_server(authority: &str, bearer: &str, text: &str, format: Format) -> anyhow::Result<Answer> {
-    let no_answer = || format!("no answer from {authority}");
+    let no_answer = || {
+        format!(
+            "no answer from {authority}; check that the server runs and that this is the address of its HTTP door"
+        )
+    };
     let connecting = tokio::time::timeout(REQUEST_TIMEOUT, TcpStream::connect(authority));
     let stream = connecting
         .await

@@ -1,15 +1,39 @@
 //! Answers as tables for people.
 
 use std::borrow::Cow;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Row};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::output::whole;
 use super::source::Answer;
+
+/// How long the line above a record is where there is no terminal.
+const RECORD_HEAD_COLUMNS: u16 = 40;
+
+/// When rows are shown one below the other, a line for each column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Expanded {
+    /// Always
+    On,
+    /// Never: cells that do not fit the terminal are cut short
+    Off,
+    /// When the table is wider than the terminal
+    #[default]
+    Auto,
+}
+
+/// What the terminal has room for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) columns: u16,
+    pub(super) rows: u16,
+}
 
 /// An answer, read from JSON.
 #[derive(Debug, Deserialize)]
@@ -49,6 +73,38 @@ impl Table {
     /// The cells of a column, as texts.
     pub(super) fn texts(&self, column: usize) -> impl Iterator<Item = &str> {
         self.rows.iter().filter_map(move |row| row.get(column)?.as_str())
+    }
+
+    /// The answer for a terminal of `width` columns; for no terminal when there is none.
+    pub(super) fn shown(&self, expanded: Expanded, width: Option<u16>) -> String {
+        match (expanded, width) {
+            (Expanded::On, _) => self.records(width),
+            (Expanded::Off, _) | (Expanded::Auto, None) => self.lines(width),
+            (Expanded::Auto, Some(columns)) => {
+                let whole = self.lines(None);
+                // Each character of the line at the top is one column wide.
+                let fits = whole.lines().next().unwrap_or_default().chars().count() <= usize::from(columns);
+                if fits { whole } else { self.records(width) }
+            }
+        }
+    }
+
+    /// Row by row, a line for each column. Nothing is cut short.
+    fn records(&self, width: Option<u16>) -> String {
+        let names: Vec<_> = self.columns.iter().map(|column| printable(&column.name)).collect();
+        let name_width = names.iter().map(|name| columns_of(name)).max().unwrap_or_default();
+        let mut text = String::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            let head = format!("─[ {} ]", number + 1);
+            let rest = usize::from(width.unwrap_or(RECORD_HEAD_COLUMNS)).saturating_sub(head.chars().count());
+            text.push_str(&format!("{head}{}\n", "─".repeat(rest)));
+            for (name, value) in names.iter().zip(row) {
+                let pad = " ".repeat(name_width - columns_of(name));
+                text.push_str(format!("{name}{pad} │ {}", cell(value)).trim_end());
+                text.push('\n');
+            }
+        }
+        text
     }
 
     /// The table; in lines no longer than `width`, where there is one. Cells that do not fit are cut short.
@@ -111,12 +167,18 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Columns of the terminal that standard output is.
-pub(super) fn terminal_width() -> Option<u16> {
-    rustix::termios::tcgetwinsize(std::io::stdout())
-        .ok()
-        .map(|size| size.ws_col)
-        .filter(|columns| *columns > 0)
+/// How many columns a text takes on a terminal.
+fn columns_of(text: &str) -> usize {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING).add_row([text]);
+    table.column_max_content_widths().first().map_or(0, |width| usize::from(*width))
+}
+
+/// The size of the terminal that standard output is.
+pub(super) fn terminal_size() -> Option<Size> {
+    let output = std::io::stdout();
+    let size = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok()).flatten()?;
+    (size.ws_col > 0).then_some(Size { columns: size.ws_col, rows: size.ws_row })
 }
 
 #[cfg(test)]
@@ -145,6 +207,29 @@ mod tests {
         assert_eq!(lines, expected);
         assert_eq!(table(ANSWER).footer(None), "3 rows");
         assert_eq!(table(ANSWER).footer(Some(Duration::from_micros(12_340))), "3 rows in 12.3 ms");
+    }
+
+    #[test]
+    fn a_table_wider_than_the_terminal_is_shown_row_by_row() {
+        let expected = "\
+─[ 1 ]──────────
+device │ truck 7
+speed  │ 52.5
+─[ 2 ]──────────
+device │ Lkw ä
+speed  │
+─[ 3 ]──────────
+device │ a\\nb
+speed  │ -1
+";
+        let table = table(ANSWER);
+        assert_eq!(table.shown(Expanded::Auto, Some(16)), expected);
+        assert_eq!(table.shown(Expanded::On, Some(16)), expected);
+        for (expanded, width) in [(Expanded::Auto, Some(19)), (Expanded::Auto, None), (Expanded::Off, None)] {
+            assert_eq!(table.shown(expanded, width), table.lines(None));
+        }
+        assert!(table.shown(Expanded::On, None).starts_with("─[ 1 ]─"));
+        assert!(table.shown(Expanded::Off, Some(16)).contains('…'));
     }
 
     #[test]

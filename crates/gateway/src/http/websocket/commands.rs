@@ -15,6 +15,8 @@ pub(crate) struct Commands {
     history: Option<Vec<HistoryCommand>>,
     #[serde(rename = "attrSubCmds")]
     attributes: Option<Vec<AttributeCommand>>,
+    #[serde(rename = "watchCmds")]
+    watches: Option<Vec<WatchCommand>>,
 }
 
 /// Starts, replaces or ends the subscription `cmdId`. The scope is not looked at: there is only one.
@@ -80,6 +82,25 @@ struct AttributeCommand {
     unsubscribe: bool,
 }
 
+/// Starts, replaces or ends the watch `cmdId`. No command of ThingsBoard.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct WatchCommand {
+    pub(crate) cmd_id: i64,
+    /// The devices.
+    #[serde(default)]
+    pub(crate) entity_ids: Vec<String>,
+    /// All keys when absent.
+    pub(crate) keys: Option<Vec<String>>,
+    /// Milliseconds between two messages.
+    pub(crate) interval: Option<u64>,
+    /// Asks for binary messages, which are compressed.
+    #[serde(default)]
+    pub(crate) deflate: bool,
+    #[serde(default)]
+    pub(crate) unsubscribe: bool,
+}
+
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -88,15 +109,18 @@ pub(crate) enum Command {
     History(HistoryCommand),
     /// Attributes are not there yet, and the client is told so.
     Attributes(i64),
+    Watch(WatchCommand),
+    Unwatch(i64),
 }
 
 /// Reads a message; its commands in the order in which they are worked on.
 pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
-    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds or attrSubCmds";
+    const TAKES: &str =
+        "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds or watchCmds";
     let commands: Commands = serde_json::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("{TAKES}; the message does not fit: {error}")))?;
-    let Commands { time_series, history, attributes } = commands;
-    if time_series.is_none() && history.is_none() && attributes.is_none() {
+    let Commands { time_series, history, attributes, watches } = commands;
+    if time_series.is_none() && history.is_none() && attributes.is_none() && watches.is_none() {
         return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
     }
     let subscribe = time_series.into_iter().flatten().map(|command| match command.unsubscribe {
@@ -105,9 +129,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
     });
     let history = history.into_iter().flatten().map(Command::History);
     let attributes = attributes.into_iter().flatten().filter(|command| !command.unsubscribe);
+    let watches = watches.into_iter().flatten().map(|command| match command.unsubscribe {
+        true => Command::Unwatch(command.cmd_id),
+        false => Command::Watch(command),
+    });
     Ok(subscribe
         .chain(history)
         .chain(attributes.map(|command| Command::Attributes(command.cmd_id)))
+        .chain(watches)
         .collect())
 }
 
@@ -133,6 +162,17 @@ mod tests {
         assert_eq!(commands[1], Command::Unsubscribe(2));
         assert!(matches!(&commands[2], Command::History(command) if command.end_ts == 2));
         assert_eq!(commands[3], Command::Attributes(3));
+    }
+
+    #[test]
+    fn reads_watches_and_refuses_members_that_they_do_not_have() {
+        let text = r#"{"watchCmds":[{"cmdId":1,"unsubscribe":true},
+            {"cmdId":2,"entityIds":["x","y"],"keys":["a,b"],"interval":1000,"deflate":true}]}"#;
+        let commands = parse(text).unwrap();
+        let [Command::Unwatch(1), Command::Watch(watch)] = &commands[..] else { panic!("{commands:?}") };
+        assert_eq!((watch.entity_ids.len(), watch.interval, watch.deflate), (2, Some(1_000), true));
+        assert_eq!(watch.keys, Some(vec!["a,b".to_owned()]));
+        assert!(parse(r#"{"watchCmds":[{"cmdId":1,"entityId":"x"}]}"#).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod reading;
 mod session;
 mod subscriptions;
 mod update;
+mod watch;
 
 use std::sync::Arc;
 

@@ -31,6 +31,11 @@ impl Outbound {
         in_time(self.sink.feed(Message::Text(text.into()))).await
     }
 
+    /// The same for a binary message.
+    pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<(), Gone> {
+        in_time(self.sink.feed(Message::Binary(bytes.into()))).await
+    }
+
     pub(crate) async fn ping(&mut self) -> Result<(), Gone> {
         in_time(self.sink.send(Message::Ping(Default::default()))).await
     }

@@ -8,12 +8,13 @@ use hub::registry::Device;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::commands::{Command, HistoryCommand, SubscribeCommand, parse};
+use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::reading::{ReadFrom, Reading};
 use super::subscriptions::{Kind, Subscriptions, Watching};
 use super::update::{Data, NO_SUBSCRIPTION, data_message, error_message};
+use super::watch::{Frame, Watch, Watches, check_command};
 use super::{Access, Goodbye};
 use crate::http::Door;
 use crate::http::error::ApiError;
@@ -46,6 +47,7 @@ pub(crate) struct Session<'a> {
     token: String,
     activity: &'a Activity,
     subscriptions: Subscriptions,
+    watches: Watches,
     /// Of the registry, when devices were last looked at.
     generation: u64,
     stop: watch::Receiver<Stop>,
@@ -55,6 +57,8 @@ pub(crate) struct Session<'a> {
 enum Event {
     Inbound(Option<Inbound>),
     Updates(Vec<Update>),
+    /// A watch has to say something.
+    Watch(i64),
     Tick,
     Stop,
 }
@@ -65,6 +69,7 @@ impl<'a> Session<'a> {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             subscriptions: Subscriptions::new(door.hub.subscriber()),
+            watches: Watches::default(),
             generation: door.hub.registry().generation(),
             stop: door.stop.clone(),
             door,
@@ -85,6 +90,7 @@ impl<'a> Session<'a> {
             let event = tokio::select! {
                 message = messages.recv() => Event::Inbound(message),
                 updates = self.subscriptions.next() => Event::Updates(updates),
+                id = self.watches.due() => Event::Watch(id),
                 _ = self.ping.tick() => Event::Tick,
                 () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
             };
@@ -108,6 +114,15 @@ impl<'a> Session<'a> {
             Event::Updates(updates) => {
                 for (id, data) in self.subscriptions.sort_out(updates) {
                     send(out, id, Ok(&data)).await?;
+                }
+            }
+            Event::Watch(id) => {
+                for frame in self.watches.take(id) {
+                    match frame {
+                        Ok(Frame::Text(text)) => out.send(text).await?,
+                        Ok(Frame::Deflated(bytes)) => out.send_bytes(bytes).await?,
+                        Err(error) => send(out, id, Err(&error)).await?,
+                    }
                 }
             }
             Event::Tick => self.tick(out).await?,
@@ -138,6 +153,17 @@ impl<'a> Session<'a> {
                 }
                 Command::Subscribe(command) => (command.cmd_id, self.subscribe(&command)),
                 Command::History(command) => (command.cmd_id, self.history(&command)),
+                Command::Unwatch(id) => {
+                    self.watches.remove(id);
+                    continue;
+                }
+                Command::Watch(command) => {
+                    let id = command.cmd_id;
+                    match self.watch(command) {
+                        Ok(()) => continue,
+                        Err(error) => (id, Err(error)),
+                    }
+                }
                 Command::Attributes(id) => {
                     (id, Err(ApiError::bad_request("attributes are not there yet; subscribe to time series")))
                 }
@@ -165,6 +191,18 @@ impl<'a> Session<'a> {
         };
         self.subscriptions.add(command.cmd_id, Arc::clone(&device), series, keys.as_deref(), kind)?;
         Ok(Reading { id: command.cmd_id, device, from, live: true })
+    }
+
+    /// Starts a watch.
+    fn watch(&mut self, command: WatchCommand) -> Result<(), ApiError> {
+        check_command(&command)?;
+        let with_series = |id: &String| {
+            let device = self.device(None, Some(id))?;
+            let series = self.door.hub.series_of(&device)?;
+            Ok((device, series))
+        };
+        let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
+        self.watches.add(Watch::new(command, devices, self.door.hub.subscriber()))
     }
 
     fn history(&self, command: &HistoryCommand) -> Result<Reading, ApiError> {
@@ -239,6 +277,8 @@ impl<'a> Session<'a> {
         let generation = self.door.hub.registry().generation();
         if generation != self.generation {
             self.generation = generation;
+            let (access, hub) = (&self.access, &self.door.hub);
+            self.watches.follow(|device| hub.series_of(&*access.device(hub, device.id).ok()?).ok());
             self.follow_devices(out).await?;
         }
         Ok(out.ping().await?)

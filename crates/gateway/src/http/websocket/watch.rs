@@ -1,0 +1,380 @@
+//! Watches: the newest values of many devices, at an interval and in one short message. Not of ThingsBoard; it is what
+//! the dashboard asks for (`docs/protocol/values.md`).
+//!
+//! A message names devices by their place in the list that the client sent. It comes at every interval, also when
+//! there is nothing new: a client that hears nothing for longer knows that the connection is dead.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use futures_util::FutureExt;
+use hub::live::{Subscriber, Update};
+use hub::registry::Device;
+use model::{SeriesId, Timestamp, Value};
+use serde::Serialize;
+use serde::ser::{SerializeTuple, Serializer};
+use tokio::time::{Instant, sleep_until};
+
+use super::commands::WatchCommand;
+use crate::http::error::ApiError;
+use crate::http::json::{Object, WireValue, to_bytes};
+use crate::http::limits::{
+    UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT, WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN,
+    WATCH_KEYS_MAX, WATCHES_MAX,
+};
+
+/// Bytes of a row besides its values: the device's place, the time, brackets.
+const ROW_BYTES: usize = 32;
+/// Bytes of a value besides key and text: quotes, a number, separators.
+const VALUE_BYTES: usize = 28;
+
+/// All watches of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    by_id: BTreeMap<i64, Watch>,
+}
+
+/// One watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    id: i64,
+    subscriber: Subscriber,
+    devices: Vec<Arc<Device>>,
+    /// A device that is named twice has two places.
+    places: HashMap<SeriesId, Vec<usize>>,
+    /// All keys when `None`.
+    keys: Option<HashSet<String>>,
+    interval: Duration,
+    due: Instant,
+    deflate: bool,
+}
+
+/// A message to the client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Text(String),
+    /// JSON text as a raw DEFLATE stream (RFC 1951).
+    Deflated(Vec<u8>),
+}
+
+/// The values of one device that have one time: `[<place>,<ms>,{"<key>":"<value>"}]`
+#[derive(Debug)]
+struct Row {
+    place: usize,
+    ts: Timestamp,
+    values: BTreeMap<String, Value>,
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_tuple(3)?;
+        row.serialize_element(&self.place)?;
+        row.serialize_element(&self.ts.millis())?;
+        row.serialize_element(&Object(|| {
+            let values = self.values.iter();
+            values.map(|(key, value)| (key, WireValue { value: value.as_ref(), strict: false }))
+        }))?;
+        row.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    watch_id: i64,
+    rows: &'a [Row],
+}
+
+impl Watches {
+    /// Starts a watch, or replaces the one of the same id. Its first message is due at once, and tells the client that every
+    /// later value will come.
+    pub(crate) fn add(&mut self, watch: Watch) -> Result<(), ApiError> {
+        self.by_id.remove(&watch.id);
+        if self.by_id.len() >= WATCHES_MAX {
+            let message =
+                format!("this session has {WATCHES_MAX} watches, which is the limit; end one first");
+            return Err(ApiError::busy(message));
+        }
+        self.by_id.insert(watch.id, watch);
+        Ok(())
+    }
+
+    /// Ends a watch; nothing happens if there is none of that id.
+    pub(crate) fn remove(&mut self, id: i64) {
+        self.by_id.remove(&id);
+    }
+
+    /// Waits until a watch has to say something, and says which. Losing the future loses nothing.
+    pub(crate) async fn due(&self) -> i64 {
+        match self.by_id.values().min_by_key(|watch| watch.due) {
+            Some(first) => {
+                sleep_until(first.due).await;
+                first.id
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What the watch has to say now, in one message or, if that were too long, in several.
+    pub(crate) fn take(&mut self, id: i64) -> Vec<Result<Frame, ApiError>> {
+        let Some(watch) = self.by_id.get_mut(&id) else { return Vec::new() };
+        watch.due = Instant::now() + watch.interval;
+        let updates = watch.subscriber.next().now_or_never().unwrap_or_default();
+        messages_of(watch.rows(updates)).iter().map(|rows| watch.frame(rows)).collect()
+    }
+
+    /// Looks up the devices again after the registry changed: those that `series_of` does not find are watched no more.
+    pub(crate) fn follow(&mut self, series_of: impl Fn(&Device) -> Option<SeriesId>) {
+        for watch in self.by_id.values_mut() {
+            let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
+            for (place, device) in watch.devices.iter().enumerate() {
+                if let Some(series) = series_of(device) {
+                    places.entry(series).or_default().push(place);
+                }
+            }
+            let gone: Vec<_> =
+                watch.places.keys().filter(|series| !places.contains_key(series)).copied().collect();
+            gone.into_iter().for_each(|series| watch.subscriber.unwatch(series));
+            places.keys().for_each(|series| self::watch(&mut watch.subscriber, *series));
+            watch.places = places;
+        }
+    }
+}
+
+impl Watch {
+    /// A watch of the devices, each with its series. Updates collect from now on.
+    pub(crate) fn new(
+        command: WatchCommand,
+        devices: Vec<(Arc<Device>, SeriesId)>,
+        mut subscriber: Subscriber,
+    ) -> Self {
+        let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
+        for (place, (_, series)) in devices.iter().enumerate() {
+            places.entry(*series).or_default().push(place);
+            self::watch(&mut subscriber, *series);
+        }
+        Self {
+            id: command.cmd_id,
+            subscriber,
+            devices: devices.into_iter().map(|(device, _)| device).collect(),
+            places,
+            keys: command.keys.map(|keys| keys.into_iter().collect()),
+            interval: command.interval.map_or(WATCH_INTERVAL_DEFAULT, Duration::from_millis),
+            due: Instant::now(),
+            deflate: command.deflate,
+        }
+    }
+
+    /// The newest value of each wanted key of each device, those of one time together.
+    fn rows(&self, updates: Vec<Update>) -> Vec<Row> {
+        let mut newest: HashMap<(SeriesId, String), (Timestamp, Value)> = HashMap::new();
+        for Update { series, key, ts, value } in updates {
+            if self.keys.as_ref().is_some_and(|keys| !keys.contains(&key)) {
+                continue;
+            }
+            let kept = newest.entry((series, key)).or_insert_with(|| (ts, value.clone()));
+            if kept.0 <= ts {
+                *kept = (ts, value);
+            }
+        }
+        let mut rows: BTreeMap<(usize, Timestamp), BTreeMap<String, Value>> = BTreeMap::new();
+        for ((series, key), (ts, value)) in newest {
+            for place in self.places.get(&series).into_iter().flatten() {
+                rows.entry((*place, ts)).or_default().insert(key.clone(), value.clone());
+            }
+        }
+        rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect()
+    }
+
+    fn frame(&self, rows: &[Row]) -> Result<Frame, ApiError> {
+        let json = to_bytes(&Message { watch_id: self.id, rows })?;
+        if !self.deflate {
+            return Ok(Frame::Text(String::from_utf8(json).expect("BUG: JSON is UTF-8")));
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        let deflated = encoder.write_all(&json).and_then(|()| encoder.finish());
+        Ok(Frame::Deflated(deflated.expect("BUG: memory takes all bytes")))
+    }
+}
+
+/// Watches one more series. There is always room: a watch has fewer devices than a subscriber may have series.
+fn watch(subscriber: &mut Subscriber, series: SeriesId) {
+    let room = subscriber.watch(series);
+    debug_assert!(room, "BUG: a watch has too many devices");
+}
+
+/// The rows of each message; one message without rows when there are none.
+fn messages_of(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut messages = vec![Vec::new()];
+    let mut bytes = 0;
+    for row in rows {
+        if bytes >= UPDATE_BYTES_MAX {
+            messages.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += row.weight();
+        messages.last_mut().expect("BUG: there is a message").push(row);
+    }
+    messages
+}
+
+impl Row {
+    /// About how long the row is as text.
+    fn weight(&self) -> usize {
+        let text = |value: &Value| match value {
+            Value::String(text) | Value::Json(text) => text.len(),
+            Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
+        };
+        ROW_BYTES
+            + self.values.iter().map(|(key, value)| key.len() + text(value) + VALUE_BYTES).sum::<usize>()
+    }
+}
+
+/// Refuses a command that asks for more than a watch may have. One without devices asks for signs of life only.
+pub(crate) fn check_command(command: &WatchCommand) -> Result<(), ApiError> {
+    let WatchCommand { entity_ids, keys, interval, .. } = command;
+    let bounded = |count: usize, what: &str, max: usize| match count > max {
+        true => {
+            let message =
+                format!("{count} {what} in one watch, the limit is {max}; name those that are looked at");
+            Err(ApiError::argument(message))
+        }
+        false => Ok(()),
+    };
+    bounded(entity_ids.len(), "entityIds", WATCH_DEVICES_MAX)?;
+    if let Some(keys) = keys {
+        bounded(keys.len(), "keys", WATCH_KEYS_MAX)?;
+    }
+    let (least, most) = (WATCH_INTERVAL_MIN.as_millis(), WATCH_INTERVAL_MAX.as_millis());
+    match interval.map(u128::from) {
+        Some(interval) if interval < least || interval > most => Err(ApiError::argument(format!(
+            "interval {interval} is outside of what a watch takes: {least} to {most} milliseconds"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::DeflateDecoder;
+    use hub::live::Live;
+    use hub::registry::Profile;
+    use hub::{Durability, Metrics};
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn device(n: u128) -> Arc<Device> {
+        let id = Uuid::from_u128(n);
+        let (name, table) = ("default".to_owned(), "telemetry".to_owned());
+        let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
+        Arc::new(Device { id, tenant: id, name: "d".into(), profile, created_at: Timestamp::from_micros(0) })
+    }
+
+    fn command(members: serde_json::Value) -> WatchCommand {
+        let mut command = json!({ "cmdId": 1, "entityIds": ["a", "b"] });
+        command.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        serde_json::from_value(command).unwrap()
+    }
+
+    /// A watch of two devices, whose series are 10 and 20.
+    fn watch_of(members: serde_json::Value) -> Watch {
+        let devices = vec![(device(1), SeriesId(10)), (device(2), SeriesId(20))];
+        Watch::new(command(members), devices, Arc::new(Live::new(Arc::new(Metrics::new()))).subscriber())
+    }
+
+    fn update(series: u64, key: &str, ms: i64, value: Value) -> Update {
+        Update { series: SeriesId(series), key: key.into(), ts: Timestamp::from_millis(ms).unwrap(), value }
+    }
+
+    fn texts(watch: &Watch, updates: Vec<Update>) -> Vec<String> {
+        let text = |rows: &Vec<Row>| match watch.frame(rows).unwrap() {
+            Frame::Text(text) => text,
+            Frame::Deflated(bytes) => {
+                let mut text = String::new();
+                DeflateDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
+                text
+            }
+        };
+        messages_of(watch.rows(updates)).iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_message_holds_the_newest_value_of_each_key() {
+        let updates = || {
+            vec![
+                update(20, "speed", 2_000, Value::F64(42.5)),
+                update(20, "speed", 1_000, Value::F64(1.0)),
+                update(10, "gear", 2_000, Value::I64(3)),
+                update(10, "door", 2_000, Value::String("a\"b".into())),
+                update(10, "rpm", 1_000, Value::I64(900)),
+                update(10, "gear", 2_000, Value::I64(4)),
+                update(30, "speed", 9_000, Value::I64(1)),
+            ]
+        };
+        let expected = r#"{"watchId":1,"rows":[[0,1000,{"rpm":"900"}],[0,2000,{"door":"a\"b","gear":"4"}],[1,2000,{"speed":"42.5"}]]}"#;
+        assert_eq!(texts(&watch_of(json!({})), updates()), [expected]);
+        assert_eq!(texts(&watch_of(json!({ "deflate": true })), updates()), [expected]);
+        let expected = r#"{"watchId":1,"rows":[[1,2000,{"speed":"42.5"}]]}"#;
+        assert_eq!(texts(&watch_of(json!({ "keys": ["speed"] })), updates()), [expected]);
+    }
+
+    #[test]
+    fn a_message_comes_also_when_there_is_nothing_new() {
+        assert_eq!(texts(&watch_of(json!({})), vec![]), [r#"{"watchId":1,"rows":[]}"#]);
+    }
+
+    #[test]
+    fn long_values_are_several_messages() {
+        let long = Value::String("x".repeat(UPDATE_BYTES_MAX));
+        let updates = vec![update(10, "a", 1_000, long.clone()), update(20, "a", 1_000, long)];
+        let texts = texts(&watch_of(json!({})), updates);
+        assert!(texts.len() == 2 && texts[1].contains("[1,1000"), "{} messages", texts.len());
+    }
+
+    #[test]
+    fn devices_that_are_gone_or_moved_keep_their_places() {
+        let mut watches = Watches::default();
+        watches.add(watch_of(json!({}))).unwrap();
+        watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(SeriesId(25)));
+        let watch = &watches.by_id[&1];
+        let updates =
+            [10, 20, 25].map(|series| update(series, "a", 1_000, Value::I64(7))).into_iter().collect();
+        assert_eq!(texts(watch, updates), [r#"{"watchId":1,"rows":[[1,1000,{"a":"7"}]]}"#]);
+    }
+
+    #[test]
+    fn a_session_has_a_bounded_number_of_watches() {
+        let mut watches = Watches::default();
+        for id in 0..WATCHES_MAX as i64 {
+            watches.add(Watch { id, ..watch_of(json!({})) }).unwrap();
+        }
+        let more = watches.add(Watch { id: -1, ..watch_of(json!({})) });
+        assert!(more.unwrap_err().message.contains("limit"));
+        watches.add(Watch { id: 0, ..watch_of(json!({})) }).unwrap();
+        watches.remove(0);
+        watches.add(Watch { id: -1, ..watch_of(json!({})) }).unwrap();
+    }
+
+    #[test]
+    fn what_a_watch_may_ask_has_bounds() {
+        check_command(&command(json!({ "interval": 200, "keys": ["a"] }))).unwrap();
+        check_command(&command(json!({ "entityIds": [] }))).unwrap();
+        for (members, word) in [
+            (json!({ "interval": 199 }), "interval"),
+            (json!({ "interval": 60_001 }), "interval"),
+            (json!({ "entityIds": vec!["a"; WATCH_DEVICES_MAX + 1] }), "entityIds"),
+            (json!({ "keys": vec!["a"; WATCH_KEYS_MAX + 1] }), "keys"),
+        ] {
+            let message = check_command(&command(members)).unwrap_err().message;
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Whether this user may use a data directory, and whose it is if not.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::bail;
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
+
+/// What is done in a data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Change,
+}
+
+/// Refuses a data directory that this user may not use, and says whose it is and what to do. A directory that is not there
+/// is no matter of permissions.
+pub(crate) fn check(data: &Path, wanted: Use) -> anyhow::Result<()> {
+    let needed = match wanted {
+        Use::Read => Access::READ_OK | Access::EXEC_OK,
+        Use::Change => Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK,
+    };
+    let Ok(metadata) = fs::metadata(data) else { return Ok(()) };
+    if !metadata.is_dir() || access(data, needed).is_ok() {
+        return Ok(());
+    }
+    let (owner, me) = (user(metadata.uid()), user(geteuid().as_raw()));
+    let verb = if wanted == Use::Read { "read" } else { "change" };
+    if metadata.uid() == geteuid().as_raw() {
+        bail!(
+            "{me}, to whom the data directory {} belongs, may not {verb} it; allow it with `chmod u+rwx {0}`",
+            data.display()
+        );
+    }
+    bail!(
+        "the data directory {} belongs to {owner}, and {me} may not {verb} it; run the command as {owner} \
+         (sudo -u {owner} ...), or ask the running server with --url",
+        data.display()
+    )
+}
+
+/// A user's name, or the number where nobody has a name for it.
+fn user(id: u32) -> String {
+    let names = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    name_of(&names, id).map_or_else(|| format!("user {id}"), str::to_owned)
+}
+
+/// The name of a user in the form of `/etc/passwd`.
+fn name_of(names: &str, id: u32) -> Option<&str> {
+    names.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number.parse() == Ok(id)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_may_be_used_is_no_error_and_neither_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        check(directory.path(), Use::Change).unwrap();
+        check(&directory.path().join("new"), Use::Change).unwrap();
+    }
+
+    #[test]
+    fn users_have_names() {
+        let names = "root:x:0:0:root:/root:/bin/bash\nbroken\nnobody:x:65534:65534::/:/bin/false\n";
+        assert_eq!((name_of(names, 65_534), name_of(names, 7)), (Some("nobody"), None));
+    }
+}
