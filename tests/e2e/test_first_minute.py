@@ -47,7 +47,7 @@ def test_every_command_that_the_demo_prints_runs_as_it_is_printed(demo):
     programs = [shlex.split(command)[0].rsplit("/")[-1] for command in commands]
     assert programs == ["tacho", "mosquitto_pub", "tacho", "psql", "tacho"], commands
     assert demo.api.latest("my-device", "speed") == 42.5
-    assert "vehicle-0" in outputs[2] or "vehicle-1" in outputs[2] or "vehicle-2" in outputs[2], outputs[2]
+    assert "my-device" in outputs[2], outputs[2]
     assert outputs[-1].startswith("state        ready\n"), outputs[-1]
 
 
@@ -89,8 +89,8 @@ def test_the_examples_of_help_run_as_they_are_printed(own_server):
     for command in ("status", "sql", "config"):
         text = run(command, "--help").stdout
         for line in re.findall(rf"^  (\S*tacho {command}\b.*)$", text, re.M):
-            if any(word in line for word in ("--url", "/var/lib", "/etc", "dead_letter", "-7", "INTERVAL", "FROM telemetry")):
-                continue  # names what is not there
+            if any(word in line for word in ("--url", "/var/lib", "/etc", "dead_letter", "-7", "INTERVAL", "FROM telemetry")) or line.endswith("tacho sql"):
+                continue  # names what is not there, or is a prompt
             shell(f"{line} --data {shlex.quote(str(server.directory))} </dev/null" if "|" not in line else line)
     server.stop()
 
@@ -114,6 +114,7 @@ def test_a_hint_starts_the_server_that_is_missing(tmp_path):
             raise AssertionError(f"{hint[1]} did not start a server")
     finally:
         served.send_signal(signal.SIGTERM)
+        served.stdout.close()
         assert served.wait(timeout=GUARD_S) == 0
 
 
@@ -164,7 +165,7 @@ def test_config_is_printed_as_json_too(tmp_path):
 @pytest.mark.parametrize(("name", "checker"), [("bash", ["bash", "-n"]), ("zsh", None), ("fish", None)])
 def test_completions(name, checker, tmp_path):
     text = run("completions", name).stdout
-    assert "status" in text and "--expanded" in text
+    assert "status" in text and "expanded" in text
     if checker:
         script = tmp_path / "completion"
         script.write_text(text)

@@ -223,7 +223,7 @@ def test_long_answers_go_through_the_pager_until_it_is_switched_off(server, tmp_
 
 
 def test_a_pager_that_is_left_early_or_is_not_there_loses_nothing(server, tmp_path):
-    for pager, shown in (("head -n 3", "│ x "), ("no-such-pager", "100 rows in ")):
+    for pager, shown in (("head -n 3", "│   x │"), ("no-such-pager", "100 rows in ")):
         env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path), "PAGER": pager}
         prompt = Terminal("sql", "--data", str(server.directory), env=env)
         prompt.until("tacho> ")

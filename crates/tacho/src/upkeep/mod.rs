@@ -13,7 +13,7 @@ use store::{Store, StoreError};
 
 use crate::client::{Api, RuntimeFile, ServerArgs};
 use crate::config::Config;
-use crate::server::{create_directory, open};
+use crate::server::{Use, check_access, create_directory, open};
 
 pub(crate) use backup::BackupArgs;
 pub(crate) use backup::run as back_up;
@@ -39,6 +39,7 @@ pub(crate) fn stopped_or_running<T>(
         if !config.data.exists() {
             bail!("there is no data directory {}; name one with --data", config.data.display());
         }
+        check_access(&config.data, Use::Read)?;
         match stopped() {
             Err(error) if is_in_use(&error) && RuntimeFile::path(&config.data).exists() => {}
             done => return done.map(Ok),
