@@ -119,13 +119,13 @@ def test_what_was_reported_is_shown_with_all_its_digits(server, device, page):
     server.api.send(device.token, values)
     log_in(server, page)
     page.locator("#fleet-filter").fill(device.name)
-    expect(page.locator("#fleet-body tr")).to_have_count(1)
+    row = page.locator("#fleet-body tr").filter(has=page.get_by_text(device.name, exact=True))
     for text in ("42.5", "61.25", "48.137154, 11.575382"):
-        expect(page.locator("#fleet-body")).to_contain_text(text)
-    page.locator("#fleet-body tr").click()
+        expect(row).to_contain_text(text)
+    row.click()
     expect(page.locator("#chart-reading")).to_have_text(re.compile(r"^42\.5 km/h at "))
     server.api.send(device.token, {"speed": 43})
-    expect(page.locator("#fleet-body")).to_contain_text("43.0")
+    expect(row).to_contain_text("43.0")
 
 
 def log_in(server, page):
@@ -189,13 +189,15 @@ def test_only_what_is_looked_at_is_asked_for(demo, page):
     name = page.locator("#fleet-body tr").nth(3).locator("td,th").first.inner_text()
     page.locator("#fleet-filter").fill(name)
     expect(page.locator("#fleet-body tr")).to_have_count(1)
-    rows = lambda: [command for command in watched if "keys" not in command]  # noqa: E731
-    while len(rows()[-1]["entityIds"]) > 2:
+
+    def rows():
+        return [command for command in watched if "keys" not in command]
+
+    while len(rows()[-1]["entityIds"]) != 2:
         page.wait_for_timeout(50)
-    rows = rows()
     # At the start nothing is in sight; then some rows; at the end that of the filter and the one that is drawn.
-    assert rows[0]["entityIds"] == [] and 2 < max(len(command["entityIds"]) for command in rows) <= DEVICES
-    assert len(rows[-1]["entityIds"]) == 2 and all(command["interval"] >= 1_000 for command in watched)
+    assert rows()[0]["entityIds"] == [] and 2 < max(len(command["entityIds"]) for command in rows()) <= DEVICES
+    assert all(command["interval"] >= 1_000 for command in watched)
     # The filter looks at the fault codes of all devices, and at nothing else of them.
     assert [command["keys"] for command in watched if "keys" in command][-1] == ["fault_codes"]
 

@@ -23,14 +23,16 @@ use crate::limits::HISTORY_LINES_MAX;
 
 const HELP: &str = "\
 Statements end with a semicolon and may take several lines.
-  \\d          tables
-  \\d TABLE    columns of a table
-  \\x          shows rows one below the other, or not; \\x on, \\x off, \\x auto (when they do not fit, as at the start)
-  \\pset pager off    shows long answers without a pager; \\pset pager on
-  \\timing     shows the time of queries, or not
-  \\q          ends (so does Ctrl-D)
-  \\?          this
-Ctrl-C ends a running query, or the line that is being written. Tab completes keywords, tables and columns.";
+  \\d                tables
+  \\d TABLE          columns of a table
+  \\x [on|off|auto]  rows one below the other, or as a table; auto, as at the start:
+                    one below the other when the table is wider than the terminal
+  \\pset pager off   long answers without a pager ($PAGER, or less -S); on: with it
+  \\timing           shows the time of queries, or not
+  \\q                ends (so does Ctrl-D)
+  \\?                this
+Ctrl-C ends a running query, or the line that is being written. What is typed while
+a query runs is kept. Tab completes keywords, tables and columns.";
 
 const TABLES: &str =
     "SELECT table_name AS \"table\" FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
