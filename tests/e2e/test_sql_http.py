@@ -75,7 +75,7 @@ def test_parameters(server, truck):
 
 
 def test_a_refused_payload_is_found_with_sql(server, device):
-    payload = '{"speed": fast}'
+    payload = '{"speed": NaN}'
     with Wire(server.mqtt).session(device.token) as wire:
         wire.send(packets.publish(payload.encode(), 1)).receive()
     found = rows(server, f"SELECT door, topic, reason, payload FROM dead_letter WHERE device = '{device.name}'")

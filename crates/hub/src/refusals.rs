@@ -258,7 +258,7 @@ mod tests {
         };
         assert_eq!(lines(0).len(), REFUSAL_LOG_LINES_MAX);
         let next = lines(WINDOW_US);
-        assert_eq!(next[0], LogLine { refusals: 2, left_out: REFUSAL_LOG_LINES_MAX as u64 });
+        assert_eq!(next[0], LogLine { refusals: 1, left_out: REFUSAL_LOG_LINES_MAX as u64 });
         // Logins have lines of their own.
         let logins = (0..2 * REFUSAL_LOG_LINES_MAX).filter_map(|_| refusals.note_login(at(0)));
         assert_eq!(logins.count(), REFUSAL_LOG_LINES_MAX);

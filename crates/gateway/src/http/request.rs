@@ -208,7 +208,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
 
     async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
         let body = read_body(request, REST_BODY_BYTES_MAX, "", &door.bodies).await?;
-        let parsed = serde_json::from_slice(&body.bytes);
+        // What tools of Windows write before UTF-8 text is no part of it.
+        let text = body.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body.bytes);
+        let parsed = serde_json::from_slice(text);
         let wrong = |error| ApiError::bad_request(format!("the body is not the JSON wanted here: {error}"));
         parsed.map(Self).map_err(wrong)
     }

@@ -3,8 +3,8 @@ use super::Server;
 #[tokio::test]
 async fn a_device_is_created_found_and_deleted() {
     let server = Server::start().await;
-    let created =
-        server.post("/api/device?accessToken=T1", r#"{"name":"car 1","type":"default"}"#).await.ok();
+    let new = "\u{feff}{\"name\":\"car 1\",\"type\":\"default\"}";
+    let created = server.post("/api/device?accessToken=T1", new).await.ok();
     let id = created["id"]["id"].as_str().unwrap().to_owned();
     assert_eq!((&created["id"]["entityType"], &created["name"]), (&"DEVICE".into(), &"car 1".into()));
     assert_eq!(created["type"], "default");

@@ -123,9 +123,9 @@ async fn parameters_are_bound() {
 #[tokio::test]
 async fn a_refused_payload_is_found_but_not_by_everybody() {
     let server = with_values(QueryLimits::default()).await;
-    assert_eq!(server.report("d", "{\"speed\": fast}").await.status, 400);
+    assert_eq!(server.report("d", "{\"speed\": NaN}").await.status, 400);
     let rows = server.rows("SELECT device, payload FROM dead_letter").await;
-    assert_eq!(rows, json!([["d", "{\"speed\": fast}"]]));
+    assert_eq!(rows, json!([["d", "{\"speed\": NaN}"]]));
 
     let public = server.public_session();
     let ask = |query: &str| {
