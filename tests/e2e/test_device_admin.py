@@ -68,9 +68,11 @@ def test_wrong_tokens_and_passwords_are_logged_and_never_told(own_server):
         assert requests.post(f"{server.url}/api/auth/login", json=login, timeout=60).status_code == 401
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(host="127.0.0.1", port=server.listeners["postgres"], user="Admin@tachograph.local", password="wrong-password-4", dbname="tacho")
-    lines = [line for line in server.lines if "refused a" in line]
     admin = "admin@tachograph.local"
     expected = [["mqtt", "no device"], ["http", "no device"], ["http", admin], ["http", "no such user"], ["postgres", admin]]
+    found = lambda: [line for line in server.lines if "refused a" in line]  # noqa: E731
+    wait.until(lambda: len(found()) >= len(expected), f"{len(expected)} lines in the log")
+    lines = found()
     assert len(lines) == len(expected), lines
     for line, words in zip(lines, expected):
         assert all(word in line for word in [*words, "127.0.0.1:"]), line
