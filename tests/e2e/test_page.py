@@ -213,6 +213,22 @@ def test_a_silent_server_is_noticed(own_server, page):
     server.stop()
 
 
+def test_refused_messages_are_shown_with_their_reason(own_server, page):
+    server = own_server()
+    device = server.device()
+    refused = server.api.session.post(f"{server.url}/api/v1/{device.token}/telemetry", data='{"":1}', timeout=60)
+    assert refused.status_code == 400
+    page.goto(server.url)
+    page.locator("#login-username").fill("admin@tachograph.local")
+    page.locator("#login-password").fill(server.password)
+    page.locator("#login-button").click()
+    expect(page.locator("#refusals-summary")).to_have_text("Refused messages: 1 of 1 device")
+    page.locator("#refusals-summary").click()
+    expect(page.locator("#refusals-body")).to_contain_text(device.name)
+    expect(page.locator("#refusals-body")).to_contain_text("the key is empty")
+    server.stop()
+
+
 def test_the_page_comes_back_with_the_server(own_server, page):
     server = own_server({"TACHO_HTTP_PUBLIC_READ": "true"})
     device = server.device()
