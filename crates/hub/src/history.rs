@@ -4,6 +4,7 @@
 //! interval, and an interval without values is left out, as ThingsBoard does
 //! (`AggregatePartitionsFunction`, `AbstractChunkedAggregationTimeseriesDao`).
 
+mod number;
 mod reduce;
 mod rows;
 
@@ -19,13 +20,13 @@ pub enum Aggregation {
     /// Not at all: every value is returned, up to the limit.
     #[default]
     None,
-    /// The smallest number, or the first string in the order of code points.
+    /// The smallest number as it was reported, or the first string in the order of code points.
     Min,
     /// The largest number, or the last string.
     Max,
-    /// The mean of the numbers.
+    /// The mean of the numbers, computed with f64.
     Avg,
-    /// The sum of the numbers; an integer as long as it fits and all are integers.
+    /// The sum of the numbers: an integer as long as it and all numbers fit into 64 bits, otherwise computed with f64.
     Sum,
     /// How many values of any type.
     Count,

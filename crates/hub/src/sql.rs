@@ -124,8 +124,16 @@ impl Hub {
             return self.engine()?.run(text, &session).await;
         }
         let types: Vec<_> = parameters.iter().map(Parameter::data_type).collect();
-        let prepared = self.engine()?.prepare(text, &types, &session).await?;
-        prepared.run(parameters.into_iter().map(ScalarValue::from).collect(), &session).await
+        let parameters: Vec<_> = parameters.into_iter().map(ScalarValue::from).collect();
+        let engine = self.engine()?;
+        let answer = engine.prepare(text, &types, &session).await?.run(parameters.clone(), &session).await;
+        match answer {
+            // A column became another in between. Nobody was told what it was before.
+            Err(SqlError::ResultChanged) => {
+                engine.prepare(text, &types, &session).await?.run(parameters, &session).await
+            }
+            answer => answer,
+        }
     }
 
     /// Checks a statement and says what it gives and takes. A type that is not given follows from the statement.

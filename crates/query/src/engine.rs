@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, FieldRef, SchemaRef};
 use chrono::Utc;
 use datafusion::common::ScalarValue;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -13,6 +13,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures_util::StreamExt;
 use model::limits::{self, QueryLimits};
+use parking_lot::Mutex;
 use store::Store;
 use tokio::sync::{mpsc, oneshot};
 
@@ -199,11 +200,12 @@ impl Inner {
         let planned = match question {
             Question::Text(sql) => self.plan(&sql, &query)?,
             Question::Prepared(resolved, parameters) => {
-                let KnownPlan { reads_names, headings, .. } = &resolved.known;
+                let known = self.known(&resolved, &query)?;
+                let plan = LogicalPlan::clone(&known.plan).with_param_values(parameters)?;
                 Planned {
-                    plan: Arc::new(self.fill(&resolved, parameters, &query)?),
-                    reads_names: *reads_names,
-                    headings: Arc::clone(headings),
+                    plan: Arc::new(self.planner.optimize(plan, query.parts.started_at)?),
+                    reads_names: known.reads_names,
+                    headings: known.headings,
                     again: None,
                 }
             }
@@ -283,37 +285,35 @@ impl Inner {
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let parameter_types = parameter_types(&plan, types, &named)?;
         let schema = Arc::clone(plan.schema().inner());
-        let mut known = Needs::of(&plan)?.known(Arc::new(plan), headings, false);
+        let mut known = Needs::of(&plan)?.known(Arc::new(plan), Arc::clone(&headings), false);
         if known.reads_names {
             // It holds what was listed at this moment; each run lists anew.
             known.plan = Arc::default();
         }
-        Ok(Resolved { sql: Arc::clone(sql), given_types: types.to_vec(), known, parameter_types, schema })
+        let (sql, given_types) = (Arc::clone(sql), types.to_vec());
+        Ok(Resolved { sql, given_types, known: Mutex::new(known), headings, parameter_types, schema })
     }
 
-    fn fill(
-        &self,
-        resolved: &Resolved,
-        parameters: Vec<ScalarValue>,
-        query: &Query,
-    ) -> Result<LogicalPlan, QueryError> {
-        let changed = || QueryError::Invalid {
-            message: "a table has changed since the statement was prepared; prepare it again".into(),
-        };
-        let plan = if resolved.known.reads_names {
-            let statement = statement::parse(&resolved.sql)?;
-            let plan = self.planner.resolve(statement, &resolved.given_types, &query.session)?;
-            if plan.schema().inner() != &resolved.schema {
-                return Err(changed());
-            }
-            plan
-        } else if resolved.known.fits(&query.parts.tables)? {
-            LogicalPlan::clone(&resolved.known.plan)
-        } else {
-            return Err(changed());
-        };
-        let plan = plan.with_param_values(parameters)?;
-        self.planner.optimize(plan, query.parts.started_at)
+    /// The plan of a prepared statement for the tables as they are now.
+    fn known(&self, resolved: &Resolved, query: &Query) -> Result<KnownPlan, QueryError> {
+        let known = resolved.known.lock().clone();
+        if known.fits(&query.parts.tables)? {
+            return Ok(known);
+        }
+        // Where a table has other columns than before the client still sends values of the types that it was told.
+        let told: Vec<_> = resolved.parameter_types.iter().cloned().map(Some).collect();
+        let types = if known.reads_names { &resolved.given_types } else { &told };
+        let statement = statement::parse(&resolved.sql)?;
+        let plan = self.planner.resolve(statement, types, &query.session)?;
+        let column = |field: &FieldRef| (field.name().clone(), field.data_type().clone());
+        if !plan.schema().fields().iter().map(column).eq(resolved.schema.fields().iter().map(column)) {
+            return Err(QueryError::ResultChanged);
+        }
+        let known = Needs::of(&plan)?.known(Arc::new(plan), known.headings, false);
+        if !known.reads_names {
+            *resolved.known.lock() = known.clone();
+        }
+        Ok(known)
     }
 }
 

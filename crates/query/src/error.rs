@@ -45,6 +45,10 @@ pub enum QueryError {
         /// What is wrong.
         message: String,
     },
+    /// A prepared statement would give other columns than those it was described with. The text is PostgreSQL's, by which drivers
+    /// know that they have to prepare it again.
+    #[error("cached plan must not change result type")]
+    ResultChanged,
     /// SQL that exists elsewhere and not here.
     #[error("not supported: {message}")]
     Unsupported {
@@ -109,6 +113,7 @@ impl QueryError {
             | Self::UnknownTable { .. }
             | Self::UnknownColumn { .. }
             | Self::Invalid { .. }
+            | Self::ResultChanged
             | Self::Unsupported { .. }
             | Self::Value { .. }
             | Self::OverLimit { .. }
@@ -127,7 +132,7 @@ impl QueryError {
             Self::UnknownTable { .. } => "42P01",
             Self::UnknownColumn { .. } => "42703",
             Self::Invalid { .. } => "42000",
-            Self::Unsupported { .. } => "0A000",
+            Self::Unsupported { .. } | Self::ResultChanged => "0A000",
             Self::Value { .. } => "22000",
             Self::OverLimit { .. } => "54000",
             Self::Timeout { .. } => "57014",

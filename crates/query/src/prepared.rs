@@ -9,6 +9,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
+use parking_lot::Mutex;
 
 use crate::plan_cache::KnownPlan;
 use crate::{Answer, Engine, QueryError, Session, gapfill, postgres};
@@ -25,7 +26,10 @@ pub(crate) struct Resolved {
     /// What the client has sent, for plans that are good for one query.
     pub(crate) sql: Arc<str>,
     pub(crate) given_types: Vec<Option<DataType>>,
-    pub(crate) known: KnownPlan,
+    /// The plan for the tables as they were when it was made.
+    pub(crate) known: Mutex<KnownPlan>,
+    /// See [`Prepared::headings`].
+    pub(crate) headings: Arc<[String]>,
     pub(crate) parameter_types: Vec<DataType>,
     pub(crate) schema: SchemaRef,
 }
@@ -42,7 +46,7 @@ impl Prepared {
 
     /// As [`Answer::headings`].
     pub fn headings(&self) -> &[String] {
-        &self.resolved.known.headings
+        &self.resolved.headings
     }
 
     /// The types of `$1`, `$2`...
@@ -53,7 +57,8 @@ impl Prepared {
     /// Runs the statement with a value for each parameter. Values of other types are converted where that loses nothing.
     ///
     /// # Errors
-    /// As [`Engine::run`]; and when there are too few or too many values, or a table has changed its columns since.
+    /// As [`Engine::run`]; when there are too few or too many values; and [`QueryError::ResultChanged`] when a table has changed so
+    /// that the answer would have other columns than [`schema`](Self::schema) says.
     pub async fn run(&self, parameters: Vec<ScalarValue>, session: &Session) -> Result<Answer, QueryError> {
         let types = self.parameter_types();
         if parameters.len() != types.len() {

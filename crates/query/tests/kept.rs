@@ -8,7 +8,7 @@ use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Access, Engine, Session};
 use store::{Durability, MemoryStore, Store, TagMatcher, TagPredicate};
 
-use crate::support::{NEW_YEAR_US, engine, many, rows, text};
+use crate::support::{NEW_YEAR_US, engine, many, probe, put, rows, text};
 
 /// Statements and whether the order of their rows is given.
 const QUESTIONS: [(&str, bool); 10] = [
@@ -150,5 +150,30 @@ async fn many_ask_the_same_at_once() {
         .collect();
     for answer in asking {
         assert_eq!(answer.await.unwrap(), expected);
+    }
+}
+
+/// The first float of a key comes when plans and operators for a column of integers are kept.
+#[tokio::test]
+async fn what_was_kept_for_integers_is_not_used_for_floats() {
+    let store = probe();
+    let engine = engine(store.clone());
+    let before = [
+        ("SELECT avg(odo), count(odo), max(odo) FROM telemetry", "15.0 2 20"),
+        ("SELECT device, last(odo, ts) FROM telemetry GROUP BY device", "probe 20"),
+        ("SELECT odo FROM telemetry WHERE odo > 15 ORDER BY odo", "20"),
+        ("SELECT odo FROM telemetry WHERE device = 'probe' AND odo IS NOT NULL ORDER BY ts LIMIT 1", "10"),
+    ];
+    for (sql, expected) in before {
+        for _ in 0..3 {
+            assert_eq!(rows(&engine, sql).await, [expected], "{sql}");
+        }
+    }
+    put(&*store, "telemetry", &[("device", "probe")], 9, &[("odo", ValueRef::F64(12.0))]);
+    let after = [["14.0 3 20.0"], ["probe 12.0"], ["20.0"], ["10.0"]];
+    for ((sql, _), expected) in before.iter().zip(after) {
+        for _ in 0..3 {
+            assert_eq!(rows(&engine, sql).await, expected, "{sql}");
+        }
     }
 }

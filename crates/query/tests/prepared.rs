@@ -44,14 +44,52 @@ async fn given_types_are_kept_and_unknown_ones_refused() {
 }
 
 #[tokio::test]
-async fn a_statement_whose_table_changed_has_to_be_prepared_again() {
+async fn a_statement_whose_answer_changed_has_to_be_prepared_again() {
     let store = fleet();
     let engine = engine(store.clone());
-    let prepared = engine.prepare("SELECT * FROM weather", &[], &user()).await.unwrap();
-    assert_eq!(rows(&prepared, vec![]).await.unwrap().len(), 4);
+    let all = engine.prepare("SELECT * FROM weather", &[], &user()).await.unwrap();
+    let one = engine.prepare("SELECT max(celsius) AS c FROM weather", &[], &user()).await.unwrap();
+    assert_eq!(rows(&all, vec![]).await.unwrap().len(), 4);
     put(&*store, "weather", &[("site", "yard")], 9, &[("rain", ValueRef::Bool(true))]);
-    let error = rows(&prepared, vec![]).await.unwrap_err();
-    assert!(error.to_string().contains("prepare it again"), "{error}");
+    let error = rows(&all, vec![]).await.unwrap_err();
+    assert!(matches!(error, QueryError::ResultChanged) && error.sql_state() == "0A000", "{error}");
+    assert_eq!(error.to_string(), "cached plan must not change result type");
+    // A key that it does not ask for is none of its business.
+    assert_eq!(rows(&one, vec![]).await.unwrap(), ["3.0"]);
+    put(&*store, "weather", &[("site", "yard")], 9, &[("celsius", ValueRef::F64(7.5))]);
+    assert_eq!(rows(&one, vec![]).await.unwrap(), ["7.5"]);
+}
+
+/// The first float of a key comes between two executions.
+#[tokio::test]
+async fn a_column_that_becomes_double_changes_no_answer_in_silence() {
+    let store = fleet();
+    let engine = engine(store.clone());
+    let prepare = async |sql| engine.prepare(sql, &[], &user()).await.unwrap();
+    let plain = prepare("SELECT odo FROM telemetry WHERE device = 'bus-1' ORDER BY ts LIMIT 1").await;
+    let mean = prepare("SELECT avg(odo) AS mean, count(odo) AS n FROM telemetry").await;
+    let above = prepare("SELECT count(*) AS n FROM telemetry WHERE odo > $1").await;
+    let exact = prepare("SELECT max(ts) AS t FROM telemetry WHERE odo = $1 AND odo < $2 + 1").await;
+    assert_eq!(above.parameter_types(), [DataType::Int64]);
+    let long = |n: i64| ScalarValue::from(n);
+    for _ in 0..2 {
+        assert_eq!(rows(&plain, vec![]).await.unwrap(), ["100"]);
+        assert_eq!(rows(&mean, vec![]).await.unwrap(), ["66.66666666666667 6"]);
+        assert_eq!(rows(&above, vec![long(100)]).await.unwrap(), ["2"]);
+        assert_eq!(rows(&exact, vec![long(110), long(110)]).await.unwrap(), ["2026-01-01T00:01:00Z"]);
+    }
+    put(&*store, "telemetry", &[("device", "bus-1")], 7, &[("odo", ValueRef::F64(100.5))]);
+    let error = rows(&plain, vec![]).await.unwrap_err();
+    assert!(matches!(error, QueryError::ResultChanged), "{error}");
+    for _ in 0..2 {
+        assert_eq!(rows(&mean, vec![]).await.unwrap(), ["71.5 7"]);
+        // The client still sends what it was told to send.
+        assert_eq!(above.parameter_types(), [DataType::Int64]);
+        assert_eq!(rows(&above, vec![long(100)]).await.unwrap(), ["3"]);
+        assert_eq!(rows(&exact, vec![long(110), long(110)]).await.unwrap(), ["2026-01-01T00:01:00Z"]);
+    }
+    let again = prepare("SELECT odo FROM telemetry WHERE device = 'bus-1' ORDER BY ts LIMIT 1").await;
+    assert_eq!(rows(&again, vec![]).await.unwrap(), ["100.0"]);
 }
 
 #[tokio::test]

@@ -1,16 +1,19 @@
 //! The scripts in `tests/slt`: statements and the rows that they give.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::DataType;
 use query::{Engine, QueryError};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+use store::Store;
 
-use crate::support::{engine, fleet, text, user};
+use crate::support::{engine, fleet, probe, text, user};
 
-struct Fleet(Engine);
+struct Asked(Engine);
 
 #[async_trait]
-impl AsyncDB for Fleet {
+impl AsyncDB for Asked {
     type Error = QueryError;
     type ColumnType = DefaultColumnType;
 
@@ -38,8 +41,12 @@ fn column_type(data_type: &DataType) -> DefaultColumnType {
 }
 
 fn run(script: &str) {
+    run_over(fleet(), script);
+}
+
+fn run_over(store: Arc<dyn Store>, script: &str) {
     let path = format!("{}/tests/slt/{script}", env!("CARGO_MANIFEST_DIR"));
-    let mut runner = Runner::new(|| async { Ok(Fleet(engine(fleet()))) });
+    let mut runner = Runner::new(|| async { Ok(Asked(engine(store.clone()))) });
     runner.run_file(path).unwrap_or_else(|error| panic!("{}", error.display(false)));
 }
 
@@ -56,6 +63,11 @@ fn functions_compute_what_a_person_does() {
 #[test]
 fn gaps_are_filled() {
     run("gaps.slt");
+}
+
+#[test]
+fn integers_and_floats_of_a_key_are_one_column() {
+    run_over(probe(), "numbers.slt");
 }
 
 #[test]

@@ -27,6 +27,30 @@ pub(crate) fn many(series: usize, rows: usize) -> Arc<MemoryStore> {
     store
 }
 
+/// A probe whose keys come as integers and as floats.
+pub(crate) fn probe() -> Arc<MemoryStore> {
+    use ValueRef::{Bool, F64, I64, String};
+    let store = Arc::new(MemoryStore::new());
+    let row = |minute, fields: &[(&str, ValueRef<'_>)]| {
+        put(&*store, "telemetry", &[("device", "probe")], minute, fields);
+    };
+    row(
+        0,
+        &[
+            ("speed", I64(20)),
+            ("level", F64(0.5)),
+            ("odo", I64(10)),
+            ("serial", I64(9_007_199_254_740_993)),
+            ("state", String("n/a")),
+            ("label", String("20")),
+        ],
+    );
+    row(1, &[("speed", I64(21)), ("level", F64(1.5)), ("odo", I64(20)), ("serial", F64(0.5))]);
+    row(2, &[("speed", F64(20.5)), ("level", I64(3)), ("state", I64(1)), ("label", I64(20)), ("on", I64(1))]);
+    row(3, &[("speed", F64(21.5)), ("level", I64(4)), ("state", F64(2.5)), ("on", Bool(true))]);
+    store
+}
+
 pub(crate) fn engine(store: Arc<dyn Store>) -> Engine {
     Engine::new(store, QueryLimits { threads: 2, ..QueryLimits::default() }).unwrap()
 }

@@ -21,9 +21,11 @@ fn main() {
     let (store, _) = LocalStore::open(Arc::new(RealDisk), &dir, options).unwrap();
     fill(&store, 0..3);
     metrics(&store, 0..3);
+    numbers(&store, 0..3);
     store.flush().unwrap();
     fill(&store, 2..5);
     metrics(&store, 3..5);
+    numbers(&store, 2..5);
     if let Some(backup) = std::env::args().nth(2) {
         back_up(&store, &PathBuf::from(backup));
     }
@@ -82,4 +84,24 @@ fn metrics(store: &LocalStore, rounds: std::ops::Range<i64>) {
         builder.finish();
         store.append(&batch, Durability::Memory).unwrap();
     }
+}
+
+/// Keys that come as integers and as floats: which kind comes first, and a text before both, make columns of other names.
+fn numbers(store: &LocalStore, rounds: std::ops::Range<i64>) {
+    let series = store.series(&SeriesKey::device("numbers", "probe").unwrap()).unwrap();
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    let number = |is_float: bool, n: i64| match is_float {
+        true => ValueRef::F64(n as f64 + 0.5),
+        false => ValueRef::I64(9_007_199_254_740_993 + n),
+    };
+    for round in rounds {
+        builder.field("integer_first", number(round % 2 == 1, round));
+        builder.field("float_first", number(round % 2 == 0, round));
+        builder
+            .field("text_first", if round == 0 { ValueRef::String("n/a") } else { number(round > 2, round) });
+        builder.row(series, Timestamp::from_micros(1_700_000_000_000_000 + round * 10_000_000));
+    }
+    builder.finish();
+    store.append(&batch, Durability::Memory).unwrap();
 }

@@ -143,9 +143,12 @@ impl Table {
         self.view.get_or_init(|| Arc::new(TableView::new(self))).clone()
     }
 
-    /// A free physical name for `name`, by preference the plain one.
+    /// A free physical name for `name`, by preference the plain one. It is no name that readers know already, so that the columns
+    /// which they have keep theirs.
     fn free_name(&self, name: &str, suffix: &str) -> Arc<str> {
-        TableColumns::free_name(name, suffix, |name| self.taken.contains(name))
+        // Readers' names that no column of the files has end like this.
+        let is_shown = |name: &str| name.ends_with(":i64") && self.view().columns().has_column(name);
+        TableColumns::free_name(name, suffix, |name| self.taken.contains(name) || is_shown(name))
     }
 }
 

@@ -38,9 +38,12 @@ use reader::{LocalReader, Reader};
 /// A table's columns as its definitions say.
 #[derive(Debug)]
 pub(crate) struct TableView {
+    /// As readers see them.
     columns: TableColumns,
     /// The key of each field column.
     keys: Vec<KeyId>,
+    /// The columns of parts and chunks, key by key.
+    stored: Vec<Slot>,
 }
 
 impl TableView {
@@ -49,14 +52,27 @@ impl TableView {
             |tag: &crate::catalog::Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
         let of_key = |(id, key): (usize, &Key)| {
             let column = |field_type| {
-                let column = key.column(field_type)?.clone();
-                Some((FieldColumn { key: key.name.clone(), field_type, column }, id as KeyId))
+                let physical = key.column(field_type)?.clone();
+                Some(Slot { key: id as KeyId, field_type, physical })
             };
             FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
         };
         let tags = table.tags.iter().map(tag).collect();
-        let (fields, keys) = table.keys.iter().enumerate().flat_map(of_key).unzip();
-        Self { columns: TableColumns { table: table.name.clone(), tags, fields }, keys }
+        let stored: Vec<Slot> = table.keys.iter().enumerate().flat_map(of_key).collect();
+        let field = |slot: &Slot| FieldColumn {
+            key: table.keys[slot.key as usize].name.clone(),
+            field_type: slot.field_type,
+            column: slot.physical.clone(),
+            with_integers: false,
+        };
+        let fields = stored.iter().map(field).collect();
+        // Joined columns stand in other places, but those of a key still together.
+        let keys = stored.iter().map(|slot| slot.key).collect();
+        Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
+    }
+
+    pub(crate) fn columns(&self) -> &TableColumns {
+        &self.columns
     }
 }
 
@@ -229,15 +245,12 @@ impl LocalTable {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        let asked = view.keys.iter().zip(&view.columns.fields);
-        let asked = asked.filter(|(key, _)| keys.binary_search(key).is_ok());
-        let slots: Vec<Slot> = asked
-            .map(|(key, field)| Slot {
-                key: *key,
-                field_type: field.field_type,
-                physical: field.column.clone(),
-            })
-            .collect();
+        let is_asked = |slot: &&Slot| keys.binary_search(&slot.key).is_ok();
+        let slots: Vec<Slot> = view.stored.iter().filter(is_asked).cloned().collect();
+        let slot = |key: KeyId, field_type: FieldType| {
+            let slot = slots.iter().position(|slot| slot.key == key && slot.field_type == field_type);
+            slot.expect("BUG: each asked column has a slot")
+        };
         let output = |column: &Column<'_>| match column {
             Column::Ts => Output::Ts,
             Column::Tag(tag) => {
@@ -245,8 +258,14 @@ impl LocalTable {
                 Output::Tag(number.expect("BUG: a tag of this table"))
             }
             Column::Field(field) => {
-                let slot = slots.iter().position(|slot| slot.physical == field.column);
-                Output::Field(slot.expect("BUG: each asked column has a slot"))
+                let key = view.keys[index(field)];
+                match field.with_integers {
+                    false => Output::Field(slot(key, field.field_type)),
+                    true => Output::Numbers {
+                        integers: slot(key, FieldType::I64),
+                        floats: slot(key, FieldType::F64),
+                    },
+                }
             }
         };
         Plan {

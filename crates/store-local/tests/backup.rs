@@ -516,6 +516,17 @@ fn a_backup_of_an_older_version_is_restored() {
     assert_eq!(tables(&reopen(&restored)), tables(&of_directory));
 }
 
+/// As above, with keys that came as integers and as floats.
+#[test]
+fn numbers_of_an_older_backup_are_one_column() {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v1-numbers");
+    let source = FaultyDisk::new();
+    copy_to(&source, &from, Path::new(BACKUP));
+    let restored = FaultyDisk::new();
+    restore(&source, BACKUP, &restored).unwrap();
+    crate::fixtures::check_numbers(&reopen(&restored), "restored");
+}
+
 fn copy_to(disk: &FaultyDisk, from: &Path, to: &Path) {
     store_local::Disk::create_dir(disk, to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{SeriesKey, Value};
 use store::Store;
-use store::conformance::{collect, scan_all};
+use store::conformance::{collect, collect_table, read_all, scan_all};
 use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
 fn copy(from: &Path, to: &Path) {
@@ -66,6 +66,61 @@ fn files_of_version_3_are_read() {
     let expected = [("sys.cpu", Some(6)), ("sys.load", Some(3)), ("telemetry", Some(18)), ("third", Some(3))];
     assert_eq!(found, expected);
     check_all("v3");
+}
+
+/// Files of a program that showed integers and floats of a key as two columns.
+#[test]
+fn numbers_of_older_files_are_one_column() {
+    let (dir, store, _) = fixture("v3-numbers");
+    for step in ["opened", "flushed", "compacted"] {
+        check_numbers(&store, step);
+        match step {
+            "opened" => store.flush().unwrap(),
+            "flushed" => store.compact().unwrap(),
+            _ => {}
+        }
+    }
+    store.close().unwrap();
+    drop(store);
+    check_numbers(&open(dir.path()).0, "opened again");
+}
+
+/// See `numbers` in `examples/fixture.rs`.
+pub(crate) fn check_numbers(store: &LocalStore, step: &str) {
+    let snapshot = store.snapshot("numbers").unwrap().unwrap();
+    let schema = snapshot.columns().schema();
+    let names: Vec<&str> = schema.fields().iter().skip(2).map(|field| field.name().as_str()).collect();
+    let expected = [
+        "integer_first",
+        "integer_first:i64",
+        "float_first",
+        "float_first:i64",
+        "text_first:f64",
+        "text_first:f64:i64",
+        "text_first",
+    ];
+    assert_eq!(names, expected, "{step}");
+    let rows = collect_table(snapshot.as_ref(), &read_all(snapshot.as_ref())).unwrap().concat();
+    // The number, and what it is exactly if it is an integer.
+    let number = |is_float: bool, n: i64| {
+        let integer = 9_007_199_254_740_993 + n;
+        match is_float {
+            true => [Some(Value::F64(n as f64 + 0.5)), None],
+            false => [Some(Value::F64(integer as f64)), Some(Value::I64(integer))],
+        }
+    };
+    let row = |round: i64| {
+        let mut row = vec![
+            Some(Value::String("probe".into())),
+            Some(Value::I64(1_700_000_000_000_000 + round * 10_000_000)),
+        ];
+        row.extend(number(round % 2 == 1, round));
+        row.extend(number(round % 2 == 0, round));
+        row.extend(if round == 0 { [None, None] } else { number(round > 2, round) });
+        row.push((round == 0).then(|| Value::String("n/a".into())));
+        row
+    };
+    assert_eq!(rows, (0..5).map(row).collect::<Vec<_>>(), "{step}");
 }
 
 fn check_all(version: &str) {

@@ -10,6 +10,7 @@ pub mod durability;
 pub mod error;
 pub mod files;
 pub mod memory;
+mod numbers;
 pub mod read;
 pub mod table;
 

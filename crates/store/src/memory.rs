@@ -29,6 +29,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct State {
     keys: HashMap<SeriesKey, SeriesId>,
+    /// The columns by key and type.
     tables: BTreeMap<String, TableColumns>,
     ttls: BTreeMap<String, Option<Duration>>,
     series: Vec<Rows>,
@@ -247,7 +248,7 @@ impl Store for MemoryStore {
 
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         let state = self.state.lock();
-        let Some(columns) = state.tables.get(table).cloned() else { return Ok(None) };
+        let Some(columns) = state.tables.get(table).map(TableColumns::joined) else { return Ok(None) };
         let (mut series, mut rows) = (BTreeMap::new(), Vec::new());
         for (id, key, of_series) in state.series_of(table) {
             series.insert(id, key.clone());

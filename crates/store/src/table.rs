@@ -39,6 +39,9 @@ pub const INTERNAL_COLUMNS: [&str; 2] = ["__series", "__sequence"];
 /// | `ts` | Timestamp(Microsecond, "UTC") | no |
 /// | bool, i64, f64 field | Boolean, Int64, Float64 | yes |
 /// | string, json field | Utf8View | yes |
+///
+/// Integers and floats of one key are one column: of integers as long as nothing else was seen, of floats from the first
+/// float on ([`joined`](Self::joined)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumns {
     /// The table's name.
@@ -58,15 +61,17 @@ pub struct TagColumn {
     pub column: Arc<str>,
 }
 
-/// A column that shows the values of one key that have one type.
+/// A column that shows the values of one key that have one type, or all its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldColumn {
     /// The name under which the values were reported.
     pub key: Arc<str>,
-    /// Their type.
+    /// Their type; that of floats, if integers stand among them.
     pub field_type: FieldType,
     /// The column's name: the key's, or `key:type` where that was taken.
     pub column: Arc<str>,
+    /// Whether the key's integers are shown among its floats, each as the nearest f64.
+    pub with_integers: bool,
 }
 
 impl TableColumns {

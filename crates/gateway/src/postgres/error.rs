@@ -18,11 +18,13 @@ pub(super) struct PgError {
     pub(super) message: String,
     /// Whether the connection ends with it.
     pub(super) is_fatal: bool,
+    /// The place in PostgreSQL's source that says the same, where drivers look for it.
+    pub(super) routine: Option<&'static str>,
 }
 
 impl PgError {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_fatal: false }
+        Self { code, message: message.into(), is_fatal: false, routine: None }
     }
 
     pub(super) fn fatal(code: &'static str, message: impl Into<String>) -> Self {
@@ -46,13 +48,16 @@ impl PgError {
         let severity = if self.is_fatal { "FATAL" } else { "ERROR" };
         let mut info = ErrorInfo::new(severity.into(), self.code.into(), self.message);
         info.severity_nonlocalized = Some(severity.into());
+        info.routine = self.routine.map(str::to_owned);
         PgWireBackendMessage::ErrorResponse(info.into())
     }
 }
 
 impl From<SqlError> for PgError {
     fn from(error: SqlError) -> Self {
-        Self::new(error.sql_state(), error.to_string())
+        // By this name pgjdbc knows that it has to prepare the statement again (`QueryExecutorBase.willHealViaReparse`).
+        let routine = matches!(error, SqlError::ResultChanged).then_some("RevalidateCachedQuery");
+        Self { routine, ..Self::new(error.sql_state(), error.to_string()) }
     }
 }
 

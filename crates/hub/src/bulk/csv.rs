@@ -1,39 +1,62 @@
 //! CSV (RFC 4180 with line feeds) that keeps null and empty text apart.
+//!
+//! Text holds integers and floats alike, so the exact integers of a key need no column of their own: they stand in that of all its
+//! numbers.
 
 use std::io::{self, Write};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::DataType;
 use model::Timestamp;
+use store::TableColumns;
 
 /// Microseconds of a second.
 const SECOND_US: i64 = 1_000_000;
 
 pub(super) struct CsvWriter<'a> {
     out: &'a mut (dyn Write + Send),
+    /// The columns that are written.
+    columns: Vec<Numbered>,
     lines: Vec<u8>,
 }
 
+/// A column by its number in the batches.
+struct Numbered {
+    column: usize,
+    /// That of the exact integers, which are written instead.
+    integers: Option<usize>,
+}
+
 impl<'a> CsvWriter<'a> {
-    pub(super) fn new(out: &'a mut (dyn Write + Send)) -> Self {
-        Self { out, lines: Vec::new() }
-    }
-
-    pub(super) fn header(&mut self, schema: &Schema) -> io::Result<()> {
-        for (index, field) in schema.fields().iter().enumerate() {
-            self.separate(index);
-            put_text(&mut self.lines, field.name());
+    /// Writes the names of the columns of a table.
+    pub(super) fn begin(out: &'a mut (dyn Write + Send), table: &TableColumns) -> io::Result<Self> {
+        let schema = table.schema();
+        let of = |column| Numbered { column, integers: table.exact_integers(column) };
+        let mut columns: Vec<Numbered> = (0..schema.fields().len()).map(of).collect();
+        let integers: Vec<usize> = columns.iter().filter_map(|of| of.integers).collect();
+        columns.retain(|of| !integers.contains(&of.column));
+        let names: Vec<&String> = columns.iter().map(|of| schema.field(of.column).name()).collect();
+        let mut writer = Self { out, columns: Vec::new(), lines: Vec::new() };
+        for (index, name) in names.into_iter().enumerate() {
+            writer.separate(index);
+            put_text(&mut writer.lines, name);
         }
-        self.end_line()
+        writer.end_line()?;
+        Ok(Self { columns, ..writer })
     }
 
+    /// Writes the rows of all columns of the table.
     pub(super) fn batch(&mut self, batch: &RecordBatch) -> io::Result<()> {
         for row in 0..batch.num_rows() {
-            for (index, column) in batch.columns().iter().enumerate() {
-                self.separate(index);
-                put_cell(&mut self.lines, column.as_ref(), row)?;
+            for (index, of) in self.columns.iter().enumerate() {
+                if index > 0 {
+                    self.lines.push(b',');
+                }
+                let integers = of.integers.map(|integers| batch.column(integers));
+                let exact = integers.filter(|integers| integers.is_valid(row));
+                put_cell(&mut self.lines, exact.unwrap_or(batch.column(of.column)).as_ref(), row)?;
             }
             self.lines.push(b'\n');
         }

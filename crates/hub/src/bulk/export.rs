@@ -2,16 +2,14 @@
 
 use std::io::Write;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
 use model::TimeRange;
 use model::limits::{EXPORT_BATCH_ROWS, EXPORT_ROW_GROUP_ROWS};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use store::{BatchReader, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
+use store::{BatchReader, ReadOrder, Store, TableColumns, TableRead, TagMatcher, TagPredicate};
 
 use super::BulkError;
 use super::csv::CsvWriter;
@@ -19,7 +17,8 @@ use super::csv::CsvWriter;
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Lines of cells; null is nothing, an empty text is `""`, times are RFC 3339 in UTC.
+    /// Lines of cells; null is nothing, an empty text is `""`, times are RFC 3339 in UTC. Integers and floats of a key stand in one
+    /// column, each with its digits.
     Csv,
     /// Parquet, zstd, with what each column is in its schema, so that an import needs no flags.
     Parquet,
@@ -52,7 +51,7 @@ pub struct ExportRequest {
 
 /// A table at one moment, ready to be written.
 pub struct Export {
-    schema: SchemaRef,
+    columns: TableColumns,
     readers: Vec<Box<dyn BatchReader>>,
     format: ExportFormat,
     rows_max: u64,
@@ -72,13 +71,13 @@ impl Export {
     pub fn begin(store: &dyn Store, request: &ExportRequest) -> Result<Self, BulkError> {
         let snapshot = store.snapshot(&request.table)?;
         let snapshot = snapshot.ok_or_else(|| BulkError::NoTable(request.table.clone()))?;
-        let schema = snapshot.columns().schema();
+        let columns = snapshot.columns().clone();
         let series = match request.matchers.is_empty() {
             true => None,
             false => Some(snapshot.select(&request.matchers)?),
         };
         let readers = snapshot.read(&TableRead {
-            columns: (0..schema.fields().len()).collect(),
+            columns: (0..columns.schema().fields().len()).collect(),
             series,
             range: request.range,
             order: ReadOrder::SeriesThenTime,
@@ -87,7 +86,7 @@ impl Export {
             readers_max: 1,
             tag_runs: false,
         })?;
-        Ok(Self { schema, readers, format: request.format, rows_max: snapshot.rows_max() })
+        Ok(Self { columns, readers, format: request.format, rows_max: snapshot.rows_max() })
     }
 
     /// At least as many rows as will be written.
@@ -107,8 +106,7 @@ impl Export {
         let mut rows = 0;
         match self.format {
             ExportFormat::Csv => {
-                let mut writer = CsvWriter::new(&mut *out);
-                writer.header(&self.schema)?;
+                let mut writer = CsvWriter::begin(&mut *out, &self.columns)?;
                 while let Some(batch) = next(&mut self.readers)? {
                     writer.batch(&batch)?;
                     rows += batch.num_rows() as u64;
@@ -121,7 +119,7 @@ impl Export {
                     .set_compression(Compression::ZSTD(ZstdLevel::default()))
                     .set_max_row_group_row_count(Some(EXPORT_ROW_GROUP_ROWS))
                     .build();
-                let writer = ArrowWriter::try_new(&mut *out, Arc::clone(&self.schema), Some(properties));
+                let writer = ArrowWriter::try_new(&mut *out, self.columns.schema(), Some(properties));
                 let mut writer = writer.map_err(parquet_error)?;
                 while let Some(batch) = next(&mut self.readers)? {
                     writer.write(&batch).map_err(parquet_error)?;

@@ -27,6 +27,9 @@ pub struct Columns {
     ts: usize,
     tags: Vec<(usize, String)>,
     fields: Vec<(usize, String, bool)>,
+    /// For each field the column with the exact integers of a column of numbers, as an export of a key with both kinds has it: a row
+    /// that has one is not read twice.
+    exact: Vec<Option<usize>>,
     /// Columns that are not imported, with the reason.
     pub skipped: Vec<(String, String)>,
 }
@@ -38,7 +41,8 @@ impl Columns {
     /// # Errors
     /// In words, when a named column is not there or there is no time.
     pub fn of(schema: &Schema, tags: &[String], ts: Option<&str>) -> Result<Self, BulkError> {
-        let mut columns = Self { ts: usize::MAX, tags: Vec::new(), fields: Vec::new(), skipped: Vec::new() };
+        let (tags_found, fields, exact) = (Vec::new(), Vec::new(), Vec::new());
+        let mut columns = Self { ts: usize::MAX, tags: tags_found, fields, exact, skipped: Vec::new() };
         for tag in tags {
             if schema.index_of(tag).is_err() {
                 return Err(BulkError::Asked(format!("there is no column {tag:?} for a tag")));
@@ -48,6 +52,15 @@ impl Columns {
         for (index, field) in schema.fields().iter().enumerate() {
             columns.column(index, field, tags, ts);
         }
+        let of_type = |index: usize, of: &DataType| schema.field(index).data_type() == of;
+        let exact = |(index, key, _): &(usize, String, bool)| {
+            let is_exact = |(of_other, other, _): &&(usize, String, bool)| {
+                other == key && of_type(*of_other, &DataType::Int64)
+            };
+            let found = columns.fields.iter().find(is_exact).filter(|_| of_type(*index, &DataType::Float64));
+            found.map(|(of_other, ..)| *of_other)
+        };
+        columns.exact = columns.fields.iter().map(exact).collect();
         match columns.ts {
             usize::MAX => Err(BulkError::Asked(format!("there is no column {ts:?} with times; name it"))),
             _ => Ok(columns),
@@ -250,7 +263,10 @@ impl<'a> Importer<'a> {
             }
         };
         let mut builder = self.batch.builder();
-        for (index, key, json) in &self.columns.fields {
+        for ((index, key, json), exact) in self.columns.fields.iter().zip(&self.columns.exact) {
+            if exact.is_some_and(|exact| rows.column(exact).is_valid(row)) {
+                continue;
+            }
             match value(rows.column(*index).as_ref(), row, *json) {
                 Cell::Value(value) => builder.field(key, value),
                 Cell::Null => {}

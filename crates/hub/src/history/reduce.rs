@@ -8,6 +8,7 @@ use model::limits::READ_TEXT_BYTES_MAX;
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
+use super::number::Number;
 use super::rows::give_reduced;
 use super::{
     Aggregation, History, HistoryError, HistoryRequest, RowSink, Sample, Sink, check, number_of, numbers,
@@ -325,7 +326,7 @@ impl Accumulator {
 
     fn text_bytes(&self) -> i64 {
         match self {
-            Self::Extreme { value: Some(Value::String(text)), .. } => text.len() as i64,
+            Self::Extreme { value: Some(Value::String(text) | Value::Json(text)), .. } => text.len() as i64,
             Self::Extreme { .. } | Self::Count(_) | Self::Numbers { .. } => 0,
         }
     }
@@ -334,13 +335,10 @@ impl Accumulator {
         match self {
             Self::Count(count) => *count += 1,
             Self::Numbers { count, sum, integers, .. } => {
-                let integer = match value {
-                    ValueRef::I64(integer) => Some(integer),
-                    ValueRef::F64(_) => None,
-                    ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => return,
-                };
+                let Some(number) = Number::of(value) else { return };
                 *count += 1;
-                *sum += number(value);
+                *sum += number.to_f64();
+                let integer = if let Number::I64(integer) = number { Some(integer) } else { None };
                 *integers = add_integers(*integers, integer);
             }
             Self::Extreme { wanted, value: present } => {
@@ -388,24 +386,17 @@ fn add_integers(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 
 /// Numbers go before strings; other types have no order.
 fn is_replaced(value: ValueRef<'_>, present: Option<&Value>, wanted: Ordering) -> bool {
-    if !matches!(value, ValueRef::I64(_) | ValueRef::F64(_) | ValueRef::String(_)) {
-        return false;
-    }
-    match (value, present.map(Value::as_ref)) {
-        (_, None) => true,
-        (ValueRef::String(one), Some(ValueRef::String(other))) => one.cmp(other) == wanted,
-        (ValueRef::I64(one), Some(ValueRef::I64(other))) => one.cmp(&other) == wanted,
-        (ValueRef::String(_), _) => false,
-        (_, Some(ValueRef::String(_))) => true,
-        (one, Some(other)) => number(one).partial_cmp(&number(other)) == Some(wanted),
-    }
-}
-
-fn number(value: ValueRef<'_>) -> f64 {
-    match value {
-        ValueRef::I64(number) => number as f64,
-        ValueRef::F64(number) => number,
-        ValueRef::Bool(_) | ValueRef::String(_) | ValueRef::Json(_) => f64::NAN,
+    let present = present.map(Value::as_ref);
+    match (Number::of(value), present) {
+        (Some(number), Some(present)) => {
+            Number::of(present).is_none_or(|present| number.compare(present) == wanted)
+        }
+        (Some(_), None) => true,
+        (None, present) => match (value, present) {
+            (ValueRef::String(_), None) => true,
+            (ValueRef::String(one), Some(ValueRef::String(other))) => one.cmp(other) == wanted,
+            _ => false,
+        },
     }
 }
 

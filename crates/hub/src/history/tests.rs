@@ -255,3 +255,35 @@ fn texts_are_bounded_by_their_bytes_over_all_that_is_reduced_together() {
     let whole = request(Aggregation::Max, 0);
     assert!((0..1_000).all(|_| Reduction::read(&store, &[series], &whole, &text).is_ok()));
 }
+
+/// They come as JSON documents, because no number type of a column holds them.
+#[test]
+fn integers_beyond_64_bits_take_part() {
+    let rows = [
+        (1, ValueRef::Json("18446744073709551616")),
+        (2, ValueRef::I64(i64::MAX)),
+        (3, ValueRef::Json("-18446744073709551617")),
+        (4, ValueRef::F64(0.5)),
+        (5, ValueRef::Json("{\"n\":1}")),
+        (6, ValueRef::Json("1e400")),
+        (7, ValueRef::String("fast")),
+    ];
+    let one = |aggregation| read_one(&rows, &request(aggregation, 0));
+    assert_eq!(one(Aggregation::Count), [(50, Value::I64(7))]);
+    assert_eq!(one(Aggregation::Max), [(50, Value::Json("18446744073709551616".into()))]);
+    assert_eq!(one(Aggregation::Min), [(50, Value::Json("-18446744073709551617".into()))]);
+    let sum = 18_446_744_073_709_551_616.0 + i64::MAX as f64 - 18_446_744_073_709_551_616.0 + 0.5;
+    assert_eq!(one(Aggregation::Sum), [(50, Value::F64(sum))]);
+    assert_eq!(one(Aggregation::Avg), [(50, Value::F64(sum / 4.0))]);
+    let integers = [(1, ValueRef::I64(1)), (2, ValueRef::Json("9223372036854775808"))];
+    let summed = read_one(&integers, &request(Aggregation::Sum, 0));
+    assert_eq!(summed, [(50, Value::F64(9_223_372_036_854_775_808.0))]);
+}
+
+#[test]
+fn the_largest_number_is_found_without_rounding() {
+    let large = 9_007_199_254_740_993;
+    let rows = [(1, ValueRef::F64(9_007_199_254_740_992.0)), (2, ValueRef::I64(large))];
+    assert_eq!(read_one(&rows, &request(Aggregation::Max, 0)), [(50, Value::I64(large))]);
+    assert_eq!(read_one(&rows, &request(Aggregation::Min, 0)), [(50, rows[0].1.to_owned())]);
+}

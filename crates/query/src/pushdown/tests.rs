@@ -13,6 +13,7 @@ fn schema() -> SchemaRef {
             key: "site".into(),
             field_type: FieldType::String,
             column: "site".into(),
+            with_integers: false,
         }],
     }
     .schema()

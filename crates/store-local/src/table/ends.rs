@@ -136,7 +136,7 @@ struct Search {
 impl Search {
     /// For some series of so many.
     fn new(ends: &Ends, series: &SeriesSet, all: u64) -> Self {
-        let is_field = |output: &Output| matches!(output, Output::Field(_));
+        let is_field = |output: &Output| matches!(output, Output::Field(_) | Output::Numbers { .. });
         let mut missing: Vec<_> = (0..ends.plan.outputs.len())
             .filter(|place| is_field(&ends.plan.outputs[*place]))
             .map(|place| (Some(place), series.clone()))

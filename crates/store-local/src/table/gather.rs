@@ -7,8 +7,11 @@ use std::sync::Arc;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RunArray, UInt32Array, make_array, new_null_array};
-use arrow_buffer::NullBufferBuilder;
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, PrimitiveArray, RunArray, UInt32Array, make_array,
+    new_null_array,
+};
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
 use store::StoreError;
@@ -28,6 +31,7 @@ pub(crate) fn arrays(plan: &Plan, picked: &Picked, backward: bool) -> Result<Vec
         Output::Ts => ts(picked, &newest(picked, &reversed)),
         Output::Tag(tag) => Ok(tags.array(plan, picked, &reversed, *tag)),
         Output::Field(slot) => field(plan, picked, &reversed, *slot),
+        Output::Numbers { integers, floats } => numbers(plan, picked, &reversed, *integers, *floats),
     };
     let arrays = plan.outputs.iter().map(array).collect::<Result<Vec<_>, _>>()?;
     if !backward || picked.rows < 2 {
@@ -67,30 +71,79 @@ fn ts(picked: &Picked, pieces: &[Piece]) -> Result<ArrayRef, StoreError> {
     Ok(gather(&arrays, pieces, &TS_TYPE, picked.rows))
 }
 
+/// The column in a slot, of each block.
+type OfBlocks = Vec<Option<ArrayRef>>;
+
+fn column(plan: &Plan, picked: &Picked, slot: usize) -> Result<OfBlocks, StoreError> {
+    let of = |block: &Arc<super::block::Block>| {
+        block.column(&plan.core, &plan.slots, slot).map(Option::<&ArrayRef>::cloned)
+    };
+    picked.blocks.iter().map(of).collect()
+}
+
 fn field(plan: &Plan, picked: &Picked, pieces: &[Piece], slot: usize) -> Result<ArrayRef, StoreError> {
-    let column = |slot: usize| {
-        let of = |block: &Arc<super::block::Block>| {
-            block.column(&plan.core, &plan.slots, slot).map(Option::<&ArrayRef>::cloned)
-        };
-        picked.blocks.iter().map(of).collect::<Result<Vec<_>, _>>()
-    };
-    let arrays = column(slot)?;
-    let data_type = arrow_type(plan.slots[slot].field_type);
-    if picked.writes.is_empty() {
-        return Ok(gather(&arrays, pieces, &data_type, picked.rows));
+    let arrays = column(plan, picked, slot)?;
+    let pieces = deciding(plan, picked, pieces, slot)?;
+    Ok(gather(&arrays, &pieces, &arrow_type(plan.slots[slot].field_type), picked.rows))
+}
+
+/// The integers and the floats of a key as floats.
+fn numbers(
+    plan: &Plan,
+    picked: &Picked,
+    pieces: &[Piece],
+    integers: usize,
+    floats: usize,
+) -> Result<ArrayRef, StoreError> {
+    let of_integers = column(plan, picked, integers)?;
+    if of_integers.iter().all(Option::is_none) {
+        return field(plan, picked, pieces, floats);
     }
-    // The newest write that has the key decides, whatever the type of its value.
-    let of_key: Vec<Vec<Option<ArrayRef>>> =
-        plan.siblings(slot).filter(|other| *other != slot).map(column).collect::<Result<_, _>>()?;
-    let has = |(block, row): &(u32, u32)| {
-        let is_valid = |arrays: &Vec<Option<ArrayRef>>| {
-            arrays[*block as usize].as_ref().is_some_and(|array| array.is_valid(*row as usize))
-        };
-        is_valid(&arrays) || of_key.iter().any(is_valid)
+    let of_floats = column(plan, picked, floats)?;
+    let pieces = deciding(plan, picked, pieces, floats)?;
+    let integers = gather(&of_integers, &pieces, &DataType::Int64, picked.rows);
+    let floats = gather(&of_floats, &pieces, &DataType::Float64, picked.rows);
+    Ok(joined(integers.as_primitive(), floats))
+}
+
+/// Floats, and integers as the nearest floats where there is none; no row has both.
+fn joined(integers: &Int64Array, floats: ArrayRef) -> ArrayRef {
+    if integers.null_count() == integers.len() {
+        return floats;
+    }
+    if integers.null_count() == 0 {
+        return Arc::new(integers.unary::<_, Float64Type>(|integer| integer as f64));
+    }
+    let floats = floats.as_primitive::<Float64Type>();
+    let of_kind = |nulls: Option<&NullBuffer>| nulls.map(|nulls| nulls.inner().clone());
+    let (Some(are_integers), are_floats) = (of_kind(integers.nulls()), of_kind(floats.nulls())) else {
+        return Arc::new(floats.clone());
     };
-    let pieces =
-        choose(picked, pieces, |writes| *writes.iter().find(|write| has(write)).unwrap_or(&writes[0]));
-    Ok(gather(&arrays, &pieces, &data_type, picked.rows))
+    let mut values = floats.values().to_vec();
+    are_integers.set_indices().for_each(|row| values[row] = integers.value(row) as f64);
+    let nulls = are_floats.map(|are_floats| NullBuffer::new(&are_integers | &are_floats));
+    Arc::new(Float64Array::new(values.into(), nulls.filter(|nulls| nulls.null_count() > 0)))
+}
+
+/// The pieces with the newest write that has the key of a slot, whatever the type of its value, for each row that several blocks have.
+fn deciding<'a>(
+    plan: &Plan,
+    picked: &Picked,
+    pieces: &'a [Piece],
+    slot: usize,
+) -> Result<Cow<'a, [Piece]>, StoreError> {
+    if picked.writes.is_empty() {
+        return Ok(Cow::Borrowed(pieces));
+    }
+    let of_key: Vec<OfBlocks> =
+        plan.siblings(slot).map(|slot| column(plan, picked, slot)).collect::<Result<_, _>>()?;
+    let has = |(block, row): &(u32, u32)| {
+        of_key
+            .iter()
+            .any(|arrays| arrays[*block as usize].as_ref().is_some_and(|array| array.is_valid(*row as usize)))
+    };
+    let newest = |writes: &[(u32, u32)]| *writes.iter().find(|write| has(write)).unwrap_or(&writes[0]);
+    Ok(choose(picked, pieces, newest))
 }
 
 /// Puts pieces of arrays together; all of them are rows of one block.

@@ -33,6 +33,11 @@ pub(crate) enum Output {
     Ts,
     /// By slot.
     Field(usize),
+    /// The numbers of a key, by the slots of both kinds.
+    Numbers {
+        integers: usize,
+        floats: usize,
+    },
 }
 
 /// A part or a chunk, and what it may hold.

@@ -23,10 +23,8 @@ impl TableColumns {
     }
 
     fn name(&self, wanted: &str, suffix: &str) -> Arc<str> {
-        Self::free_name(wanted, suffix, |name| {
-            self.tags.iter().any(|tag| *tag.column == *name)
-                || self.fields.iter().any(|field| *field.column == *name)
-        })
+        let joined = self.joined();
+        Self::free_name(wanted, suffix, |name| self.has_column(name) || joined.has_column(name))
     }
 
     pub(super) fn add_tag(&mut self, tag: &str) {
@@ -49,7 +47,7 @@ impl TableColumns {
             }
         };
         let column = self.name(&wanted, field_type.name());
-        self.fields.insert(place, FieldColumn { key: key.into(), field_type, column });
+        self.fields.insert(place, FieldColumn { key: key.into(), field_type, column, with_integers: false });
     }
 }
 
@@ -143,7 +141,16 @@ impl Snapshot {
             }
             Column::Field(field) => field,
         };
-        array_of(field.field_type, rows.iter().map(|row| row.fields.get(&*field.key)))
+        let values = rows.iter().map(|row| row.fields.get(&*field.key));
+        if !field.with_integers {
+            return array_of(field.field_type, values);
+        }
+        let number = |value: Option<&Value>| match value {
+            Some(Value::I64(integer)) => Some(*integer as f64),
+            Some(Value::F64(float)) => Some(*float),
+            _ => None,
+        };
+        Arc::new(values.map(number).collect::<Float64Array>())
     }
 }
 
@@ -151,7 +158,8 @@ impl Snapshot {
 /// found out.
 fn ends<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a Row> {
     let has_value = |row: &Row, field: &FieldColumn| {
-        row.fields.get(&*field.key).is_some_and(|value| value.field_type() == field.field_type)
+        let shows = |of: FieldType| of == field.field_type || (field.with_integers && of == FieldType::I64);
+        row.fields.get(&*field.key).is_some_and(|value| shows(value.field_type()))
     };
     let fields = || {
         columns.iter().filter_map(|column| match column {

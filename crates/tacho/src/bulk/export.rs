@@ -22,7 +22,8 @@ use crate::upkeep::{open_store, stopped_or_running};
 ///
 /// All rows as they are at this moment, sorted by series and time, with a column for each tag, `ts` and each field. Parquet
 /// keeps types and names exactly, and `tacho import --table` reads it without flags. In CSV an empty cell is no value, `""`
-/// is an empty text, and times are RFC 3339 in UTC.
+/// is an empty text, and times are RFC 3339 in UTC. A key that came as integers and as floats is one column; in Parquet its
+/// integers stand beside it as they came, as `speed:i64` beside `speed`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
