@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod date;
+pub mod interval;
 pub mod limits;
 pub mod name;
 pub mod panics;
@@ -14,6 +15,7 @@ pub mod value;
 
 pub use batch::{Batch, BatchBuilder, FieldRef, RowRef};
 pub use date::Date;
+pub use interval::Interval;
 pub use name::NameError;
 pub use panics::PanicEndsProcess;
 pub use series::{SeriesId, SeriesKey};

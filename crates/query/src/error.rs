@@ -6,6 +6,21 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use store::{Blame, StoreError};
 
+/// SQLSTATE data_exception: of values whose fault has no code of its own.
+pub(crate) const DATA_EXCEPTION: &str = "22000";
+/// SQLSTATE numeric_value_out_of_range.
+pub(crate) const NUMBER_OUT_OF_RANGE: &str = "22003";
+/// SQLSTATE datetime_field_overflow.
+pub(crate) const TIME_OUT_OF_RANGE: &str = "22008";
+/// SQLSTATE invalid_datetime_format.
+pub(crate) const INVALID_TIME: &str = "22007";
+/// SQLSTATE division_by_zero.
+pub(crate) const DIVISION_BY_ZERO: &str = "22012";
+/// SQLSTATE invalid_parameter_value.
+pub(crate) const INVALID_PARAMETER: &str = "22023";
+/// SQLSTATE invalid_text_representation.
+pub(crate) const INVALID_TEXT: &str = "22P02";
+
 /// An error of a query. Text is for people; code asks [`blame`](Self::blame) and [`sql_state`](Self::sql_state).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum QueryError {
@@ -60,6 +75,8 @@ pub enum QueryError {
     Value {
         /// What went wrong with which value.
         message: String,
+        /// PostgreSQL's code for such a fault: of class 22.
+        sql_state: &'static str,
     },
     /// More than a limit allows.
     #[error("{what} is over the limit of {limit}; {remedy}")]
@@ -133,13 +150,28 @@ impl QueryError {
             Self::UnknownColumn { .. } => "42703",
             Self::Invalid { .. } => "42000",
             Self::Unsupported { .. } | Self::ResultChanged => "0A000",
-            Self::Value { .. } => "22000",
+            Self::Value { sql_state, .. } => sql_state,
             Self::OverLimit { .. } => "54000",
             Self::Timeout { .. } => "57014",
             Self::Busy { .. } => "53300",
             Self::Store(_) | Self::Threads { .. } => "58000",
             Self::Bug { .. } => "XX000",
         }
+    }
+
+    /// A value that is wrong in a way for which PostgreSQL has this code.
+    pub(crate) fn value(sql_state: &'static str, message: impl Into<String>) -> Self {
+        Self::Value { message: message.into(), sql_state }
+    }
+
+    /// A number beyond what its type holds.
+    pub(crate) fn out_of_range(message: impl Into<String>) -> Self {
+        Self::value(NUMBER_OUT_OF_RANGE, message)
+    }
+
+    /// SQL that exists in PostgreSQL and not here.
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::Unsupported { message: message.into() }
     }
 
     /// The most similar of `names`, if one is similar at all.
@@ -170,7 +202,7 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::Plan(message) => Self::Invalid { message: message.clone() },
             DataFusionError::Configuration(message) => Self::Invalid { message: message.clone() },
             DataFusionError::NotImplemented(message) => Self::Unsupported { message: message.clone() },
-            DataFusionError::Execution(message) => Self::Value { message: message.clone() },
+            DataFusionError::Execution(message) => Self::value(DATA_EXCEPTION, message),
             DataFusionError::ResourcesExhausted(message) => Self::OverLimit {
                 what: "what the query holds in memory",
                 limit: message.clone(),
@@ -214,12 +246,14 @@ fn from_schema(error: &SchemaError) -> QueryError {
 fn from_arrow(error: &ArrowError) -> QueryError {
     match error {
         ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
-        ArrowError::DivideByZero => QueryError::Value { message: "division by zero".into() },
-        ArrowError::CastError(message)
-        | ArrowError::ParseError(message)
-        | ArrowError::ComputeError(message)
-        | ArrowError::InvalidArgumentError(message)
-        | ArrowError::ArithmeticOverflow(message) => QueryError::Value { message: message.clone() },
+        ArrowError::DivideByZero => QueryError::value(DIVISION_BY_ZERO, "division by zero"),
+        ArrowError::ArithmeticOverflow(message) => QueryError::out_of_range(message),
+        ArrowError::CastError(message) | ArrowError::ParseError(message) => {
+            QueryError::value(INVALID_TEXT, message)
+        }
+        ArrowError::ComputeError(message) | ArrowError::InvalidArgumentError(message) => {
+            QueryError::value(DATA_EXCEPTION, message)
+        }
         ArrowError::NotYetImplemented(message) => QueryError::Unsupported { message: message.clone() },
         other => QueryError::Bug { message: other.to_string() },
     }

@@ -27,6 +27,7 @@ mod reading;
 mod rewriting;
 mod run_aggregate;
 mod scan;
+mod semantics;
 mod series_ends;
 mod session;
 mod statement;

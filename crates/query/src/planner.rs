@@ -30,7 +30,7 @@ use crate::planning_session::PlanningSession;
 use crate::run_aggregate::AggregateRuns;
 use crate::series_ends::SeriesEnds;
 use crate::time_slices::ReadInSlices;
-use crate::{QueryError, gapfill, postgres};
+use crate::{QueryError, gapfill, postgres, semantics};
 
 /// What all queries plan with.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Planner {
             functions: Functions::new(config.options()),
             config,
             physical_rules,
-            analyzer: Analyzer::new(),
+            analyzer: semantics::analyzer(),
             optimizer: Optimizer::new(),
         }
     }
@@ -66,6 +66,7 @@ impl Planner {
         parameters: &[Option<DataType>],
         session: &PlanningSession,
     ) -> Result<LogicalPlan, QueryError> {
+        semantics::syntax::rewrite(&mut statement)?;
         postgres::rewrite(&mut statement, &self.functions);
         gapfill::name_fills(&mut statement);
         let lookup = Lookup::new(self, session);

@@ -321,7 +321,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
                 "SELECT date_part('minute', {}) AS m, coalesce(locf(max(speed)), -1) + 1, coalesce(count(*), 0) {from} AND device = 'bus-2' AND speed > 2 GROUP BY time_bucket_gapfill('1 minute', ts) ORDER BY m",
                 "time_bucket_gapfill('1 minute', ts)"
             ),
-            vec!["0 0.0 0", "1 0.0 0", "2 3.5 1", "3 3.5 0", "4 4.5 1"],
+            vec!["0.0 0.0 0", "1.0 0.0 0", "2.0 3.5 1", "3.0 3.5 0", "4.0 4.5 1"],
         ),
         // Windows above, with a filled value in one.
         (

@@ -10,6 +10,7 @@ mod error;
 mod frontend;
 pub mod limits;
 mod login;
+mod numeric;
 mod portal;
 mod rows;
 mod server;

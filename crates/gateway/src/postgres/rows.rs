@@ -8,20 +8,22 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int8Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    DurationNanosecondType, Int8Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, Decimal128Array, DurationMicrosecondArray, Float32Array, Float64Array,
+    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_pg::encoder::encode_value;
-use arrow_schema::{DataType, FieldRef, TimeUnit};
+use arrow_schema::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use bytes::{BufMut, BytesMut};
+use model::Interval;
 use pgwire::api::Type;
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 
 use super::error::PgError;
+use super::numeric;
 use super::value_text::{TimeText, write_f32, write_f64};
 use super::values::{EPOCH_US, Fields};
 
@@ -118,7 +120,18 @@ enum Values {
     F64(Float64Array),
     Text(StringArray),
     TextView(StringViewArray),
-    Time { counts: Int64Array, unit: TimeUnit, text: TimeText },
+    Time {
+        counts: Int64Array,
+        unit: TimeUnit,
+        text: TimeText,
+    },
+    Numeric {
+        digits: Decimal128Array,
+        scale: u8,
+    },
+    Interval(IntervalMonthDayNanoArray),
+    /// Microseconds between two times.
+    Difference(DurationMicrosecondArray),
 }
 
 impl Values {
@@ -140,8 +153,34 @@ impl Values {
             {
                 Self::Time { counts: counts(array, *unit), unit: *unit, text: TimeText::new(zone.is_some()) }
             }
+            (DataType::Decimal128(_, scale @ 0..), &Type::NUMERIC) => {
+                Self::Numeric { digits: array.as_primitive().clone(), scale: scale.unsigned_abs() }
+            }
+            (DataType::Interval(IntervalUnit::MonthDayNano), &Type::INTERVAL) => {
+                Self::Interval(array.as_primitive().clone())
+            }
+            (DataType::Duration(TimeUnit::Microsecond), &Type::INTERVAL) => {
+                Self::Difference(array.as_primitive().clone())
+            }
+            (DataType::Duration(TimeUnit::Nanosecond), &Type::INTERVAL) => {
+                let nanos = array.as_primitive::<DurationNanosecondType>();
+                Self::Difference(nanos.unary(|nanos| nanos.div_euclid(1_000)))
+            }
             _ => return None,
         })
+    }
+
+    /// A value that is an interval.
+    fn interval(&self, row: usize) -> Interval {
+        match self {
+            Self::Interval(array) => {
+                let interval = array.value(row);
+                let micros = interval.nanoseconds / 1_000;
+                Interval { months: interval.months, days: interval.days, micros }
+            }
+            Self::Difference(array) => Interval::of_difference(array.value(row)),
+            _ => Interval::default(),
+        }
     }
 
     fn write_binary(&self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
@@ -158,6 +197,13 @@ impl Values {
                 let since_2000 = micros(counts.value(row), *unit)?.checked_sub(EPOCH_US);
                 out.put_i64(since_2000.ok_or_else(out_of_range)?);
             }
+            Self::Numeric { digits, scale } => numeric::write_binary(digits.value(row), *scale, out),
+            Self::Interval(_) | Self::Difference(_) => {
+                let Interval { months, days, micros } = self.interval(row);
+                out.put_i64(micros);
+                out.put_i32(days);
+                out.put_i32(months);
+            }
         }
         Ok(())
     }
@@ -173,6 +219,10 @@ impl Values {
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
             Self::Time { counts, unit, text } => text.write(micros(counts.value(row), *unit)?, out),
+            Self::Numeric { digits, scale } => numeric::write_text(digits.value(row), *scale, out),
+            Self::Interval(_) | Self::Difference(_) => {
+                write!(out, "{}", self.interval(row)).expect("BUG: memory takes text");
+            }
         }
         Ok(())
     }

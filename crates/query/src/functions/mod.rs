@@ -1,12 +1,19 @@
 //! The functions of the dialect: those of DataFusion, and what time series need beyond them.
 
 mod bounded;
+mod by_value;
+mod calendar;
 mod counter;
 pub(crate) mod date_bin;
 pub(crate) mod fill;
 mod first_last;
 mod json;
+pub(crate) mod sum;
+mod template;
+mod texts;
 pub(crate) mod time_bucket;
+mod times;
+mod zones;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -65,9 +72,13 @@ impl Functions {
     fn add_ours(&mut self) {
         first_last::functions().into_iter().for_each(|function| self.add_aggregate(function));
         counter::functions().into_iter().for_each(|function| self.add_aggregate(function));
+        self.add_aggregate(sum::function());
         fill::functions().into_iter().for_each(|function| self.add_window(function));
         self.add_scalar(date_bin::function());
         self.add_scalar(time_bucket::function());
+        texts::functions().into_iter().for_each(|function| self.add_scalar(function));
+        times::functions().into_iter().for_each(|function| self.add_scalar(function));
+        self.expression_planners.insert(0, Arc::new(times::Extract::new()));
         gapfill::functions().into_iter().for_each(|function| self.add_scalar(function));
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));

@@ -3,6 +3,7 @@
 use datafusion::common::Result;
 
 use crate::QueryError;
+use crate::error::INVALID_PARAMETER;
 
 /// The name as it must be written in a statement.
 pub(super) fn quote_ident(name: &str) -> String {
@@ -34,7 +35,8 @@ pub(super) fn like_pattern(pattern: &str, escape: &str) -> String {
 
 /// The parts of a name with dots: in small letters, unless in double quotes.
 pub(super) fn parse_ident(name: &str) -> Result<Vec<String>> {
-    let wrong = || QueryError::Value { message: format!("string is not a valid identifier: {name:?}") };
+    let wrong =
+        || QueryError::value(INVALID_PARAMETER, format!("string is not a valid identifier: {name:?}"));
     let (mut parts, mut rest) = (Vec::new(), name.trim());
     loop {
         let part;

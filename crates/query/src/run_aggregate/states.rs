@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray, UInt64Array};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, Schema};
 use datafusion::common::Result;
@@ -19,6 +19,7 @@ use datafusion::physical_expr::expressions::Literal;
 
 use super::boundaries::BatchRuns;
 use super::edges::Edges;
+use crate::functions::sum::SUM_OF_BIGINT;
 
 /// The states of one aggregate, by run.
 pub(super) trait RunStates: Send {
@@ -65,15 +66,18 @@ fn of_numbers(name: &str, argument: &DataType, states: &[&DataType]) -> Option<B
         (DataType::Float64, [DataType::UInt64, DataType::Float64]) if name == "avg" => {
             Some(Box::new(Means { counts: Vec::new(), sums: Folds::new(sum) }))
         }
+        (DataType::Int64, [sum]) if name == "sum" && **sum == SUM_OF_BIGINT => {
+            Some(Box::new(IntegerSums { values: Vec::new(), nulls: NullBufferBuilder::new(0) }))
+        }
         (DataType::Float64, [DataType::Float64]) => of_type::<Float64Type>(
             name,
-            sum,
+            Some(sum),
             |numbers| least(numbers, f64::MAX),
             |numbers| most(numbers, f64::MIN),
         ),
         (DataType::Int64, [DataType::Int64]) => of_type::<Int64Type>(
             name,
-            |numbers| numbers.iter().fold(0, |sum, number| sum.wrapping_add(*number)),
+            None,
             |numbers| least(numbers, i64::MAX),
             |numbers| most(numbers, i64::MIN),
         ),
@@ -85,12 +89,12 @@ type Fold<T> = fn(&[<T as ArrowPrimitiveType>::Native]) -> <T as ArrowPrimitiveT
 
 fn of_type<T: ArrowPrimitiveType>(
     name: &str,
-    sum: Fold<T>,
+    sum: Option<Fold<T>>,
     least: Fold<T>,
     most: Fold<T>,
 ) -> Option<Box<dyn RunStates>> {
     let fold = match name {
-        "sum" => sum,
+        "sum" => sum?,
         "min" => least,
         "max" => most,
         _ => return None,
@@ -195,6 +199,46 @@ impl<T: ArrowPrimitiveType> RunStates for Folds<T> {
 
     fn size(&self) -> usize {
         self.size()
+    }
+}
+
+/// Sums of integers of 64 bits. A run has fewer rows than would reach the end of an i128.
+struct IntegerSums {
+    values: Vec<i128>,
+    /// As [`Folds::nulls`].
+    nulls: NullBufferBuilder,
+}
+
+impl RunStates for IntegerSums {
+    fn add(
+        &mut self,
+        arguments: &[ArrayRef],
+        _filter: Option<&BooleanArray>,
+        runs: &BatchRuns,
+    ) -> Result<()> {
+        let numbers = arguments[0].as_primitive::<Int64Type>();
+        for rows in runs.ranges() {
+            let count = valid_count(numbers.nulls(), &rows);
+            let of_run = &numbers.values()[rows.clone()];
+            self.values.push(match numbers.nulls() {
+                Some(nulls) if count < rows.len() => {
+                    let valid = nulls.inner().slice(rows.start, rows.len());
+                    valid.set_indices().map(|row| i128::from(of_run[row])).sum()
+                }
+                _ => of_run.iter().map(|number| i128::from(*number)).sum(),
+            });
+            self.nulls.append(count > 0);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        let sums = Decimal128Array::new(std::mem::take(&mut self.values).into(), self.nulls.finish());
+        Ok(vec![Arc::new(sums.with_data_type(SUM_OF_BIGINT))])
+    }
+
+    fn size(&self) -> usize {
+        self.values.capacity() * size_of::<i128>() + self.nulls.allocated_size()
     }
 }
 

@@ -1,0 +1,153 @@
+//! Time zones: local times of a zone, and back.
+//!
+//! As in PostgreSQL, abbreviations come first and stand for an offset without daylight saving time, so `CET` is UTC+1 in summer too;
+//! then names such as `Europe/Berlin`; then offsets in POSIX's way, west of Greenwich, so `UTC+2` and `+02` are two hours behind UTC.
+
+use arrow_array::timezone::Tz;
+use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+
+use super::by_value::time_out_of_range;
+use crate::QueryError;
+use crate::error::INVALID_PARAMETER;
+use model::Interval;
+
+const HOUR_S: i64 = 3_600;
+/// The abbreviations of PostgreSQL's default list that people use, with seconds east of UTC.
+const ABBREVIATIONS: [(&str, i64); 40] = [
+    ("acst", 34_200),
+    ("adt", -3 * HOUR_S),
+    ("aedt", 11 * HOUR_S),
+    ("aest", 10 * HOUR_S),
+    ("akdt", -8 * HOUR_S),
+    ("akst", -9 * HOUR_S),
+    ("ast", -4 * HOUR_S),
+    ("awst", 8 * HOUR_S),
+    ("bst", HOUR_S),
+    ("cdt", -5 * HOUR_S),
+    ("cest", 2 * HOUR_S),
+    ("cet", HOUR_S),
+    ("cst", -6 * HOUR_S),
+    ("eat", 3 * HOUR_S),
+    ("edt", -4 * HOUR_S),
+    ("eest", 3 * HOUR_S),
+    ("eet", 2 * HOUR_S),
+    ("est", -5 * HOUR_S),
+    ("gmt", 0),
+    ("hkt", 8 * HOUR_S),
+    ("hst", -10 * HOUR_S),
+    ("idt", 3 * HOUR_S),
+    ("ist", 2 * HOUR_S),
+    ("jst", 9 * HOUR_S),
+    ("kst", 9 * HOUR_S),
+    ("mdt", -6 * HOUR_S),
+    ("mest", 2 * HOUR_S),
+    ("met", HOUR_S),
+    ("mez", HOUR_S),
+    ("mst", -7 * HOUR_S),
+    ("nzdt", 13 * HOUR_S),
+    ("nzst", 12 * HOUR_S),
+    ("pdt", -7 * HOUR_S),
+    ("pst", -8 * HOUR_S),
+    ("sast", 2 * HOUR_S),
+    ("uct", 0),
+    ("ut", 0),
+    ("utc", 0),
+    ("wet", 0),
+    ("z", 0),
+];
+
+/// A zone of which the offset of every time is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Zone {
+    /// Seconds east of UTC.
+    Fixed(i64),
+    Named(Tz),
+}
+
+impl Zone {
+    pub(super) fn of_name(name: &str) -> Result<Self, QueryError> {
+        let lower = name.trim().to_ascii_lowercase();
+        if let Some((_, offset)) = ABBREVIATIONS.iter().find(|(abbreviation, _)| *abbreviation == lower) {
+            return Ok(Self::Fixed(*offset));
+        }
+        let letters = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if letters && let Ok(zone) = name.trim().parse::<Tz>() {
+            return Ok(Self::Named(zone));
+        }
+        let digits = lower.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        posix_offset(digits).map(Self::Fixed).ok_or_else(|| {
+            QueryError::value(INVALID_PARAMETER, format!("time zone \"{name}\" not recognized"))
+        })
+    }
+
+    /// An interval as an offset, east of UTC.
+    pub(super) fn of_interval(interval: Interval) -> Result<Self, QueryError> {
+        if interval.months != 0 || interval.days != 0 {
+            let message = format!("interval time zone \"{interval}\" must not include months or days");
+            return Err(QueryError::value(INVALID_PARAMETER, message));
+        }
+        Ok(Self::Fixed(interval.micros / 1_000_000))
+    }
+
+    /// The local time of a time.
+    pub(super) fn local(self, micros_utc: i64) -> Result<i64, QueryError> {
+        let offset = match self {
+            Self::Fixed(offset) => offset,
+            Self::Named(zone) => {
+                let time = naive(micros_utc)?;
+                zone.offset_from_utc_datetime(&time).fix().local_minus_utc().into()
+            }
+        };
+        micros_utc.checked_add(offset * 1_000_000).ok_or_else(time_out_of_range)
+    }
+
+    /// The time of a local time. One that clocks skip is read as if they had not been put forward; of one that comes twice the
+    /// second counts.
+    pub(super) fn utc(self, micros_local: i64) -> Result<i64, QueryError> {
+        let offset = match self {
+            Self::Fixed(offset) => offset,
+            Self::Named(zone) => {
+                let time = naive(micros_local)?;
+                let offset = match zone.offset_from_local_datetime(&time) {
+                    MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => offset.fix(),
+                    MappedLocalTime::None => {
+                        let before = time - TimeDelta::days(1);
+                        match zone.offset_from_local_datetime(&before) {
+                            MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => {
+                                offset.fix()
+                            }
+                            MappedLocalTime::None => return Err(time_out_of_range()),
+                        }
+                    }
+                };
+                offset.local_minus_utc().into()
+            }
+        };
+        micros_local.checked_sub(offset * 1_000_000).ok_or_else(time_out_of_range)
+    }
+}
+
+fn naive(micros: i64) -> Result<NaiveDateTime, QueryError> {
+    DateTime::from_timestamp_micros(micros).map(|time| time.naive_utc()).ok_or_else(time_out_of_range)
+}
+
+/// `+2`, `-02:30`, `+02:30:15`: seconds east of UTC of an offset that counts west.
+fn posix_offset(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'+' => (-1, &text[1..]),
+        b'-' => (1, &text[1..]),
+        _ => (-1, text),
+    };
+    let mut seconds = 0;
+    for (index, part) in digits.split(':').enumerate() {
+        let is_number = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i64 = part.parse().ok().filter(|_| is_number)?;
+        match index {
+            0 if number <= 24 => seconds += number * HOUR_S,
+            1 if number < 60 => seconds += number * 60,
+            2 if number < 60 => seconds += number,
+            _ => return None,
+        }
+    }
+    Some(sign * seconds)
+}

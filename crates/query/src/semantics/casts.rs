@@ -1,0 +1,198 @@
+//! Conversions between types.
+//!
+//! A number becomes an integer by rounding, not by cutting its fraction; text is a number with or without blanks around it;
+//! and the text of a value is the one that PostgreSQL writes.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use datafusion::arrow::compute::cast;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::arithmetic::type_name;
+use super::text;
+use crate::QueryError;
+use crate::error::INVALID_TEXT;
+
+/// The function in place of a conversion; `None` if the library's is right.
+pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>> {
+    let is_known = match (from, to) {
+        (from, to) if to.is_string() => text::differs(from),
+        (from, to) if to.is_signed_integer() => from.is_floating() || from.is_decimal() || from.is_string(),
+        (from, DataType::Float32 | DataType::Float64) => from.is_string(),
+        _ => false,
+    };
+    is_known.then(|| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Converted { to: to.clone(), reads_text: from.is_string(), signature }))
+    })
+}
+
+/// Whether a call makes a number of text, which a condition beside it may have looked at.
+pub(super) fn reads_text(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Converted>().is_some_and(|converted| converted.reads_text)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Converted {
+    to: DataType,
+    reads_text: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Converted {
+    fn name(&self) -> &str {
+        match &self.to {
+            DataType::Int8 | DataType::Int16 => "to_smallint",
+            DataType::Int32 => "to_integer",
+            DataType::Int64 => "to_bigint",
+            DataType::Float32 => "to_real",
+            DataType::Float64 => "to_double",
+            _ => "to_text",
+        }
+    }
+
+    /// That of what is converted, as for the library's conversions.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args[0].schema_name().to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields[0].is_nullable())))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let converted = convert(&args.args[0].to_array(1)?, &self.to)?;
+        Ok(match args.args[0] {
+            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?),
+            ColumnarValue::Array(_) => ColumnarValue::Array(converted),
+        })
+    }
+}
+
+fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    if to.is_string() {
+        return cast(&text::texts(array)?, to);
+    }
+    match to {
+        DataType::Int8 => integers::<Int8Type>(array, to),
+        DataType::Int16 => integers::<Int16Type>(array, to),
+        DataType::Int32 => integers::<Int32Type>(array, to),
+        DataType::Int64 => integers::<Int64Type>(array, to),
+        DataType::Float32 => floats_of_text::<Float32Type>(array, to),
+        _ => floats_of_text::<Float64Type>(array, to),
+    }
+}
+
+fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError>
+where
+    T::Native: TryFrom<i128>,
+{
+    let out_of_range = || wrong(QueryError::out_of_range(format!("{} out of range", type_name(to))));
+    let fitting = |number: i128| T::Native::try_from(number).map_err(|_| out_of_range());
+    let converted: PrimitiveArray<T> = match array.data_type() {
+        DataType::Decimal128(_, scale) => {
+            let scale = *scale;
+            let decimals = array.as_primitive::<Decimal128Type>();
+            decimals.try_unary(|number| rounded(number, scale).ok_or_else(out_of_range).and_then(fitting))?
+        }
+        other if other.is_decimal() => {
+            return integers::<T>(&cast(array, &DataType::Decimal128(38, 0))?, to);
+        }
+        other if other.is_floating() => {
+            let numbers = cast(array, &DataType::Float64)?;
+            numbers.as_primitive::<Float64Type>().try_unary(|number| {
+                // All numbers of 2^100 or more are too large for each of the types, and all others fit into an i128.
+                let rounded = number.round_ties_even();
+                if rounded.abs() < 2_f64.powi(100) { fitting(rounded as i128) } else { Err(out_of_range()) }
+            })?
+        }
+        _ => {
+            let texts = cast(array, &DataType::Utf8View)?;
+            let read = texts.as_string_view().iter().map(|text| {
+                let number = |text: &str| match text.trim_ascii().parse::<i128>() {
+                    Ok(number) => T::Native::try_from(number).map_err(|_| too_large(text, to)),
+                    Err(error) => Err(match error.kind() {
+                        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                            too_large(text, to)
+                        }
+                        _ => no_number(text, to),
+                    }),
+                };
+                text.map(number).transpose()
+            });
+            read.collect::<Result<_, _>>()?
+        }
+    };
+    Ok(Arc::new(converted))
+}
+
+/// Half away from zero, as numeric values are rounded.
+fn rounded(number: i128, scale: i8) -> Option<i128> {
+    let power = 10_i128.checked_pow(u32::from(scale.unsigned_abs()))?;
+    if scale <= 0 {
+        return number.checked_mul(power);
+    }
+    let (whole, rest) = (number / power, number % power);
+    Some(if rest.abs() * 2 >= power { whole + number.signum() } else { whole })
+}
+
+fn floats_of_text<T: ArrowPrimitiveType>(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError>
+where
+    T::Native: std::str::FromStr + Into<f64>,
+{
+    let texts = cast(array, &DataType::Utf8View)?;
+    let read = texts.as_string_view().iter().map(|text| {
+        let number = |text: &str| {
+            let trimmed = text.trim_ascii();
+            let number: T::Native = trimmed.parse().map_err(|_| no_number(text, to))?;
+            let is_named = trimmed.trim_start_matches(['+', '-']).starts_with(['i', 'I', 'n', 'N']);
+            let value: f64 = number.into();
+            let vanished = value == 0.0
+                && trimmed
+                    .split(['e', 'E'])
+                    .next()
+                    .is_some_and(|digits| digits.contains(|c| matches!(c, '1'..='9')));
+            if (value.is_infinite() && !is_named) || vanished {
+                let message = format!("\"{text}\" is out of range for type {}", type_name(to));
+                return Err(wrong(QueryError::out_of_range(message)));
+            }
+            Ok(number)
+        };
+        text.map(number).transpose()
+    });
+    Ok(Arc::new(read.collect::<Result<PrimitiveArray<T>, _>>()?))
+}
+
+fn no_number(text: &str, to: &DataType) -> ArrowError {
+    let message = format!("invalid input syntax for type {}: \"{text}\"", type_name(to));
+    wrong(QueryError::value(INVALID_TEXT, message))
+}
+
+fn too_large(text: &str, to: &DataType) -> ArrowError {
+    wrong(QueryError::out_of_range(format!("value \"{text}\" is out of range for type {}", type_name(to))))
+}
+
+fn wrong(error: QueryError) -> ArrowError {
+    ArrowError::from_external_error(Box::new(error))
+}

@@ -1,0 +1,223 @@
+//! Patterns of PostgreSQL as patterns of the library's regular expressions.
+//!
+//! `~` takes POSIX regular expressions with PostgreSQL's escapes. What means the same here stays, what is written otherwise is
+//! translated, and what does not exist here, back references and looking around, is refused. A point means any character, a
+//! new line too. Where alternatives match texts of different lengths, the first that matches counts here, the longest there;
+//! whether there is a match does not depend on it.
+
+use crate::QueryError;
+use crate::error::INVALID_PARAMETER;
+
+/// SQLSTATE invalid_regular_expression.
+const INVALID_REGEX: &str = "2201B";
+/// SQLSTATE invalid_escape_sequence.
+const INVALID_ESCAPE: &str = "22025";
+
+/// The character that an ESCAPE names; none if it is empty.
+pub(crate) fn escape_of(text: &str) -> Result<Option<char>, QueryError> {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (escape, None) => Ok(escape),
+        _ => {
+            Err(QueryError::value(INVALID_ESCAPE, "invalid escape string: it must be empty or one character"))
+        }
+    }
+}
+
+/// A pattern of SIMILAR TO, which has to match all of a text, as a regular expression.
+pub(crate) fn similar_to(pattern: &str, escape: Option<char>) -> Result<String, QueryError> {
+    let mut regex = String::from("(?s)^(?:");
+    let mut chars = pattern.chars();
+    let mut in_brackets = false;
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            match chars.next() {
+                Some('"') => {
+                    return Err(QueryError::unsupported("parts of a pattern of SIMILAR TO, marked by \\\""));
+                }
+                Some(next) => push_literal(&mut regex, next),
+                None => {
+                    return Err(QueryError::value(
+                        INVALID_ESCAPE,
+                        "the pattern ends with its escape character",
+                    ));
+                }
+            }
+        } else if in_brackets {
+            in_brackets = c != ']';
+            match c {
+                '\\' | '[' | '&' | '~' => push_literal(&mut regex, c),
+                _ => regex.push(c),
+            }
+        } else {
+            match c {
+                '%' => regex.push_str(".*"),
+                '_' => regex.push('.'),
+                '(' => regex.push_str("(?:"),
+                '[' => {
+                    in_brackets = true;
+                    regex.push(c);
+                }
+                '\\' | '.' | '^' | '$' => push_literal(&mut regex, c),
+                _ => regex.push(c),
+            }
+        }
+    }
+    regex.push_str(")$");
+    checked(regex, pattern)
+}
+
+fn push_literal(regex: &mut String, c: char) {
+    regex.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+}
+
+/// A regular expression of PostgreSQL.
+pub(crate) fn regex(pattern: &str) -> Result<String, QueryError> {
+    let refused = |what: &str| Err(QueryError::unsupported(format!("{what} in a regular expression")));
+    if pattern.starts_with("***") {
+        return refused("***");
+    }
+    let (options, rest) = embedded_options(pattern)?;
+    let mut regex = String::with_capacity(pattern.len() + 8);
+    let mut has_point = false;
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('1'..='9') => return refused("a back reference"),
+                Some('m') => regex.push_str(r"\b{start}"),
+                Some('M') => regex.push_str(r"\b{end}"),
+                Some('y') => regex.push_str(r"\b"),
+                Some('Y') => regex.push_str(r"\B"),
+                Some('Z') => regex.push_str(r"\z"),
+                Some('e') => regex.push_str(r"\x1b"),
+                Some('b') => regex.push_str(r"\x08"),
+                Some('B') => regex.push_str(r"\\"),
+                Some(
+                    class @ ('d' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'a' | 'f' | 'n' | 'r' | 't' | 'v'),
+                ) => {
+                    regex.push('\\');
+                    regex.push(class);
+                }
+                Some(letter) if letter.is_ascii_alphanumeric() => {
+                    return refused(&format!("\\{letter}"));
+                }
+                Some(other) => push_literal(&mut regex, other),
+                None => return Err(invalid(pattern, "it ends with a backslash")),
+            },
+            '(' if chars.peek() == Some(&'?') => {
+                chars.next();
+                match chars.peek() {
+                    Some(':') => regex.push_str("(?"),
+                    Some('=' | '!' | '<') => return refused("looking ahead or behind"),
+                    _ => return Err(invalid(pattern, "quantifier operand invalid")),
+                }
+            }
+            '[' => bracket(&mut chars, &mut regex, pattern)?,
+            '.' => {
+                has_point = true;
+                regex.push('.');
+            }
+            // Where the library would count, PostgreSQL sees a character.
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => regex.push_str(r"\{"),
+            other => regex.push(other),
+        }
+    }
+    let options = if has_point && !options.contains('s') { format!("{options}s") } else { options };
+    if !options.is_empty() {
+        regex.insert_str(0, &format!("(?{options})"));
+    }
+    checked(regex, pattern)
+}
+
+/// `(?i)` at the beginning, as the library's options; a point matches new lines unless it should not.
+fn embedded_options(pattern: &str) -> Result<(String, &str), QueryError> {
+    let Some((letters, rest)) = pattern.strip_prefix("(?").and_then(|options| options.split_once(')')) else {
+        return Ok((String::new(), pattern));
+    };
+    if letters.is_empty() || !letters.bytes().all(|letter| letter.is_ascii_lowercase()) {
+        return Ok((String::new(), pattern));
+    }
+    let mut options = String::new();
+    for letter in letters.chars() {
+        match letter {
+            'i' if !options.contains('i') => options.push('i'),
+            'i' | 's' | 'c' | 't' => {}
+            other => {
+                return Err(QueryError::unsupported(format!("the option {other:?} of a regular expression")));
+            }
+        }
+    }
+    Ok((options, rest))
+}
+
+/// What stands in brackets: a bracket in it and the library's operators for sets are plain characters.
+fn bracket(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    regex: &mut String,
+    pattern: &str,
+) -> Result<(), QueryError> {
+    regex.push('[');
+    if chars.peek() == Some(&'^') {
+        chars.next();
+        regex.push('^');
+    }
+    let mut is_first = true;
+    while let Some(c) = chars.next() {
+        match c {
+            ']' if !is_first => {
+                regex.push(']');
+                return Ok(());
+            }
+            ']' => regex.push_str(r"\]"),
+            '[' => match chars.peek() {
+                Some(':') => {
+                    regex.push('[');
+                    for c in chars.by_ref() {
+                        regex.push(c);
+                        if c == ']' {
+                            break;
+                        }
+                    }
+                }
+                Some('.' | '=') => {
+                    return Err(QueryError::unsupported("collating elements in a regular expression"));
+                }
+                _ => regex.push_str(r"\["),
+            },
+            '\\' => match chars.next() {
+                Some(class @ ('d' | 's' | 'w' | 'n' | 'r' | 't' | 'f' | 'v' | 'a')) => {
+                    regex.push('\\');
+                    regex.push(class);
+                }
+                Some(letter) if letter.is_ascii_alphanumeric() => {
+                    return Err(QueryError::unsupported(format!("\\{letter} in a regular expression")));
+                }
+                Some(other) => push_literal(regex, other),
+                None => break,
+            },
+            '&' | '~' => push_literal(regex, c),
+            other => regex.push(other),
+        }
+        is_first = false;
+    }
+    Err(invalid(pattern, "brackets [] not balanced"))
+}
+
+fn invalid(pattern: &str, why: &str) -> QueryError {
+    QueryError::value(INVALID_REGEX, format!("invalid regular expression {pattern:?}: {why}"))
+}
+
+fn checked(regex: String, pattern: &str) -> Result<String, QueryError> {
+    match regex::Regex::new(&regex) {
+        Ok(_) => Ok(regex),
+        Err(regex::Error::CompiledTooBig(_)) => Err(QueryError::value(
+            INVALID_PARAMETER,
+            format!("the regular expression {pattern:?} is too large"),
+        )),
+        Err(error) => {
+            let why = error.to_string();
+            Err(invalid(pattern, why.lines().last().unwrap_or_default().trim_start_matches("error: ")))
+        }
+    }
+}

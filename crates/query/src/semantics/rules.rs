@@ -1,0 +1,120 @@
+//! The rules that put our functions in place of what the library does otherwise.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+use super::{arithmetic, casts, guards, numeric, spans};
+
+/// The library's analyzer between our rules.
+pub(crate) fn analyzer() -> Analyzer {
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(Rule { name: "postgresql_operands", rewrite: before, guards: false })];
+    rules.append(&mut Analyzer::new().rules);
+    rules.push(Arc::new(Rule { name: "postgresql_results", rewrite: after, guards: true }));
+    Analyzer::with_rules(rules)
+}
+
+/// A rewrite of every expression of a plan.
+#[derive(Debug)]
+struct Rule {
+    name: &'static str,
+    /// Of an expression whose parts are rewritten.
+    rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    /// Whether conditions then keep others from failing.
+    guards: bool,
+}
+
+impl AnalyzerRule for Rule {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_up_with_subqueries(|node| {
+            let mut schema = merge_schema(&node.inputs());
+            if let LogicalPlan::TableScan(scan) = &node {
+                schema.merge(&DFSchema::try_from_qualified_schema(
+                    scan.table_name.clone(),
+                    &scan.source.schema(),
+                )?);
+            }
+            let names = NamePreserver::new(&node);
+            let node = node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let mut rewritten = expr.transform_up(|expr| (self.rewrite)(expr, &schema))?;
+                if self.guards {
+                    rewritten = rewritten.transform_data(guards::guarded)?;
+                }
+                Ok(if rewritten.transformed {
+                    rewritten.update_data(|expr| name.restore(expr))
+                } else {
+                    rewritten
+                })
+            })?;
+            // The types of columns above follow.
+            node.map_data(LogicalPlan::recompute_schema)
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+/// Operands whose common type is another one than the library takes.
+fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    numeric::with_floats(expr, schema)
+}
+
+fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(binary) => of_operator(binary, schema),
+        Expr::Negative(inner) => {
+            let function = inner.get_type(schema).ok().and_then(|data_type| arithmetic::negation(&data_type));
+            Ok(match function {
+                Some(function) => Transformed::yes(call(&function, vec![*inner])),
+                None => Transformed::no(Expr::Negative(inner)),
+            })
+        }
+        Expr::Cast(cast) => of_cast(cast, schema),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn of_operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(compared) = spans::compared(&binary, schema) {
+        return Ok(Transformed::yes(compared));
+    }
+    // What looks at another query has no type here.
+    let is_arithmetic = matches!(
+        binary.op,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+    );
+    let function = match is_arithmetic.then(|| arithmetic::type_of(&binary.right, schema)) {
+        Some(Ok(right)) => arithmetic::function(binary.op, &right)
+            .filter(|_| arithmetic::type_of(&binary.left, schema).is_ok_and(|left| left == right)),
+        _ => None,
+    };
+    Ok(match function {
+        Some(function) => Transformed::yes(call(&function, vec![*binary.left, *binary.right])),
+        None => Transformed::no(Expr::BinaryExpr(binary)),
+    })
+}
+
+fn of_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let function =
+        cast.expr.get_type(schema).ok().and_then(|from| casts::function(&from, cast.field.data_type()));
+    Ok(match function {
+        Some(function) => Transformed::yes(call(&function, vec![*cast.expr])),
+        None => Transformed::no(Expr::Cast(cast)),
+    })
+}
+
+pub(super) fn call(function: &Arc<ScalarUDF>, args: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction { func: Arc::clone(function), args })
+}

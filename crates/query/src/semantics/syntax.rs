@@ -1,0 +1,210 @@
+//! Forms of PostgreSQL's SQL that the planner reads otherwise or not at all, as calls of our functions.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
+
+use super::patterns;
+use crate::QueryError;
+
+/// The arguments of `make_interval` in their order.
+const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+
+/// Rewrites a statement.
+///
+/// # Errors
+/// A pattern that exists in PostgreSQL and not here.
+pub(crate) fn rewrite(statement: &mut Statement) -> Result<(), QueryError> {
+    match statement {
+        Statement::Statement(statement) => match VisitMut::visit(&mut **statement, &mut Rewrite) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        },
+        Statement::Explain(explain) => rewrite(&mut explain.statement),
+        _ => Ok(()),
+    }
+}
+
+struct Rewrite;
+
+impl VisitorMut for Rewrite {
+    type Break = QueryError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        match rewritten(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
+    match expr {
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            *expr = call("timezone", vec![take(time_zone), take(timestamp)]);
+        }
+        Expr::SimilarTo { negated, expr: text, pattern, escape_char } => {
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            let escape = escape_char.take();
+            let pattern = match (constant(pattern), escape.as_ref().map(|escape| &escape.value)) {
+                (Some(pattern), None) => text_of(patterns::similar_to(&pattern, Some('\\'))?),
+                (Some(pattern), Some(Value::SingleQuotedString(escape))) => {
+                    text_of(patterns::similar_to(&pattern, patterns::escape_of(escape)?)?)
+                }
+                (_, None) => call("similar_to_escape", vec![take(pattern)]),
+                (_, Some(_)) => {
+                    let escape = Expr::Value(escape.expect("BUG: there is an escape"));
+                    call("similar_to_escape", vec![take(pattern), escape])
+                }
+            };
+            *expr = Expr::BinaryOp { left: Box::new(take(text)), op, right: Box::new(pattern) };
+        }
+        Expr::BinaryOp { op, right, .. } if matches_regex(op) => {
+            let pattern = match constant(right) {
+                Some(pattern) => text_of(patterns::regex(&pattern)?),
+                None => call("posix_regex", vec![take(right)]),
+            };
+            **right = pattern;
+        }
+        Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+            if let Some(escape) = escape_char.take() {
+                **pattern = call("like_pattern", vec![take(pattern), Expr::Value(escape)]);
+            }
+        }
+        Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. }
+            if constant(pattern).is_some() =>
+        {
+            *expr = call("substring_of_regex", vec![take(text), take(pattern)]);
+        }
+        Expr::Function(function) => of_function(function),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn matches_regex(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::PGRegexMatch
+            | BinaryOperator::PGRegexIMatch
+            | BinaryOperator::PGRegexNotMatch
+            | BinaryOperator::PGRegexNotIMatch
+    )
+}
+
+fn of_function(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let name = function.name.to_string().to_ascii_lowercase();
+    match (name.as_str(), list.args.len()) {
+        ("date_trunc", 3) => function.name = named("date_trunc_in_zone"),
+        ("date_trunc", 2) if !list.args.first().is_some_and(truncates_quickly) => {
+            function.name = named("date_trunc_of_any");
+        }
+        ("age", 1) => {
+            let today = call("current_date", Vec::new());
+            list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(today)));
+        }
+        ("make_interval", _) => in_order(list),
+        _ => {}
+    }
+}
+
+/// Whether the library's function knows a unit.
+fn truncates_quickly(unit: &FunctionArg) -> bool {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(unit)) = unit else { return false };
+    let known =
+        ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"];
+    constant(unit).is_none_or(|unit| known.contains(&unit.to_ascii_lowercase().as_str()))
+}
+
+/// `make_interval(days => 3)`: with a zero for all others.
+fn in_order(list: &mut FunctionArgumentList) {
+    let name_of = |arg: &FunctionArg| match arg {
+        FunctionArg::Named { name, .. } => Some(name.value.to_ascii_lowercase()),
+        FunctionArg::ExprNamed { name: Expr::Identifier(name), .. } => Some(name.value.to_ascii_lowercase()),
+        _ => None,
+    };
+    if !list.args.is_empty() && list.args.iter().all(|arg| name_of(arg).is_none()) {
+        return;
+    }
+    let zero = FunctionArgExpr::Expr(Expr::Value(ValueWithSpan {
+        value: Value::Number("0".into(), false),
+        span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+    }));
+    let mut parts: Vec<FunctionArg> =
+        INTERVAL_PARTS.iter().map(|_| FunctionArg::Unnamed(zero.clone())).collect();
+    for (place, arg) in list.args.iter().enumerate() {
+        let part = match name_of(arg) {
+            None => Some(place),
+            Some(name) => INTERVAL_PARTS.iter().position(|part| *part == name),
+        };
+        // The planner says what it does not know.
+        let (Some(part), Some(value)) = (part, value_of(arg)) else { return };
+        parts[part] = FunctionArg::Unnamed(value.clone());
+    }
+    list.args = parts;
+}
+
+fn value_of(arg: &FunctionArg) -> Option<&FunctionArgExpr> {
+    match arg {
+        FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg) => {
+            Some(arg)
+        }
+        #[allow(unreachable_patterns, reason = "kinds of arguments that later versions may have")]
+        _ => None,
+    }
+}
+
+/// The text of a constant.
+fn constant(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value:
+                Value::SingleQuotedString(text)
+                | Value::EscapedStringLiteral(text)
+                | Value::DollarQuotedString(datafusion::sql::sqlparser::ast::DollarQuotedString {
+                    value: text, ..
+                }),
+            ..
+        }) => Some(text.clone()),
+        Expr::Nested(inner) => constant(inner),
+        _ => None,
+    }
+}
+
+fn text_of(text: String) -> Expr {
+    Expr::Value(ValueWithSpan {
+        value: Value::SingleQuotedString(text),
+        span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+    })
+}
+
+fn take(expr: &mut Box<Expr>) -> Expr {
+    std::mem::replace(&mut **expr, text_of(String::new()))
+}
+
+fn named(name: &str) -> ObjectName {
+    ObjectName::from(vec![Ident::new(name)])
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    Expr::Function(Function {
+        name: named(name),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
