@@ -300,6 +300,10 @@ fn write_character(character: char, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+    use serde_json::Value;
+
     use super::*;
 
     fn read(text: &str) -> String {
@@ -388,6 +392,49 @@ mod tests {
     fn the_result_is_at_most_six_times_as_long() {
         for text in ["[a]".to_owned(), format!("['{}']", "\u{1}".repeat(1_000)), "{a:b}".to_owned()] {
             assert!(read(&text).len() <= 6 * text.len(), "{text:?}");
+        }
+    }
+
+    /// JSON of a few levels.
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
+            let object = prop::collection::btree_map(any::<String>(), inner, 0..4);
+            prop_oneof![list, object.prop_map(|members| members.into_iter().collect())]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn json_means_the_same_after_it(value in json(), pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let text = text.unwrap();
+            let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            prop_assert_eq!(read(&rewrite(&text, 10).unwrap()), read(&text));
+        }
+
+        #[test]
+        fn whatever_is_taken_is_json_afterwards(text in r#"[{}\[\]:,;='"\\/#*a-cNntrue0-9.+\-eE \n\t\x01u]{0,40}"#) {
+            if let Ok(rewritten) = rewrite(&text, 4) {
+                prop_assert!(serde_json::from_str::<IgnoredAny>(&rewritten).is_ok(), "{:?}: {}", text, rewritten);
+                prop_assert!(rewritten.len() <= 6 * text.len());
+            }
+        }
+
+        #[test]
+        fn objects_without_quotes_mean_what_they_mean_with_them(
+            members in prop::collection::btree_map("[a-z_]{1,8}", any::<i32>(), 0..6), sign in "(:|=|=>)", comma in "[,;]",
+        ) {
+            let text: Vec<String> = members.iter().map(|(name, value)| format!("{name} {sign} {value}")).collect();
+            let rewritten = rewrite(&format!("{{{}}}", text.join(&comma)), 1).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Value>(&rewritten).unwrap(), serde_json::to_value(&members).unwrap());
         }
     }
 }
