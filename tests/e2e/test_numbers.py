@@ -1,8 +1,10 @@
 """A key that comes as 20 and then as 20.5, as JavaScript and Python send it, is one column for every reader."""
 
+import asyncio
 import csv
 import io
 
+import asyncpg
 import psycopg
 import pyarrow.parquet
 import pytest
@@ -102,6 +104,25 @@ def test_the_first_float_ends_what_was_prepared_for_integers(probe):
         assert connection.execute("SELECT count(odo) FROM telemetry WHERE odo > %s", [1], prepare=True).fetchone() == (2,)
     with connect(probe) as connection:
         assert connection.execute("SELECT max(odo) FROM telemetry", prepare=True).fetchone() == (2.5,)
+
+
+def test_a_driver_prepares_again_by_itself(probe):
+    async def largest(connection):
+        return await connection.fetchval("SELECT max(way) FROM telemetry WHERE device = $1", probe.probe.name)
+
+    async def ask_twice():
+        send = lambda ts, way: probe.api.send(probe.probe.token, [{"ts": ts, "values": {"way": way}}])
+        port = probe.listeners["postgres"]
+        connection = await asyncpg.connect(host="127.0.0.1", port=port, user="admin@tachograph.local", password=probe.password, database="tacho")
+        try:
+            send(T0 + 20_000, 7)
+            before = await largest(connection)
+            send(T0 + 21_000, 7.5)
+            return before, await largest(connection)
+        finally:
+            await connection.close()
+
+    assert asyncio.run(ask_twice()) == (7, 7.5)
 
 
 def test_whole_numbers_beyond_64_bits_are_reduced(probe):

@@ -218,7 +218,7 @@ fn many_rows_of_both_kinds_come_back(store: &dyn Store) {
         match order {
             ReadOrder::Time(Order::Ascending) => assert!(found.is_sorted_by_key(place)),
             ReadOrder::Time(Order::Descending) => {
-                assert!(found.iter().rev().is_sorted_by_key(|row| place(row)))
+                assert!(found.iter().rev().is_sorted_by_key(place))
             }
             _ => {}
         }
