@@ -4,9 +4,11 @@
 //! every cell takes half of the time of a long answer.
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{DurationMicrosecondType, IntervalMonthDayNanoType};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, Schema, TimeUnit};
+use model::Interval;
 
 use super::{EncodeError, Encoder, Failure, Format};
 use crate::number::{F64_BYTES_MAX, write_f64};
@@ -101,6 +103,22 @@ fn push_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// An interval as PostgreSQL writes it: `1 day 02:03:04.5`.
+pub(super) fn interval_text(column: &dyn Array, row: usize) -> Result<String, ArrowError> {
+    let interval = match column.data_type() {
+        DataType::Interval(_) => {
+            let interval = column.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            let micros = interval.nanoseconds / 1_000;
+            Interval { months: interval.months, days: interval.days, micros }
+        }
+        _ => {
+            let micros = arrow_cast::cast(&column.slice(row, 1), &DataType::Duration(TimeUnit::Microsecond))?;
+            Interval::of_difference(micros.as_primitive::<DurationMicrosecondType>().value(0))
+        }
+    };
+    Ok(interval.to_string())
+}
+
 /// How the cells of a column become text. What nearly all answers consist of goes ways that take a fraction of the
 /// formatter's time and write the same, but for numbers, which are written as in JSON.
 struct Cells<'a> {
@@ -113,6 +131,7 @@ enum Way<'a> {
     Time(&'a TimestampMicrosecondArray, UtcText),
     Number(&'a Float64Array),
     Text(&'a StringViewArray),
+    Interval,
     Formatter,
 }
 
@@ -122,6 +141,7 @@ impl<'a> Cells<'a> {
             DataType::Timestamp(TimeUnit::Microsecond, _) => Way::Time(array.as_primitive(), UtcText::new()),
             DataType::Float64 => Way::Number(array.as_primitive()),
             DataType::Utf8View => Way::Text(array.as_string_view()),
+            DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Duration(_) => Way::Interval,
             _ => Way::Formatter,
         };
         Ok(Self { array, formatter: ArrayFormatter::try_new(array, &TEXT_FORMAT)?, way })
@@ -136,6 +156,10 @@ impl<'a> Cells<'a> {
             Way::Number(numbers) => push_number(numbers.value(row), out),
             Way::Text(texts) => {
                 push_text(texts.value(row).as_bytes(), out);
+                true
+            }
+            Way::Interval => {
+                push_text(interval_text(self.array, row)?.as_bytes(), out);
                 true
             }
             Way::Formatter => false,

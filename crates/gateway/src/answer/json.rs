@@ -12,16 +12,16 @@ use std::fmt::Write as _;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::ArrayFormatter;
-use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, Schema, TimeUnit};
 use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::value::RawValue;
 
-use super::csv::TEXT_FORMAT;
+use super::csv::{TEXT_FORMAT, interval_text};
 use super::limits::JSON_INTEGER_MAX;
 use super::plain::Plain;
 use super::{EncodeError, Encoder, Failure, Format};
@@ -177,6 +177,14 @@ fn value(column: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowE
         DataType::Float16 => float(column.as_primitive::<Float16Type>().value(row).into(), out),
         DataType::Float32 => short_float(column.as_primitive::<Float32Type>().value(row), out),
         DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row), out),
+        // Sums of integers are whole numbers.
+        DataType::Decimal128(_, 0) => {
+            let number = column.as_primitive::<Decimal128Type>().value(row);
+            integer(number, number.unsigned_abs() > JSON_INTEGER_MAX.into(), out);
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Duration(_) => {
+            text(&interval_text(column, row)?, out);
+        }
         DataType::Utf8 => text(column.as_string::<i32>().value(row), out),
         DataType::LargeUtf8 => text(column.as_string::<i64>().value(row), out),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {

@@ -264,6 +264,43 @@ fn days_in_month(date: NaiveDate) -> i32 {
     next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day() as i32)
 }
 
+/// `interval * factor`: what is left of months becomes days, what is left of days becomes a part of a day.
+pub(super) fn multiplied(interval: Interval, factor: f64) -> Result<Interval, QueryError> {
+    scaled(interval, |part| part * factor)
+}
+
+/// `interval / divisor`
+pub(super) fn divided(interval: Interval, divisor: f64) -> Result<Interval, QueryError> {
+    scaled(interval, |part| part / divisor)
+}
+
+/// As `interval_mul` and `interval_div` of PostgreSQL's `timestamp.c`.
+fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval, QueryError> {
+    // Float noise below a microsecond.
+    let rounded = |seconds: f64| (seconds * 1e6).round_ties_even() / 1e6;
+    let whole = |number: f64| {
+        let fits = number.trunc() >= f64::from(i32::MIN) && number.trunc() <= f64::from(i32::MAX);
+        fits.then(|| number.trunc() as i32).ok_or_else(interval_out_of_range)
+    };
+    let (months, days) = (scale(interval.months.into()), scale(interval.days.into()));
+    let (whole_months, whole_days) = (whole(months)?, whole(days)?);
+    let days_of_months = rounded((months - f64::from(whole_months)) * 30.0);
+    let rest = days - f64::from(whole_days) + days_of_months - days_of_months.trunc();
+    let mut seconds = rounded(rest * DAY_S);
+    let mut days = i64::from(whole_days);
+    if seconds.abs() >= DAY_S {
+        days += (seconds / DAY_S) as i64;
+        seconds -= (seconds / DAY_S).trunc() * DAY_S;
+    }
+    days += days_of_months as i64;
+    let micros = (scale(interval.micros as f64) + seconds * 1e6).round_ties_even();
+    if micros.is_nan() || micros.abs() >= 9.2e18 {
+        return Err(interval_out_of_range());
+    }
+    let days = i32::try_from(days).map_err(|_| interval_out_of_range())?;
+    Ok(Interval { months: whole_months, days, micros: micros as i64 })
+}
+
 /// `make_interval`
 pub(super) fn interval(parts: &[i64; 6], seconds: f64) -> Result<Interval, QueryError> {
     let [years, months, weeks, days, hours, minutes] = *parts;

@@ -8,11 +8,12 @@ pub(crate) mod date_bin;
 pub(crate) mod fill;
 mod first_last;
 mod json;
+pub(crate) mod maths;
 pub(crate) mod sum;
 mod template;
 mod texts;
 pub(crate) mod time_bucket;
-mod times;
+pub(crate) mod times;
 mod zones;
 
 use std::collections::{HashMap, HashSet};
@@ -76,9 +77,11 @@ impl Functions {
         fill::functions().into_iter().for_each(|function| self.add_window(function));
         self.add_scalar(date_bin::function());
         self.add_scalar(time_bucket::function());
+        maths::functions().into_iter().for_each(|function| self.add_scalar(function));
         texts::functions().into_iter().for_each(|function| self.add_scalar(function));
         times::functions().into_iter().for_each(|function| self.add_scalar(function));
         self.expression_planners.insert(0, Arc::new(times::Extract::new()));
+        self.expression_planners.insert(0, Arc::new(times::Spans));
         gapfill::functions().into_iter().for_each(|function| self.add_scalar(function));
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));

@@ -1,16 +1,18 @@
 //! Functions of text as PostgreSQL has them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
+use regex::{Captures, Regex, RegexBuilder};
 
 use super::by_value::{Form, Kind, Value, function};
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 use crate::semantics::patterns;
 
-use Kind::Text;
+use Kind::{Bool, Int, Text};
 
 const fn form(
     takes: &'static [Kind],
@@ -33,18 +35,168 @@ const REGEX: &[Form] = &[form(&[Text], Text, |args| Ok(patterns::regex(args[0].t
 
 /// `substring(text FROM pattern)`
 const SUBSTRING: &[Form] = &[form(&[Text, Text], Text, |args| {
-    let regex = compiled(&patterns::regex(args[1].text())?)?;
+    let regex = compiled(args[1].text(), "")?;
     let found = regex.captures(args[0].text()).and_then(|found| found.get(1).or_else(|| found.get(0)));
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 })];
 
+const REPLACE: &[Form] = &[
+    form(&[Text, Text, Text], Text, |args| replaced(args, "")),
+    form(&[Text, Text, Text, Text], Text, |args| replaced(args, args[3].text())),
+];
+const LIKE: &[Form] = &[
+    form(&[Text, Text], Bool, |args| is_match(args, "")),
+    form(&[Text, Text, Text], Bool, |args| is_match(args, args[2].text())),
+];
+const COUNT: &[Form] = &[
+    form(&[Text, Text], Int, |args| counted(args, 1, "")),
+    form(&[Text, Text, Int], Int, |args| counted(args, args[2].int(), "")),
+    form(&[Text, Text, Int, Text], Int, |args| counted(args, args[2].int(), args[3].text())),
+];
+const SUBSTR: &[Form] = &[
+    form(&[Text, Text], Text, |args| nth(args, 1, 1, "")),
+    form(&[Text, Text, Int], Text, |args| nth(args, args[2].int(), 1, "")),
+    form(&[Text, Text, Int, Int], Text, |args| nth(args, args[2].int(), args[3].int(), "")),
+    form(&[Text, Text, Int, Int, Text], Text, |args| nth(args, args[2].int(), args[3].int(), args[4].text())),
+];
+const INSTR: &[Form] = &[
+    form(&[Text, Text], Int, |args| place(args, 1, 1)),
+    form(&[Text, Text, Int], Int, |args| place(args, args[2].int(), 1)),
+    form(&[Text, Text, Int, Int], Int, |args| place(args, args[2].int(), args[3].int())),
+];
+
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    [("similar_to_escape", SIMILAR_TO), ("posix_regex", REGEX), ("substring_of_regex", SUBSTRING)]
-        .map(|(name, forms)| function(name, forms))
-        .into()
+    [
+        ("similar_to_escape", SIMILAR_TO),
+        ("posix_regex", REGEX),
+        ("substring_of_regex", SUBSTRING),
+        ("regexp_replace", REPLACE),
+        ("regexp_like", LIKE),
+        ("regexp_count", COUNT),
+        ("regexp_substr", SUBSTR),
+        ("regexp_instr", INSTR),
+    ]
+    .map(|(name, forms)| function(name, forms))
+    .into()
 }
 
-fn compiled(regex: &str) -> Result<regex::Regex, QueryError> {
-    regex::Regex::new(regex).map_err(|error| QueryError::value(INVALID_PARAMETER, error.to_string()))
+/// A pattern, its flags and what they make together.
+type Known = (String, String, Regex);
+
+thread_local! {
+    /// The regular expression of the row before, which mostly is that of the next.
+    static LAST: RefCell<Option<Known>> = const { RefCell::new(None) };
+}
+
+/// The regular expression of a pattern with flags, of which `g` is the caller's business.
+fn compiled(pattern: &str, flags: &str) -> Result<Regex, QueryError> {
+    LAST.with_borrow_mut(|last| {
+        if let Some((known, known_flags, regex)) = last
+            && known == pattern
+            && known_flags == flags
+        {
+            return Ok(regex.clone());
+        }
+        let is_insensitive = insensitive(flags)?;
+        let regex = RegexBuilder::new(&patterns::regex(pattern)?)
+            .case_insensitive(is_insensitive)
+            .build()
+            .map_err(|error| QueryError::value(INVALID_PARAMETER, error.to_string()))?;
+        *last = Some((pattern.to_owned(), flags.to_owned(), regex.clone()));
+        Ok(regex)
+    })
+}
+
+/// Whether flags say that case does not count; the last of `i` and `c` decides.
+fn insensitive(flags: &str) -> Result<bool, QueryError> {
+    let mut is_insensitive = false;
+    for flag in flags.chars() {
+        match flag {
+            'i' => is_insensitive = true,
+            'c' => is_insensitive = false,
+            'g' | 's' | 't' => {}
+            other => {
+                return Err(QueryError::unsupported(format!("the option {other:?} of a regular expression")));
+            }
+        }
+    }
+    Ok(is_insensitive)
+}
+
+/// `\\1` and `\\&` in a replacement are what was found.
+fn replaced(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
+    let regex = compiled(args[1].text(), flags)?;
+    let (text, replacement) = (args[0].text(), args[2].text());
+    let replace = |found: &Captures<'_>| {
+        let mut out = String::new();
+        let mut chars = replacement.chars();
+        while let Some(c) = chars.next() {
+            let next = if c == '\\' { chars.next() } else { None };
+            match (c, next) {
+                ('\\', Some(digit @ '1'..='9')) => {
+                    let group = digit as usize - '0' as usize;
+                    out.push_str(found.get(group).map_or("", |group| group.as_str()));
+                }
+                ('\\', Some('&')) => out.push_str(&found[0]),
+                ('\\', Some('\\') | None) => out.push('\\'),
+                ('\\', Some(other)) => out.extend(['\\', other]),
+                _ => out.push(c),
+            }
+        }
+        out
+    };
+    let limit = usize::from(!flags.contains('g'));
+    Ok(regex.replacen(text, limit, replace).into_owned().into())
+}
+
+fn is_match(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
+    without_global(flags)?;
+    Ok(Value::Bool(compiled(args[1].text(), flags)?.is_match(args[0].text())))
+}
+
+fn without_global(flags: &str) -> Result<(), QueryError> {
+    if flags.contains('g') {
+        let message = "this function does not support the option \"g\" of a regular expression";
+        return Err(QueryError::value(INVALID_PARAMETER, message));
+    }
+    Ok(())
+}
+
+/// What is left of a text from a character on.
+fn from(text: &str, start: i64) -> Result<&str, QueryError> {
+    if start < 1 {
+        return Err(QueryError::value(
+            INVALID_PARAMETER,
+            format!("invalid value for parameter \"start\": {start}"),
+        ));
+    }
+    let skipped = usize::try_from(start - 1).unwrap_or(usize::MAX);
+    Ok(text.char_indices().nth(skipped).map_or("", |(at, _)| &text[at..]))
+}
+
+fn counted(args: &[Value<'_>], start: i64, flags: &str) -> Result<Value<'static>, QueryError> {
+    without_global(flags)?;
+    let regex = compiled(args[1].text(), flags)?;
+    Ok(Value::Int(regex.find_iter(from(args[0].text(), start)?).count() as i64))
+}
+
+fn index(number: i64) -> Result<usize, QueryError> {
+    usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).ok_or_else(|| {
+        QueryError::value(INVALID_PARAMETER, format!("invalid value for parameter \"n\": {number}"))
+    })
+}
+
+fn nth(args: &[Value<'_>], start: i64, number: i64, flags: &str) -> Result<Value<'static>, QueryError> {
+    without_global(flags)?;
+    let regex = compiled(args[1].text(), flags)?;
+    let found = regex.find_iter(from(args[0].text(), start)?).nth(index(number)?);
+    Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
+}
+
+fn place(args: &[Value<'_>], start: i64, number: i64) -> Result<Value<'static>, QueryError> {
+    let regex = compiled(args[1].text(), "")?;
+    let rest = from(args[0].text(), start)?;
+    let found = regex.find_iter(rest).nth(index(number)?);
+    Ok(Value::Int(found.map_or(0, |found| rest[..found.start()].chars().count() as i64 + start)))
 }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
-use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::by_value::{Form, Kind, Value, function, interval_out_of_range, time_out_of_range};
 use super::calendar;
 use super::template::{Moment, Number, moment_text, number_text, read_number, read_time};
 use super::zones::Zone;
 use crate::QueryError;
+use crate::semantics::spans;
 use model::interval::DAY_US;
 
 /// The function of `extract`, which is planned by name.
@@ -159,6 +161,36 @@ const IS_FINITE: &[Form] = &[
     form(&[INTERVAL], Bool, |_| Ok(Value::Bool(true))),
 ];
 
+/// `timestamp(p)`: a time rounded to so many digits of its seconds.
+const ROUNDED: &[Form] = &[
+    form(&[Zoned, Int], Zoned, |args| Ok(Value::Zoned(rounded(args)?))),
+    form(&[Local, Int], Local, |args| Ok(Value::Local(rounded(args)?))),
+];
+
+const MULTIPLIED: &[Form] = &[form(&[INTERVAL, Float], INTERVAL, |args| {
+    let Value::Interval(interval) = args[0] else { return Ok(Value::Null) };
+    Ok(Value::Interval(calendar::multiplied(interval, args[1].float())?))
+})];
+
+const DIVIDED: &[Form] = &[form(&[INTERVAL, Float], INTERVAL, |args| {
+    let Value::Interval(interval) = args[0] else { return Ok(Value::Null) };
+    let divisor = args[1].float();
+    if divisor == 0.0 {
+        return Err(QueryError::value(crate::error::DIVISION_BY_ZERO, "division by zero"));
+    }
+    Ok(Value::Interval(calendar::divided(interval, divisor)?))
+})];
+
+/// An interval and a number, multiplied.
+pub(crate) fn multiplied() -> Arc<ScalarUDF> {
+    function("multiply_interval", MULTIPLIED)
+}
+
+/// An interval divided by a number.
+pub(crate) fn divided() -> Arc<ScalarUDF> {
+    function("divide_interval", DIVIDED)
+}
+
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
@@ -181,6 +213,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         ("make_date", MAKE_DATE),
         ("make_time", MAKE_TIME),
         ("isfinite", IS_FINITE),
+        ("round_time", ROUNDED),
     ]
     .map(|(name, forms)| function(name, forms))
     .into()
@@ -199,6 +232,25 @@ impl Extract {
 impl ExprPlanner for Extract {
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(PlannerResult::Planned(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&self.0), args })))
+    }
+}
+
+/// Intervals multiplied and divided by numbers, which the library does not do.
+#[derive(Debug)]
+pub(super) struct Spans;
+
+impl ExprPlanner for Spans {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let op = match expr.op {
+            BinaryOperator::Multiply => Operator::Multiply,
+            BinaryOperator::Divide => Operator::Divide,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let binary = BinaryExpr::new(Box::new(expr.left.clone()), op, Box::new(expr.right.clone()));
+        if !spans::computes(&binary, schema) {
+            return Ok(PlannerResult::Original(expr));
+        }
+        Ok(PlannerResult::Planned(spans::computed(binary, schema)?))
     }
 }
 
@@ -260,6 +312,15 @@ fn made_interval(args: &[Value<'_>]) -> Result<Value<'static>, QueryError> {
     }
     let seconds = args.get(6).map_or(0.0, Value::float);
     Ok(Value::Interval(calendar::interval(&parts, seconds)?))
+}
+
+/// Halves of the last digit become the later time.
+fn rounded(args: &[Value<'_>]) -> Result<i64, QueryError> {
+    let places = args[1].int().clamp(0, 6) as u32;
+    let step = 10_i64.pow(6 - places);
+    let time = micros(&args[0]);
+    let up = time.checked_add(step / 2).ok_or_else(time_out_of_range)?;
+    Ok(up.div_euclid(step) * step)
 }
 
 fn made_timestamp(args: &[Value<'_>]) -> Result<i64, QueryError> {

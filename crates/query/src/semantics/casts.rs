@@ -12,13 +12,16 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use datafusion::arrow::compute::cast;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 
 use super::arithmetic::type_name;
-use super::text;
+use super::{literals, text};
 use crate::QueryError;
 use crate::error::INVALID_TEXT;
 
@@ -27,6 +30,7 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
     let is_known = match (from, to) {
         (from, to) if to.is_string() => text::differs(from),
         (from, to) if to.is_signed_integer() => from.is_floating() || from.is_decimal() || from.is_string(),
+        (DataType::Float64, DataType::Float32) => true,
         (from, DataType::Float32 | DataType::Float64) => from.is_string(),
         _ => false,
     };
@@ -34,6 +38,22 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(ScalarUDF::from(Converted { to: to.clone(), reads_text: from.is_string(), signature }))
     })
+}
+
+/// A conversion of a constant to a time, whose text the library reads as PostgreSQL does.
+pub(super) fn of_constant(mut cast: Cast) -> Transformed<Expr> {
+    let DataType::Timestamp(_, zone) = cast.field.data_type() else {
+        return Transformed::no(Expr::Cast(cast));
+    };
+    let text = match &*cast.expr {
+        Expr::Literal(value, _) => {
+            value.try_as_str().flatten().and_then(|text| literals::time(text, zone.is_some()))
+        }
+        _ => None,
+    };
+    let Some(text) = text else { return Transformed::no(Expr::Cast(cast)) };
+    cast.expr = Box::new(lit(text));
+    Transformed::yes(Expr::Cast(cast))
 }
 
 /// Whether a call makes a number of text, which a condition beside it may have looked at.
@@ -99,6 +119,7 @@ fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         DataType::Int16 => integers::<Int16Type>(array, to),
         DataType::Int32 => integers::<Int32Type>(array, to),
         DataType::Int64 => integers::<Int64Type>(array, to),
+        DataType::Float32 if *array.data_type() == DataType::Float64 => short_floats(array),
         DataType::Float32 => floats_of_text::<Float32Type>(array, to),
         _ => floats_of_text::<Float64Type>(array, to),
     }
@@ -155,6 +176,21 @@ fn rounded(number: i128, scale: i8) -> Option<i128> {
     }
     let (whole, rest) = (number / power, number % power);
     Some(if rest.abs() * 2 >= power { whole + number.signum() } else { whole })
+}
+
+/// Numbers of eight bytes as ones of four, if they are not too large or too small for that.
+fn short_floats(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let short = array.as_primitive::<Float64Type>().try_unary::<_, Float32Type, _>(|number| {
+        let short = number as f32;
+        if short.is_infinite() && number.is_finite() {
+            return Err(wrong(QueryError::out_of_range("value out of range: overflow")));
+        }
+        if short == 0.0 && number != 0.0 {
+            return Err(wrong(QueryError::out_of_range("value out of range: underflow")));
+        }
+        Ok(short)
+    })?;
+    Ok(Arc::new(short))
 }
 
 fn floats_of_text<T: ArrowPrimitiveType>(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError>

@@ -9,10 +9,11 @@ mod arithmetic;
 mod casts;
 mod guards;
 pub(crate) mod intervals;
+mod literals;
 mod numeric;
 pub(crate) mod patterns;
 mod rules;
-mod spans;
+pub(crate) mod spans;
 pub(crate) mod syntax;
 pub(crate) mod text;
 

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, lit};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+use crate::QueryError;
+use crate::functions::maths;
 
 use super::{arithmetic, casts, guards, numeric, spans};
 
@@ -42,6 +46,7 @@ impl AnalyzerRule for Rule {
                     &scan.source.schema(),
                 )?);
             }
+            let node = if self.guards { spans::in_order(node, &schema)? } else { node };
             let names = NamePreserver::new(&node);
             let node = node.map_expressions(|expr| {
                 let name = names.save(&expr);
@@ -68,7 +73,13 @@ impl AnalyzerRule for Rule {
 
 /// Operands whose common type is another one than the library takes.
 fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    numeric::with_floats(expr, schema)
+    match expr {
+        Expr::BinaryExpr(binary) if spans::computes(&binary, schema) => {
+            spans::computed(binary, schema).map(Transformed::yes)
+        }
+        Expr::Cast(cast) => Ok(casts::of_constant(cast)),
+        other => numeric::with_floats(other, schema),
+    }
 }
 
 fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -82,6 +93,17 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             })
         }
         Expr::Cast(cast) => of_cast(cast, schema),
+        Expr::ScalarFunction(call) => of_function(call, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if ["min", "max"].contains(&func.name())
+                && params.args.iter().any(|arg| spans::is_interval(arg, schema)) =>
+        {
+            Err(QueryError::unsupported(format!(
+                "{} of intervals; compare extract(epoch FROM ...)",
+                func.name()
+            ))
+            .into())
+        }
         other => Ok(Transformed::no(other)),
     }
 }
@@ -106,7 +128,33 @@ fn of_operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
     })
 }
 
-fn of_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn of_function(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let name = function.func.name();
+    if ["greatest", "least"].contains(&name)
+        && function.args.iter().any(|arg| spans::is_interval(arg, schema))
+    {
+        let message = format!("{name} of intervals; compare extract(epoch FROM ...)");
+        return Err(QueryError::unsupported(message).into());
+    }
+    if name == "round"
+        && let [number] = function.args.as_slice()
+        // A constant with a point is numeric there, whose halves go away from zero, as the library's do.
+        && !matches!(number, Expr::Literal(..))
+        && number.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float64)
+    {
+        function.func = maths::round_half_even();
+        return Ok(Transformed::yes(Expr::ScalarFunction(function)));
+    }
+    Ok(Transformed::no(Expr::ScalarFunction(function)))
+}
+
+fn of_cast(mut cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Expr::Literal(ScalarValue::Float64(Some(number)), _) = &*cast.expr
+        && cast.field.data_type().is_integer()
+    {
+        // As a numeric constant is rounded.
+        cast.expr = Box::new(lit(number.round()));
+    }
     let function =
         cast.expr.get_type(schema).ok().and_then(|from| casts::function(&from, cast.field.data_type()));
     Ok(match function {

@@ -8,13 +8,15 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, IntervalMonthDayNanoType};
 use arrow_array::{Array, PrimitiveArray};
-use arrow_schema::{DataType, IntervalUnit};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, cast,
 };
+
+use crate::functions::times;
 
 use super::intervals::from_arrow;
 use super::rules::call;
@@ -35,8 +37,7 @@ pub(super) fn compared(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom
     );
-    let is_interval = |expr: &Expr| matches!(expr.get_type(schema), Ok(INTERVAL));
-    if !compares || !is_interval(&binary.left) || !is_interval(&binary.right) {
+    if !compares || !is_interval(&binary.left, schema) || !is_interval(&binary.right, schema) {
         return None;
     }
     let length = |expr: &Expr| Box::new(call(&function(), vec![expr.clone()]));
@@ -45,6 +46,63 @@ pub(super) fn compared(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
         op: binary.op,
         right: length(&binary.right),
     }))
+}
+
+/// Whether a value is an interval with months and days. One of microseconds alone is compared rightly.
+pub(super) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(INTERVAL))
+}
+
+/// Sorts intervals by their length.
+pub(super) fn in_order(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    let LogicalPlan::Sort(mut sort) = plan else { return Ok(plan) };
+    for order in &mut sort.expr {
+        if is_interval(&order.expr, schema) {
+            order.expr = call(&function(), vec![order.expr.clone()]);
+        }
+    }
+    Ok(LogicalPlan::Sort(sort))
+}
+
+fn is_span(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+fn is_day(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64)
+}
+
+/// Whether the library computes with an interval in another way: it multiplies none by a number, and the sum of a date and an
+/// interval is a date there.
+pub(crate) fn computes(binary: &BinaryExpr, schema: &DFSchema) -> bool {
+    let (Ok(left), Ok(right)) = (binary.left.get_type(schema), binary.right.get_type(schema)) else {
+        return false;
+    };
+    match binary.op {
+        Operator::Plus => (is_day(&left) && is_span(&right)) || (is_span(&left) && is_day(&right)),
+        Operator::Minus => is_day(&left) && is_span(&right),
+        Operator::Multiply => {
+            (is_span(&left) && right.is_numeric()) || (left.is_numeric() && is_span(&right))
+        }
+        Operator::Divide => is_span(&left) && right.is_numeric(),
+        _ => false,
+    }
+}
+
+/// What PostgreSQL computes then.
+pub(crate) fn computed(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
+    let BinaryExpr { left, op, right } = binary;
+    if matches!(op, Operator::Plus | Operator::Minus) {
+        let of_time = |expr: Box<Expr>| -> Result<Box<Expr>> {
+            let is_date = is_day(&expr.get_type(schema)?);
+            let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+            Ok(if is_date { Box::new(cast(*expr, time)) } else { expr })
+        };
+        return Ok(Expr::BinaryExpr(BinaryExpr { left: of_time(left)?, op, right: of_time(right)? }));
+    }
+    let function = if op == Operator::Divide { times::divided() } else { times::multiplied() };
+    let (span, number) = if is_span(&left.get_type(schema)?) { (left, right) } else { (right, left) };
+    Ok(call(&function, vec![*span, *number]))
 }
 
 fn function() -> Arc<ScalarUDF> {

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, TableFactor, Value, ValueWithSpan, VisitMut,
+    VisitorMut,
 };
 
-use super::patterns;
+use super::{literals, patterns};
 use crate::QueryError;
 
 /// The arguments of `make_interval` in their order.
@@ -33,6 +34,15 @@ struct Rewrite;
 
 impl VisitorMut for Rewrite {
     type Break = QueryError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+        match factor {
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                ControlFlow::Break(QueryError::unsupported("TABLESAMPLE"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
         match rewritten(expr) {
@@ -80,10 +90,66 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
         {
             *expr = call("substring_of_regex", vec![take(text), take(pattern)]);
         }
-        Expr::Function(function) => of_function(function),
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
+            *expr = call("power", vec![take(left), take(right)]);
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
+            *expr = call("starts_with", vec![take(left), take(right)]);
+        }
+        Expr::Interval(interval) => {
+            if let Some(text) = constant(&interval.value).and_then(|text| literals::interval(&text)) {
+                *interval.value = text_of(text);
+            }
+        }
+        Expr::Function(function)
+            if matches!(function.args, FunctionArguments::None)
+                && function.name.to_string().eq_ignore_ascii_case("localtimestamp") =>
+        {
+            *expr = call("timezone", vec![text_of("UTC".into()), call("now", Vec::new())]);
+        }
+        Expr::Cast { expr: inner, data_type, .. } => {
+            if let Some(converted) = with_length(inner, data_type)? {
+                *expr = converted;
+            }
+        }
+        Expr::Function(function) => of_function(function)?,
         _ => {}
     }
     Ok(())
+}
+
+/// Types with a length or a precision, which the planner does not look at: text is cut and times are rounded.
+fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option<Expr>, QueryError> {
+    let number = |number: u64| {
+        Expr::Value(ValueWithSpan {
+            value: Value::Number(number.to_string(), false),
+            span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+        })
+    };
+    let cast = |inner: &mut Box<Expr>, data_type: DataType| Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(take(inner)),
+        data_type,
+        array: false,
+        format: None,
+    };
+    Ok(match data_type {
+        DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharVarying(Some(CharacterLength::IntegerLength { length, .. })) => {
+            let length = *length;
+            Some(call("left", vec![cast(inner, DataType::Text), number(length)]))
+        }
+        DataType::Char(_) | DataType::Character(_) => {
+            return Err(QueryError::unsupported("the type character(n); write text or varchar(n)"));
+        }
+        DataType::Timestamp(precision @ Some(_), _) => {
+            let places = precision.take().unwrap_or_default();
+            let data_type = data_type.clone();
+            Some(call("round_time", vec![cast(inner, data_type), number(places)]))
+        }
+        _ => None,
+    })
 }
 
 fn matches_regex(op: &BinaryOperator) -> bool {
@@ -96,8 +162,8 @@ fn matches_regex(op: &BinaryOperator) -> bool {
     )
 }
 
-fn of_function(function: &mut Function) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
+fn of_function(function: &mut Function) -> Result<(), QueryError> {
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
     let name = function.name.to_string().to_ascii_lowercase();
     match (name.as_str(), list.args.len()) {
         ("date_trunc", 3) => function.name = named("date_trunc_in_zone"),
@@ -109,8 +175,21 @@ fn of_function(function: &mut Function) {
             list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(today)));
         }
         ("make_interval", _) => in_order(list),
+        ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", 0) => {
+            function.name = named("now")
+        }
+        ("every", 1) => function.name = named("bool_and"),
+        ("regexp_match", 2 | 3) => {
+            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get_mut(1) {
+                *pattern = match constant(pattern) {
+                    Some(text) => text_of(patterns::regex(&text)?),
+                    None => call("posix_regex", vec![std::mem::replace(pattern, text_of(String::new()))]),
+                };
+            }
+        }
         _ => {}
     }
+    Ok(())
 }
 
 /// Whether the library's function knows a unit.

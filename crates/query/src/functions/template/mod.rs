@@ -162,3 +162,58 @@ const MONTHS: [&str; 12] = [
 ];
 /// As [`chrono::Weekday::num_days_from_sunday`] counts them.
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+#[cfg(test)]
+mod tests {
+    use model::Interval;
+
+    use super::*;
+
+    /// Made by PostgreSQL 15, each a function or type, a value, a template and what comes out, or `ERROR`.
+    const GOLDEN: &str = include_str!("testdata.txt");
+
+    fn micros(text: &str) -> i64 {
+        let time = text.parse::<chrono::NaiveDateTime>();
+        let time = time.or_else(|_| chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f"));
+        time.unwrap().and_utc().timestamp_micros()
+    }
+
+    fn decimal(text: &str) -> Number {
+        let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        Number::Decimal(text.replace('.', "").parse().unwrap(), scale as i8)
+    }
+
+    fn interval(text: &str) -> Moment {
+        let parts: Vec<i64> = text.split(' ').map(|part| part.parse().unwrap()).collect();
+        Moment::Interval(Interval { months: parts[0] as i32, days: parts[1] as i32, micros: parts[2] })
+    }
+
+    fn read(text: &str, template: &str) -> Result<String, crate::QueryError> {
+        let micros = read_time(text, template)?.micros_utc().unwrap();
+        moment_text(Moment::Local(micros), "YYYY-MM-DD HH24:MI:SS.US AD")
+    }
+
+    #[test]
+    fn templates_do_what_they_do_in_postgresql() {
+        let mut wrong = Vec::new();
+        for line in GOLDEN.lines() {
+            let [kind, value, template, expected] = line.split('~').collect::<Vec<_>>().try_into().unwrap();
+            let found = match kind {
+                "timestamp" => moment_text(Moment::Local(micros(value)), template),
+                "timestamptz" => moment_text(Moment::WithZone(micros(value)), template),
+                "interval" => moment_text(interval(value), template),
+                "integer" => number_text(Number::Integer(value.parse().unwrap()), template),
+                "float" => number_text(Number::Float(value.parse().unwrap()), template),
+                "numeric" => number_text(decimal(value), template),
+                "to_timestamp" => read(value, template),
+                "to_number" => read_number(value, template).map(|number| number.to_string()),
+                other => panic!("{other}"),
+            };
+            let found = found.unwrap_or_else(|_| "ERROR".into());
+            if found != expected {
+                wrong.push(format!("{kind} {value:?} {template:?}: {found:?}, not {expected:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{} of them:\n{}", wrong.len(), wrong.join("\n"));
+    }
+}

@@ -303,9 +303,9 @@ fn decimal(number: i128, scale: i8, shape: &Shape) -> (bool, String) {
 
 fn with_exponent(number: Number, places: usize) -> String {
     let number = match number {
-        Number::Integer(number) => number as f64,
+        Number::Integer(number) => return decimal_with_exponent(number.into(), 0, places),
+        Number::Decimal(number, scale) => return decimal_with_exponent(number, scale, places),
         Number::Float(number) => number,
-        Number::Decimal(number, scale) => number as f64 / 10_f64.powi(i32::from(scale)),
     };
     if !number.is_finite() {
         return format!(" {}.{}", "#", "#".repeat(places + 4));
@@ -316,6 +316,28 @@ fn with_exponent(number: Number, places: usize) -> String {
     let blank = if mantissa.starts_with('-') { "" } else { " " };
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{blank}{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// Halves are rounded away from zero, as numeric values are.
+fn decimal_with_exponent(number: i128, scale: i8, places: usize) -> String {
+    let text = number.unsigned_abs().to_string();
+    let mut exponent = text.len() as i32 - 1 - i32::from(scale);
+    let mut digits = format!("{text:0<width$}", width = places + 2);
+    let rounds_up = digits.as_bytes()[places + 1] >= b'5';
+    digits.truncate(places + 1);
+    if rounds_up {
+        let rounded = digits.parse::<u128>().unwrap_or(0) + 1;
+        let longer = format!("{rounded:0>width$}", width = digits.len());
+        exponent += (longer.len() - digits.len()) as i32;
+        digits = longer[..places + 1].to_owned();
+    }
+    if number == 0 {
+        exponent = 0;
+    }
+    let (first, others) = digits.split_at(1);
+    let point = if places > 0 { "." } else { "" };
+    let (blank, sign) = (if number < 0 { '-' } else { ' ' }, if exponent < 0 { '-' } else { '+' });
+    format!("{blank}{first}{point}{others}e{sign}{:02}", exponent.abs())
 }
 
 fn roman(number: Number) -> String {

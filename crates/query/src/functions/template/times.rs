@@ -415,7 +415,10 @@ fn write_field(field: &Field<Key>, parts: &Parts, out: &mut String) -> Result<()
             (year_digits(parts.counted(year), digits), digits as usize)
         }
     };
-    let width = if field.fills { 0 } else { width + usize::from(number < 0 && width > 0) };
+    // The sign of a day is one of its characters, that of everything else is not.
+    let is_day = matches!(field.key, Key::DayOfMonth | Key::DayOfYear | Key::WeekOfYear);
+    let sign = usize::from(number < 0 && width > 0 && !is_day);
+    let width = if field.fills { 0 } else { width + sign };
     let digits = format!("{number:0width$}");
     out.push_str(&digits);
     if let Some(case) = field.ordinal {

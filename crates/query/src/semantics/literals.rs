@@ -1,0 +1,122 @@
+//! Times and intervals as PostgreSQL reads them, written so that the library reads the same.
+//!
+//! The library takes `2026-01-01T12:00:00Z`; PostgreSQL also takes a time without seconds, an offset of hours, a blank before
+//! it, and passes over the offset where a time has no zone. What is not known here is left for the library to refuse.
+
+/// A time as the library reads it; `None` if it should see the text as it is.
+pub(super) fn time(text: &str, has_zone: bool) -> Option<String> {
+    let trimmed = text.trim();
+    let date = trimmed.get(..10)?;
+    let is_date = date.bytes().enumerate().all(|(place, byte)| match place {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    let rest = trimmed.get(10..)?;
+    let rest = rest.strip_prefix(['T', 't', ' ']).map(str::trim_start);
+    let Some(rest) = rest.filter(|rest| is_date && !rest.is_empty()) else {
+        return (is_date && text != trimmed).then(|| trimmed.to_owned());
+    };
+    let length = rest.bytes().take_while(|byte| byte.is_ascii_digit() || b":.".contains(byte)).count();
+    let (clock, zone) = rest.split_at(length);
+    let clock = with_seconds(clock)?;
+    let zone = offset(zone.trim())?;
+    Some(if has_zone { format!("{date}T{clock}{zone}") } else { format!("{date}T{clock}") })
+}
+
+/// `HH:MM[:SS[.f]]` with all of its parts.
+fn with_seconds(clock: &str) -> Option<String> {
+    let parts: Vec<&str> = clock.split(':').collect();
+    let is_pair =
+        |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let [hour, minute, second @ ..] = parts.as_slice() else { return None };
+    let second = match second {
+        [] => "00",
+        [second] => second,
+        _ => return None,
+    };
+    let whole = second.split('.').next()?;
+    if !is_pair(hour) || !is_pair(minute) || !is_pair(whole) {
+        return None;
+    }
+    Some(format!("{hour:0>2}:{minute:0>2}:{}{second}", if whole.len() == 1 { "0" } else { "" }))
+}
+
+/// `Z`, `UTC`, `+02`, `+0200` or `+02:00` as the library has it.
+fn offset(zone: &str) -> Option<String> {
+    if zone.is_empty() || ["z", "utc", "gmt"].contains(&zone.to_ascii_lowercase().as_str()) {
+        return Some("Z".into());
+    }
+    let sign = zone.get(..1).filter(|sign| ["+", "-"].contains(sign))?;
+    let digits = &zone[1..];
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) => (hours, minutes),
+        None if digits.len() == 4 => digits.split_at_checked(2)?,
+        None => (digits, "00"),
+    };
+    let is_number =
+        |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(hours) && is_number(minutes)).then(|| format!("{sign}{hours:0>2}:{minutes:0>2}"))
+}
+
+/// An interval whose times of day are written with units: `1 day 2:03:04` is `1 day 2 hours 3 minutes 4 seconds`.
+pub(super) fn interval(text: &str) -> Option<String> {
+    if !text.contains(':') {
+        return None;
+    }
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        if !word.contains(':') {
+            words.push(word.to_owned());
+            continue;
+        }
+        // A number alone before the time counts days.
+        if words.last().is_some_and(|last| last.parse::<i64>().is_ok()) {
+            words.push("days".into());
+        }
+        let (sign, clock) = match word.strip_prefix('-') {
+            Some(clock) => ("-", clock),
+            None => ("", word.strip_prefix('+').unwrap_or(word)),
+        };
+        let parts: Vec<&str> = clock.split(':').collect();
+        let [hours, minutes, seconds @ ..] = parts.as_slice() else { return None };
+        let seconds = match seconds {
+            [] => "0",
+            [seconds] => seconds,
+            _ => return None,
+        };
+        for (count, unit) in [(*hours, "hours"), (*minutes, "minutes"), (seconds, "seconds")] {
+            count.parse::<f64>().ok().filter(|count| *count >= 0.0)?;
+            words.push(format!("{sign}{count} {unit}"));
+        }
+    }
+    Some(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_become_those_of_the_library() {
+        for (text, with_zone, without) in [
+            ("2026-01-01 12:00", Some("2026-01-01T12:00:00Z"), Some("2026-01-01T12:00:00")),
+            ("2026-01-01 2:00:1.5 +02", Some("2026-01-01T02:00:01.5+02:00"), Some("2026-01-01T02:00:01.5")),
+            ("2026-01-01T12:00:00-0130", Some("2026-01-01T12:00:00-01:30"), Some("2026-01-01T12:00:00")),
+            (" 2026-01-01 ", Some("2026-01-01"), Some("2026-01-01")),
+            ("2026-01-01", None, None),
+            ("2026-01-01 12:00 Europe/Berlin", None, None),
+            ("now", None, None),
+        ] {
+            assert_eq!(time(text, true).as_deref(), with_zone, "{text}");
+            assert_eq!(time(text, false).as_deref(), without, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_of_day_in_intervals_get_units() {
+        assert_eq!(interval("1 day 2:03:04.5").as_deref(), Some("1 day 2 hours 3 minutes 4.5 seconds"));
+        assert_eq!(interval("1 -2:03").as_deref(), Some("1 days -2 hours -3 minutes -0 seconds"));
+        assert_eq!(interval("1 day"), None);
+        assert_eq!(interval("1:x"), None);
+    }
+}
