@@ -3,14 +3,20 @@
 //! Every message asks for the time of its table, so the answers are kept here and no message takes the store's lock for
 //! it. They change only through [`Hub::set_ttl`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use model::limits::EXPORT_BATCH_ROWS;
+use model::{Date, TimeRange, Timestamp};
 use parking_lot::RwLock;
-use store::{Store, StoreError};
+use store::table::{DAY_US, oldest_kept};
+use store::{ReadOrder, Store, StoreError, TableRead};
 
 use crate::Hub;
 use crate::bulk::BulkError;
+use crate::clock::system_now;
 
 /// What the store said, by table.
 #[derive(Debug, Default)]
@@ -37,11 +43,71 @@ impl Hub {
         Ok(())
     }
 
+    /// What [`expiring`] says of this installation's store. Reads the rows' times: call it where blocking is allowed.
+    ///
+    /// # Errors
+    /// As [`expiring`].
+    pub fn expiring(
+        &self,
+        table: &str,
+        ttl: Option<Duration>,
+        may_create: bool,
+    ) -> Result<Vec<(Date, u64)>, BulkError> {
+        expiring(self.store.as_ref(), table, ttl, may_create, system_now())
+    }
+
     /// Drops days of rows that are older than their tables keep them by the system clock, and returns how many rows
     /// that were. Waits for the disk.
     pub fn drop_expired(&self) -> Result<u64, StoreError> {
         self.store.drop_expired(crate::clock::system_now())
     }
+}
+
+/// The days (UTC) that would go at `now` if the table kept its rows for `ttl`, oldest first, with how many rows each has.
+/// Nothing changes.
+///
+/// # Errors
+/// That there is no such table, unless it may be made, and a file that cannot be read.
+pub fn expiring(
+    store: &dyn Store,
+    table: &str,
+    ttl: Option<Duration>,
+    may_create: bool,
+    now: Timestamp,
+) -> Result<Vec<(Date, u64)>, BulkError> {
+    let Some(snapshot) = store.snapshot(table)? else {
+        return if may_create || is_there(store, table)? {
+            Ok(Vec::new())
+        } else {
+            Err(BulkError::no_table(store, table))
+        };
+    };
+    let Some(ttl) = ttl else { return Ok(Vec::new()) };
+    let today = oldest_kept(now, ttl).micros().div_euclid(DAY_US).saturating_mul(DAY_US);
+    let readers = snapshot.read(&TableRead {
+        columns: vec![snapshot.columns().ts_index()],
+        series: None,
+        range: TimeRange::new(Timestamp::MIN, Timestamp::from_micros(today)),
+        order: ReadOrder::Any,
+        limit: None,
+        batch_rows: EXPORT_BATCH_ROWS,
+        readers_max: 1,
+        tag_runs: false,
+    })?;
+    let mut days = BTreeMap::new();
+    for mut reader in readers {
+        while let Some(batch) = reader.next()? {
+            for ts in batch.column(0).as_primitive::<TimestampMicrosecondType>().values() {
+                *days.entry(ts.div_euclid(DAY_US)).or_insert(0) += 1;
+            }
+        }
+    }
+    let date = |day: i64| Timestamp::from_micros(day.saturating_mul(DAY_US)).date();
+    Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
+}
+
+fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreError> {
+    Ok(store.tables()?.iter().any(|status| status.table == table))
 }
 
 /// [`Hub::set_ttl`] on a store that no hub has: a misspelt name must not become a table of its own.
@@ -51,8 +117,44 @@ pub fn set_ttl(
     ttl: Option<Duration>,
     may_create: bool,
 ) -> Result<(), BulkError> {
-    if !may_create && !store.tables()?.iter().any(|status| status.table == table) {
-        return Err(BulkError::NoTable(table.to_owned()));
+    if !may_create && !is_there(store, table)? {
+        return Err(BulkError::no_table(store, table));
     }
     Ok(store.set_ttl(table, ttl)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Batch, SeriesKey, ValueRef};
+    use store::{Durability, MemoryStore};
+
+    use super::*;
+
+    #[test]
+    fn the_days_that_would_go_are_told_with_their_rows() {
+        let store = MemoryStore::new();
+        let series = store.series(&SeriesKey::new("t", &[]).unwrap()).unwrap();
+        let mut batch = Batch::new();
+        // Two rows on each of ten days from 2024-05-01 on.
+        for hour in (0..240).step_by(12) {
+            let mut builder = batch.builder();
+            builder.field("n", ValueRef::I64(hour));
+            builder.row(series, Timestamp::from_micros(1_714_521_600_000_000 + hour * 3_600_000_000));
+            builder.finish();
+        }
+        store.append(&batch, Durability::Memory).unwrap();
+        let now = Timestamp::from_micros(1_714_521_600_000_000 + 10 * DAY_US);
+        let days = |ttl_h: u64| {
+            let ttl = Some(Duration::from_secs(ttl_h * 3_600));
+            let days = expiring(&store, "t", ttl, false, now).unwrap();
+            days.iter().map(|(day, rows)| format!("{day} {rows}")).collect::<Vec<_>>()
+        };
+        assert_eq!(days(8 * 24), ["2024-05-01 2", "2024-05-02 2"]);
+        assert_eq!(days(8 * 24 + 1), ["2024-05-01 2"], "a day goes when all of it is older");
+        assert_eq!(days(10 * 24), Vec::<String>::new());
+        assert_eq!(days(1).len(), 9);
+        assert_eq!(expiring(&store, "t", None, false, now).unwrap(), []);
+        assert!(matches!(expiring(&store, "u", None, false, now), Err(BulkError::NoTable { .. })));
+        assert_eq!(expiring(&store, "u", None, true, now).unwrap(), []);
+    }
 }

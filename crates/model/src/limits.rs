@@ -194,6 +194,13 @@ pub struct IngestLimits {
 }
 
 impl IngestLimits {
+    /// The times that are plausible at `now`: others are those of a wrong unit or a wrong clock more often than not.
+    /// How long a table keeps rows is another question.
+    pub fn plausible(&self, now: crate::Timestamp) -> crate::TimeRange {
+        let newest = now.saturating_add_micros(self.future_max_s.saturating_mul(1_000_000));
+        crate::TimeRange::new(self.oldest, newest.saturating_add_micros(1))
+    }
+
     /// The oldest timestamp that is accepted of what is received at `received`.
     pub fn oldest_at(&self, received: crate::Timestamp) -> crate::Timestamp {
         let kept = self.ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));

@@ -1,6 +1,7 @@
 //! Points in time and ranges of it.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Microseconds since 1970-01-01T00:00:00Z, leap seconds ignored, negative before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -82,6 +83,19 @@ impl TimeRange {
     }
 }
 
+/// A duration in the largest unit of which it is a whole number: `90d`, `36h`, `90s`, `250ms`, `7us`. What is finer than a
+/// microsecond is left out.
+pub fn shown_duration(duration: Duration) -> String {
+    const UNITS: [(u128, &str); 5] =
+        [(86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "m"), (1_000_000, "s"), (1_000, "ms")];
+    let micros = duration.as_micros();
+    match UNITS.into_iter().find(|(unit, _)| micros > 0 && micros.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", micros / unit),
+        None if micros == 0 => "0s".to_owned(),
+        None => format!("{micros}us"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +105,24 @@ mod tests {
         assert_eq!(Timestamp::from_micros(-1).millis(), -1);
         assert_eq!(Timestamp::from_micros(1_999).millis(), 1);
         assert_eq!(Timestamp::from_millis(i64::MAX), None);
+    }
+
+    #[test]
+    fn durations_are_whole_numbers_of_the_largest_unit() {
+        let shown = |micros| shown_duration(Duration::from_micros(micros));
+        for (micros, text) in [
+            (0, "0s"),
+            (7, "7us"),
+            (250_000, "250ms"),
+            (1_500_000, "1500ms"),
+            (90_000_000, "90s"),
+            (300_000_000, "5m"),
+            (3_600_000_000, "1h"),
+            (36 * 3_600_000_000, "36h"),
+            (90 * 86_400_000_000, "90d"),
+        ] {
+            assert_eq!(shown(micros), text);
+        }
     }
 
     #[test]

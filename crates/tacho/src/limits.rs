@@ -48,6 +48,15 @@ pub(crate) const HISTORY_LINES_MAX: usize = 5_000;
 /// Names that the prompt of queries completes.
 pub(crate) const COMPLETIONS_MAX: usize = 100_000;
 
+/// Bytes at the beginning of a CSV file in which its first line is looked at.
+pub(crate) const CSV_HEAD_BYTES: u64 = 64 * 1024;
+/// Longest row of a CSV file. A quote that is never closed would take the file into memory; a cell has 64 KiB by default.
+pub(crate) const CSV_ROW_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Rows of one file that are remembered to find those with the same tags and time: 16 bytes each at most.
+pub(crate) const IMPORT_SEEN_MAX: usize = 8 * 1024 * 1024;
+/// Devices that one import may name.
+pub(crate) const IMPORT_DEVICES_MAX: usize = 100_000;
+
 /// Rows of one request of an import.
 pub(crate) const IMPORT_ROWS: usize = 500;
 /// Bytes of one request of an import, well under what a server takes by default.

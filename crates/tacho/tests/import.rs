@@ -37,12 +37,12 @@ fn files_follow_each_other_and_every_cell_is_accounted_for() {
         run(&["import", "--device", "car", "--start", START, "--data", data, text(&first), text(&second)])
             .ok();
     for part in [
-        "1.csv: 2 rows, 5 values, 2 of them text",
+        "1.csv: 2 rows with 5 values imported",
+        "2 of the cells are text",
         "units: SPEED in km/h",
-        "skipped: 1 empty cells\n",
-        "skipped: 2 empty cells after a comma at the end of a row",
-        "total: 3 rows, 8 values, 3 of them text",
-        "acknowledged as \"car\": 3 rows and 8 values from 2024-05-01T08:00:00Z to 2024-05-01T08:00:02Z",
+        "empty: 1 cells, 2 cells after a delimiter at the end of a row",
+        "stored as \"car\" in telemetry: 3 rows from 2024-05-01T08:00:00Z to 2024-05-01T08:00:02Z",
+        "imported  3 rows with 8 values of 1 devices, 0 rows skipped",
         "read back: all 8 values of 3 keys are there",
     ] {
         assert!(printed.contains(part), "{part}\nis missing in\n{printed}");
@@ -73,7 +73,7 @@ fn times_from_a_column_and_a_repeated_one() {
         text(&server.data),
     ];
     let printed = run(&[&arguments[..], &[text(&rows)]].concat()).ok();
-    assert!(printed.contains("1 rows have the time of an earlier row and were merged into it"), "{printed}");
+    assert!(printed.contains("1 rows share tags and time with an earlier row"), "{printed}");
     assert!(printed.contains("read back: all 3 values of 2 keys are there"), "{printed}");
     let api = server.api();
     assert_eq!(api.history("car", "a"), [(START_MS, json!(3)), (START_MS + 1_000, json!(2))]);
@@ -118,9 +118,34 @@ fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn without_a_server_the_command_says_how_to_start_one() {
+fn a_directory_that_is_none_is_refused_and_made_when_that_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
-    let good = file(directory.path(), "good.csv", "a\n1\n");
-    let error = run(&["import", "--device", "car", "--data", text(directory.path()), text(&good)]).failed(1);
-    assert!(error.contains("no server runs on") && error.contains("tacho serve --data"), "{error}");
+    let drive = file(directory.path(), "drive.csv", "a\n1\n2\n");
+    let data = directory.path().join("data");
+    let arguments = ["import", "--data", text(&data), text(&drive)];
+    let error = run(&[&arguments[..], &["--device", "car"]].concat()).failed(1);
+    assert!(error.contains("there is no data directory") && error.contains("import --create"), "{error}");
+    let printed = run(&[&arguments[..], &["--create"]].concat()).ok();
+    assert!(printed.contains("stored as \"drive\" in telemetry, a new device: 2 rows"), "{printed}");
+    assert!(printed.contains("read back: all 2 values of 1 keys are there"), "{printed}");
+    let server = Server::start(&data);
+    assert_eq!(server.api().history("drive", "a").len(), 2);
+}
+
+#[test]
+fn a_token_alone_goes_through_the_door_of_devices() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    run(&["device", "add", "car", "--token", "secret", "--data", text(&data)]).ok();
+    let server = Server::start(&data);
+    let rows = file(directory.path(), "t.csv", "t,a\n1714550400.5,1\n1714550400.5004,2\n");
+    let times = ["--ts-column", "t", "--ts-format", "s", "--data", text(&data), text(&rows)];
+    let printed = run(&[&["import", "--device", "car", "--token", "secret"], &times[..]].concat()).ok();
+    assert!(
+        printed.contains("imported  2 rows with 2 values") && printed.contains("not read back"),
+        "{printed}"
+    );
+    let exported = run(&["export", "--table", "telemetry", "--data", text(&data)]).ok();
+    assert!(exported.contains("08:00:00.5Z") && exported.contains("08:00:00.5004Z"), "{exported}");
+    assert_eq!(server.api().history("car", "a").len(), 2);
 }

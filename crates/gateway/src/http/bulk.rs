@@ -28,7 +28,7 @@ impl From<BulkError> for ApiError {
         let message = error.to_string();
         match error {
             BulkError::Store(error) => error.into(),
-            BulkError::NoTable(_) => Self::not_found(message),
+            BulkError::NoTable { .. } => Self::not_found(message),
             BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
             BulkError::Write(_) => Self::internal(message),
         }
@@ -69,9 +69,13 @@ pub(crate) struct TableBody {
     /// Whether to make the table if there is none.
     #[serde(default)]
     create: bool,
+    /// Whether only to say what would go.
+    #[serde(default)]
+    dry_run: bool,
 }
 
-/// `POST /api/tacho/tables`: how long a table keeps its rows.
+/// `POST /api/tacho/tables`: how long a table keeps its rows. With `dryRun` nothing changes, and `days` lists the days
+/// (UTC) whose rows are too old for it, with their numbers of rows.
 pub(crate) async fn set_table(
     State(door): State<Arc<Door>>,
     session: Session,
@@ -80,7 +84,13 @@ pub(crate) async fn set_table(
     session.must_write()?;
     let hub = Arc::clone(&door.hub);
     let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
-    let answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
+    let mut answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
+    if body.dry_run {
+        let days = door.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
+        let days = days.iter().map(|(day, rows)| json!({ "day": day.to_string(), "rows": rows }));
+        answer["days"] = days.collect();
+        return Ok(Json(answer).into_response());
+    }
     door.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
     Ok(Json(answer).into_response())
 }
@@ -136,8 +146,8 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, kind.to_owned()), (ROWS, rows)], body).into_response())
 }
 
-/// `POST /api/tacho/import?table=`: a Parquet file whose schema says what its columns are. The answer comes when its rows
-/// are durable.
+/// `POST /api/tacho/import?table=&anyTime=`: a Parquet file whose schema says what its columns are. Rows whose time no
+/// device could send are left out and counted, unless `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
     State(door): State<Arc<Door>>,
     session: Session,
@@ -146,11 +156,28 @@ pub(crate) async fn import(
 ) -> Result<Response, ApiError> {
     session.must_write()?;
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
+    let any_time = params.flag("anyTime")?;
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", &door.bodies).await?;
     let hub = Arc::clone(&door.hub);
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
-    let counts = door.changes.run(move || hub.import_parquet(&table, body.bytes.clone(), BUSY_PATIENCE));
+    let counts =
+        door.changes.run(move || hub.import_parquet(&table, body.bytes.clone(), any_time, BUSY_PATIENCE));
     Ok(Json(counts_json(&counts.await??)).into_response())
+}
+
+/// `GET /api/tacho/import/device?name=`: the table that rows of a device belong to, that of its profile.
+pub(crate) async fn table_of_device(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
+    let registry = door.hub.registry();
+    let device = registry.device_by_name(registry.default_tenant(), name);
+    let device = device.ok_or_else(|| ApiError::not_found(format!("there is no device {name:?}")))?;
+    let answer = json!({ "id": device.id.to_string(), "table": device.profile.table });
+    Ok(Json(answer).into_response())
 }
 
 fn counts_json(counts: &ImportCounts) -> JsonValue {
@@ -160,9 +187,14 @@ fn counts_json(counts: &ImportCounts) -> JsonValue {
         "withoutTime": counts.without_time,
         "withoutValue": counts.without_value,
         "timeOutOfRange": counts.time_out_of_range,
+        "implausible": counts.implausible,
+        "firstImplausibleUs": counts.first_implausible_us,
         "tooOld": counts.too_old,
         "badTags": counts.bad_tags,
         "badTagsReason": counts.bad_tags_reason,
         "tooLarge": counts.too_large,
+        "tooLong": counts.too_long,
+        "cutTimes": counts.cut_times,
+        "rounded": counts.rounded,
     })
 }

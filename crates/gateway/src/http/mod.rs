@@ -135,6 +135,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
         .route("/api/tacho/export", post(bulk::export))
         .route("/api/tacho/import", post(bulk::import))
+        .route("/api/tacho/import/device", get(bulk::table_of_device))
         .route("/api/tacho/check", post(upkeep::check))
         .route("/api/tacho/backup", post(upkeep::backup))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))

@@ -136,7 +136,7 @@ async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kep
     assert!(set(r#"{"table":"telemetri","ttlS":86400}"#).await.refusal(404, 32).contains("no table"));
     assert_eq!(set(r#"{"table":"telemetry","ttlS":86400}"#).await.status, 200);
     let message = server.report("d", old).await.refusal(400, 30);
-    assert!(message.contains("keeps rows for 86400 s"), "{message}");
+    assert!(message.contains("keeps rows for 1d"), "{message}");
     let letter = dead_letter(&server, "d");
     assert!(letter.contains(&("payload".into(), Value::String(old.into()))), "{letter:?}");
     assert_eq!(server.report("d", r#"{"a":1}"#).await.status, 200);

@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use store::{BatchReader, ReadOrder, Store, TableColumns, TableRead, TagMatcher, TagPredicate};
+use store::{BatchReader, ReadOrder, Store, TableColumns, TableRead, TagColumn, TagMatcher, TagPredicate};
 
 use super::BulkError;
 use super::csv::CsvWriter;
@@ -70,8 +70,11 @@ impl Export {
     /// When there is no such table or the store cannot be asked.
     pub fn begin(store: &dyn Store, request: &ExportRequest) -> Result<Self, BulkError> {
         let snapshot = store.snapshot(&request.table)?;
-        let snapshot = snapshot.ok_or_else(|| BulkError::NoTable(request.table.clone()))?;
+        let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, &request.table))?;
         let columns = snapshot.columns().clone();
+        for matcher in &request.matchers {
+            check_tag(matcher, &request.table, &columns.tags)?;
+        }
         let series = match request.matchers.is_empty() {
             true => None,
             false => Some(snapshot.select(&request.matchers)?),
@@ -132,6 +135,17 @@ impl Export {
         }
         Ok(rows)
     }
+}
+
+/// A condition on a tag that no row has would be met by none, or by all.
+fn check_tag(matcher: &TagMatcher, table: &str, tags: &[TagColumn]) -> Result<(), BulkError> {
+    if tags.iter().any(|tag| *tag.tag == *matcher.tag) {
+        return Ok(());
+    }
+    let names: Vec<String> = tags.iter().map(|tag| format!("{:?}", tag.tag)).collect();
+    let has =
+        if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+    Err(BulkError::Asked(format!("the table {table:?} has no tag {:?}; {has}", matcher.tag)))
 }
 
 /// The next batch of the first reader that has one.

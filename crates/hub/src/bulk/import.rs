@@ -3,166 +3,27 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
-use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN, oldest_kept};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef, name};
+use store::table::oldest_kept;
 use store::{Blame, Durability, Sequence, Store, StoreError};
 
 use super::BulkError;
+use super::cells::{self, Cell};
+use super::columns::{Columns, plain_columns};
+use super::counts::{ImportCounts, ImportRules};
 use crate::clock::system_now;
 
 /// Pause before a busy store is asked again, and between looks at what is durable.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What the columns of a file are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Columns {
-    ts: usize,
-    tags: Vec<(usize, String)>,
-    fields: Vec<(usize, String, bool)>,
-    /// For each field the column with the exact integers of a column of numbers, as an export of a key with both kinds has it: a row
-    /// that has one is not read twice.
-    exact: Vec<Option<usize>>,
-    /// Columns that are not imported, with the reason.
-    pub skipped: Vec<(String, String)>,
-}
-
-impl Columns {
-    /// Reads a schema: what an export wrote says what each column is; otherwise `tags` and `ts` name columns, and all
-    /// others are fields.
-    ///
-    /// # Errors
-    /// In words, when a named column is not there or there is no time.
-    pub fn of(schema: &Schema, tags: &[String], ts: Option<&str>) -> Result<Self, BulkError> {
-        let (tags_found, fields, exact) = (Vec::new(), Vec::new(), Vec::new());
-        let mut columns = Self { ts: usize::MAX, tags: tags_found, fields, exact, skipped: Vec::new() };
-        for tag in tags {
-            if schema.index_of(tag).is_err() {
-                return Err(BulkError::Asked(format!("there is no column {tag:?} for a tag")));
-            }
-        }
-        let ts = ts.unwrap_or(TS_COLUMN);
-        for (index, field) in schema.fields().iter().enumerate() {
-            columns.column(index, field, tags, ts);
-        }
-        let of_type = |index: usize, of: &DataType| schema.field(index).data_type() == of;
-        let exact = |(index, key, _): &(usize, String, bool)| {
-            let is_exact = |(of_other, other, _): &&(usize, String, bool)| {
-                other == key && of_type(*of_other, &DataType::Int64)
-            };
-            let found = columns.fields.iter().find(is_exact).filter(|_| of_type(*index, &DataType::Float64));
-            found.map(|(of_other, ..)| *of_other)
-        };
-        columns.exact = columns.fields.iter().map(exact).collect();
-        match columns.ts {
-            usize::MAX => Err(BulkError::Asked(format!("there is no column {ts:?} with times; name it"))),
-            _ => Ok(columns),
-        }
-    }
-
-    fn column(&mut self, index: usize, field: &Field, tags: &[String], ts: &str) {
-        let kind = field.metadata().get(COLUMN_KIND).map(String::as_str);
-        let name = field.metadata().get(COLUMN_NAME).unwrap_or(field.name()).clone();
-        let is_tag = kind == Some("tag") || tags.contains(field.name());
-        let mut skip = |reason: &str| self.skipped.push((field.name().clone(), reason.to_owned()));
-        if field.name() == ts || kind == Some("ts") {
-            match field.data_type() {
-                DataType::Timestamp(_, _) | DataType::Int64 => self.ts = index,
-                _ => skip("it holds no times"),
-            }
-        } else if is_tag && is_text(field.data_type()) {
-            self.tags.push((index, name));
-        } else if is_tag {
-            skip("a tag must be text");
-        } else if field.name().starts_with("__") {
-            skip("it is the store's own");
-        } else if is_value(field.data_type()) {
-            self.fields.push((index, name, kind == Some("json")));
-        } else {
-            skip(&format!("values of type {} are not understood", field.data_type()));
-        }
-    }
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-fn is_value(data_type: &DataType) -> bool {
-    use DataType::{Boolean, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
-    let number = matches!(
-        data_type,
-        Boolean | Float32 | Float64 | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64
-    );
-    number || is_text(data_type)
-}
-
-/// What became of the rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImportCounts {
-    /// Rows that are durable.
-    pub rows: u64,
-    /// Their values.
-    pub values: u64,
-    /// Rows without a time.
-    pub without_time: u64,
-    /// Rows without any value.
-    pub without_value: u64,
-    /// Rows whose time is beyond what can be represented.
-    pub time_out_of_range: u64,
-    /// Rows older than their table keeps them.
-    pub too_old: u64,
-    /// Rows whose tags the store refuses, with the first reason.
-    pub bad_tags: u64,
-    /// The first of those reasons.
-    pub bad_tags_reason: Option<String>,
-    /// Lines that whoever reads the file does not understand.
-    pub bad_lines: u64,
-    /// What is wrong with the first of them.
-    pub bad_lines_reason: Option<String>,
-    /// Whole numbers beyond 63 bits; the other values of their rows were taken.
-    pub too_large: u64,
-}
-
-impl ImportCounts {
-    /// Adds the counts of another piece.
-    pub fn add(&mut self, other: &Self) {
-        self.rows += other.rows;
-        self.values += other.values;
-        self.without_time += other.without_time;
-        self.without_value += other.without_value;
-        self.time_out_of_range += other.time_out_of_range;
-        self.too_old += other.too_old;
-        self.bad_tags += other.bad_tags;
-        self.bad_lines += other.bad_lines;
-        self.too_large += other.too_large;
-        if self.bad_lines_reason.is_none() {
-            self.bad_lines_reason.clone_from(&other.bad_lines_reason);
-        }
-        if self.bad_tags_reason.is_none() {
-            self.bad_tags_reason.clone_from(&other.bad_tags_reason);
-        }
-    }
-
-    /// Rows that were not imported.
-    pub fn skipped(&self) -> u64 {
-        let of_time = self.without_time + self.time_out_of_range + self.too_old;
-        of_time + self.without_value + self.bad_tags + self.bad_lines
-    }
-}
-
 /// Puts rows into one table of a store.
 pub struct Importer<'a> {
-    store: &'a dyn Store,
+    /// None for a look at what would become of the rows.
+    store: Option<&'a dyn Store>,
     table: String,
     columns: Columns,
+    rules: ImportRules,
     /// Older rows would go with the next look at what is too old.
     oldest: Option<Timestamp>,
     patience: Duration,
@@ -171,6 +32,8 @@ pub struct Importer<'a> {
     batch: Batch,
     last: Sequence,
     counts: ImportCounts,
+    /// Memory for texts of values that are none.
+    text: String,
 }
 
 /// Series that an importer remembers.
@@ -186,13 +49,32 @@ impl<'a> Importer<'a> {
         store: &'a dyn Store,
         table: &str,
         columns: Columns,
+        rules: ImportRules,
         patience: Duration,
     ) -> Result<Self, BulkError> {
-        model::name::check_table(table).map_err(StoreError::from)?;
         let oldest = store.ttl(table).map(|ttl| oldest_kept(system_now(), ttl));
-        let (table, series) = (table.to_owned(), HashMap::new());
-        let (batch, counts) = (Batch::new(), ImportCounts::default());
-        Ok(Self { store, table, columns, oldest, patience, series, batch, last: 0, counts })
+        Ok(Self { store: Some(store), oldest, patience, ..Self::examine(table, columns, rules)? })
+    }
+
+    /// Counts what would become of rows, and keeps nothing. How long the table keeps rows is not known here.
+    ///
+    /// # Errors
+    /// When the table's name breaks the rules.
+    pub fn examine(table: &str, columns: Columns, rules: ImportRules) -> Result<Self, BulkError> {
+        name::check_table(table).map_err(StoreError::from)?;
+        Ok(Self {
+            store: None,
+            table: table.to_owned(),
+            columns,
+            rules,
+            oldest: None,
+            patience: Duration::ZERO,
+            series: HashMap::new(),
+            batch: Batch::new(),
+            last: 0,
+            counts: ImportCounts::default(),
+            text: String::new(),
+        })
     }
 
     /// Appends the rows of a batch. They are counted by [`sync`](Self::sync).
@@ -200,8 +82,9 @@ impl<'a> Importer<'a> {
     /// # Errors
     /// When the store refuses them; rows of earlier calls are kept.
     pub fn append(&mut self, rows: &RecordBatch) -> Result<(), BulkError> {
+        let columns = plain_columns(rows)?;
         for row in 0..rows.num_rows() {
-            self.row(rows, row)?;
+            self.row(&columns, row)?;
             if self.batch.is_full() {
                 self.send()?;
             }
@@ -215,13 +98,14 @@ impl<'a> Importer<'a> {
     /// When the store fails before that.
     pub fn sync(&mut self) -> Result<ImportCounts, BulkError> {
         self.send()?;
+        let Some(store) = self.store else { return Ok(std::mem::take(&mut self.counts)) };
         loop {
-            let progress = self.store.progress();
+            let progress = store.progress();
             if progress.reached(Durability::Fsync) >= self.last {
                 return Ok(std::mem::take(&mut self.counts));
             }
             if progress.sealed {
-                let cause = self.store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
+                let cause = store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
                 return Err(StoreError::Sealed { cause }.into());
             }
             std::thread::sleep(PAUSE);
@@ -229,32 +113,17 @@ impl<'a> Importer<'a> {
     }
 
     fn send(&mut self) -> Result<(), BulkError> {
-        if self.batch.is_empty() {
-            return Ok(());
+        if let (Some(store), false) = (self.store, self.batch.is_empty()) {
+            let began = Instant::now();
+            self.last = retry(began, self.patience, || store.append(&self.batch, Durability::Fsync))?;
         }
-        let began = Instant::now();
-        self.last = retry(began, self.patience, || self.store.append(&self.batch, Durability::Fsync))?;
         self.batch.clear();
         Ok(())
     }
 
-    fn row(&mut self, rows: &RecordBatch, row: usize) -> Result<(), BulkError> {
-        let ts = match time(rows.column(self.columns.ts).as_ref(), row) {
-            Ok(Some(ts)) => ts,
-            Ok(None) => {
-                self.counts.without_time += 1;
-                return Ok(());
-            }
-            Err(()) => {
-                self.counts.time_out_of_range += 1;
-                return Ok(());
-            }
-        };
-        if self.oldest.is_some_and(|oldest| ts < oldest) {
-            self.counts.too_old += 1;
-            return Ok(());
-        }
-        let series = match self.series_of(rows, row)? {
+    fn row(&mut self, columns: &[ArrayRef], row: usize) -> Result<(), BulkError> {
+        let Some(ts) = self.time(columns[self.columns.ts].as_ref(), row) else { return Ok(()) };
+        let series = match self.series_of(columns, row)? {
             Ok(series) => series,
             Err(reason) => {
                 self.counts.bad_tags += 1;
@@ -264,14 +133,29 @@ impl<'a> Importer<'a> {
         };
         let mut builder = self.batch.builder();
         for ((index, key, json), exact) in self.columns.fields.iter().zip(&self.columns.exact) {
-            if exact.is_some_and(|exact| rows.column(exact).is_valid(row)) {
+            if exact.is_some_and(|exact| columns[exact].is_valid(row)) {
                 continue;
             }
-            match value(rows.column(*index).as_ref(), row, *json) {
-                Cell::Value(value) => builder.field(key, value),
-                Cell::Null => {}
-                Cell::TooLarge => self.counts.too_large += 1,
+            let value = match cells::value(columns[*index].as_ref(), row, *json, &mut self.text) {
+                Cell::Value(value) => value,
+                Cell::Null => continue,
+                Cell::TooLarge => {
+                    self.counts.too_large += 1;
+                    continue;
+                }
+                Cell::Rounded(number) => {
+                    self.counts.rounded += 1;
+                    ValueRef::F64(number)
+                }
+            };
+            if let ValueRef::String(text) | ValueRef::Json(text) = value
+                && (text.len() > self.rules.text_value_bytes_max
+                    || text.len() + key.len() > builder.text_room_bytes())
+            {
+                self.counts.too_long += 1;
+                continue;
             }
+            builder.field(key, value);
         }
         let values = builder.open_fields() as u64;
         if values == 0 {
@@ -285,18 +169,46 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn series_of(&mut self, rows: &RecordBatch, row: usize) -> Result<Result<SeriesId, String>, BulkError> {
-        let tags = self.columns.tags.iter().map(|(index, _)| text(rows.column(*index).as_ref(), row));
-        let values: Vec<Option<String>> = tags.map(|tag| tag.map(str::to_owned)).collect();
+    /// The time of a row; `None` when the row is left out for it.
+    fn time(&mut self, column: &dyn Array, row: usize) -> Option<Timestamp> {
+        let (ts, cut) = match cells::time(column, row) {
+            Ok(Some(time)) => time,
+            Ok(None) => {
+                self.counts.without_time += 1;
+                return None;
+            }
+            Err(()) => {
+                self.counts.time_out_of_range += 1;
+                return None;
+            }
+        };
+        if !self.rules.plausible.contains(ts) {
+            self.counts.implausible += 1;
+            self.counts.first_implausible_us.get_or_insert(ts.micros());
+            return None;
+        }
+        if self.oldest.is_some_and(|oldest| ts < oldest) {
+            self.counts.too_old += 1;
+            return None;
+        }
+        self.counts.cut_times += u64::from(cut);
+        Some(ts)
+    }
+
+    fn series_of(&mut self, columns: &[ArrayRef], row: usize) -> Result<Result<SeriesId, String>, BulkError> {
+        let tags = self.columns.tags.iter().map(|(index, _)| cells::tag(columns[*index].as_ref(), row));
+        let values: Vec<Option<String>> = tags.collect();
         if let Some(known) = self.series.get(&values) {
             return Ok(known.clone());
         }
         let names = self.columns.tags.iter().zip(&values);
         let tags: Vec<(&str, &str)> =
             names.filter_map(|((_, name), value)| Some((name.as_str(), value.as_deref()?))).collect();
-        let series = match SeriesKey::new(&self.table, &tags) {
-            Ok(key) => Ok(retry(Instant::now(), self.patience, || self.store.series(&key))?),
-            Err(error) => Err(error.to_string()),
+        let series = match (SeriesKey::new(&self.table, &tags), self.store) {
+            (Ok(key), Some(store)) => Ok(retry(Instant::now(), self.patience, || store.series(&key))?),
+            // Nobody looks the series up.
+            (Ok(_), None) => Ok(SeriesId(0)),
+            (Err(error), _) => Err(error.to_string()),
         };
         if self.series.len() >= SERIES_REMEMBERED {
             self.series.clear();
@@ -321,99 +233,6 @@ fn retry<T>(
     }
 }
 
-enum Cell<'a> {
-    Value(ValueRef<'a>),
-    Null,
-    TooLarge,
-}
-
-fn time(column: &dyn Array, row: usize) -> Result<Option<Timestamp>, ()> {
-    if column.is_null(row) {
-        return Ok(None);
-    }
-    let micros = match column.data_type() {
-        DataType::Timestamp(TimeUnit::Second, _) => {
-            column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1_000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            Some(column.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            Some(column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000))
-        }
-        _ => Some(column.as_primitive::<Int64Type>().value(row)),
-    };
-    micros.map(|micros| Some(Timestamp::from_micros(micros))).ok_or(())
-}
-
-fn text(column: &dyn Array, row: usize) -> Option<&str> {
-    if column.is_null(row) {
-        return None;
-    }
-    match column.data_type() {
-        DataType::Utf8 => Some(column.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => Some(column.as_string::<i64>().value(row)),
-        DataType::Utf8View => Some(column.as_string_view().value(row)),
-        _ => None,
-    }
-}
-
-fn value(column: &dyn Array, row: usize, json: bool) -> Cell<'_> {
-    if column.is_null(row) {
-        return Cell::Null;
-    }
-    let value = match column.data_type() {
-        DataType::Boolean => ValueRef::Bool(column.as_boolean().value(row)),
-        DataType::Int8 => ValueRef::I64(column.as_primitive::<Int8Type>().value(row).into()),
-        DataType::Int16 => ValueRef::I64(column.as_primitive::<Int16Type>().value(row).into()),
-        DataType::Int32 => ValueRef::I64(column.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Int64 => ValueRef::I64(column.as_primitive::<Int64Type>().value(row)),
-        DataType::UInt8 => ValueRef::I64(column.as_primitive::<UInt8Type>().value(row).into()),
-        DataType::UInt16 => ValueRef::I64(column.as_primitive::<UInt16Type>().value(row).into()),
-        DataType::UInt32 => ValueRef::I64(column.as_primitive::<UInt32Type>().value(row).into()),
-        DataType::UInt64 => match i64::try_from(column.as_primitive::<UInt64Type>().value(row)) {
-            Ok(number) => ValueRef::I64(number),
-            Err(_) => return Cell::TooLarge,
-        },
-        DataType::Float32 => ValueRef::F64(column.as_primitive::<Float32Type>().value(row).into()),
-        DataType::Float64 => ValueRef::F64(column.as_primitive::<Float64Type>().value(row)),
-        _ => match text(column, row) {
-            Some(text) if json => ValueRef::Json(text),
-            Some(text) => ValueRef::String(text),
-            None => return Cell::Null,
-        },
-    };
-    Cell::Value(value)
-}
-
-impl Columns {
-    /// The columns that are imported, with a schema that says what each is, so that [`of`](Self::of) needs no names.
-    ///
-    /// # Errors
-    /// [`BulkError::Data`] when the batch is not one of the schema that these columns were read from.
-    pub fn described(&self, rows: &RecordBatch) -> Result<RecordBatch, BulkError> {
-        let mut fields = Vec::new();
-        let mut columns = Vec::new();
-        let mut push = |index: usize, name: &str, kind: &str| {
-            let pairs =
-                [(COLUMN_KIND.to_owned(), kind.to_owned()), (COLUMN_NAME.to_owned(), name.to_owned())];
-            let field = rows.schema_ref().field(index).clone().with_metadata(pairs.into_iter().collect());
-            fields.push(field);
-            columns.push(rows.column(index).clone());
-        };
-        push(self.ts, TS_COLUMN, "ts");
-        self.tags.iter().for_each(|(index, name)| push(*index, name, "tag"));
-        self.fields
-            .iter()
-            .for_each(|(index, name, json)| push(*index, name, if *json { "json" } else { "" }));
-        let schema = std::sync::Arc::new(Schema::new(fields));
-        RecordBatch::try_new(schema, columns).map_err(|error| BulkError::Data(error.to_string()))
-    }
-}
-
 /// Imports a whole Parquet file whose schema says what its columns are.
 ///
 /// # Errors
@@ -422,13 +241,14 @@ pub fn import_parquet(
     store: &dyn Store,
     table: &str,
     file: bytes::Bytes,
+    rules: ImportRules,
     patience: Duration,
 ) -> Result<ImportCounts, BulkError> {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let data = |error: &dyn std::fmt::Display| BulkError::Data(format!("this is no Parquet file: {error}"));
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| data(&error))?;
     let columns = Columns::of(reader.schema(), &[], None)?;
-    let mut importer = Importer::new(store, table, columns, patience)?;
+    let mut importer = Importer::new(store, table, columns, rules, patience)?;
     let reader = reader.with_batch_size(model::limits::EXPORT_BATCH_ROWS).build();
     for rows in reader.map_err(|error| data(&error))? {
         importer.append(&rows.map_err(|error| data(&error))?)?;
@@ -444,6 +264,7 @@ mod tests {
     use arrow_array::{
         BooleanArray, Float64Array, Int64Array, StringArray, TimestampMillisecondArray, UInt64Array,
     };
+    use model::limits::IngestLimits;
     use store::MemoryStore;
     use store::conformance::scan_all;
 
@@ -469,10 +290,15 @@ mod tests {
         .unwrap()
     }
 
+    /// Bounds without one on time: most tests begin at 0.
+    fn rules() -> ImportRules {
+        ImportRules::of(&IngestLimits::default(), system_now(), true)
+    }
+
     fn import(store: &MemoryStore, table: &str) -> ImportCounts {
         let rows = rows();
         let columns = Columns::of(rows.schema_ref(), &["site".to_owned()], Some("when")).unwrap();
-        let mut importer = Importer::new(store, table, columns, Duration::ZERO).unwrap();
+        let mut importer = Importer::new(store, table, columns, rules(), Duration::ZERO).unwrap();
         importer.append(&rows).unwrap();
         importer.sync().unwrap()
     }
@@ -519,7 +345,7 @@ mod tests {
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
         let other = MemoryStore::new();
-        let counts = import_parquet(&other, "t", file.into(), Duration::ZERO).unwrap();
+        let counts = import_parquet(&other, "t", file.into(), rules(), Duration::ZERO).unwrap();
         assert_eq!((counts.rows, counts.values, counts.skipped()), (3, 7, 0));
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
@@ -539,7 +365,7 @@ mod tests {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
         let import = |table: &str| {
             let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
-            let mut importer = Importer::new(&store, table, columns, Duration::ZERO).unwrap();
+            let mut importer = Importer::new(&store, table, columns, rules(), Duration::ZERO).unwrap();
             importer.append(&rows).unwrap();
             importer.sync().unwrap()
         };
@@ -557,6 +383,84 @@ mod tests {
         assert_eq!(import("kept_for_good").rows, 4);
     }
 
+    /// Everything that a table has, as CSV.
+    fn text_of(store: &MemoryStore, table: &str) -> String {
+        String::from_utf8(export(store, table, ExportFormat::Csv)).unwrap()
+    }
+
+    #[test]
+    fn tags_that_are_no_text_become_their_exact_text() {
+        let columns: [(&str, Arc<dyn Array>); 5] = [
+            ("ts", Arc::new(TimestampMillisecondArray::from(vec![1, 1, 1]))),
+            ("unit", Arc::new(Int64Array::from(vec![Some(7), Some(8), None]))),
+            ("kind", Arc::new(arrow_array::Float64Array::from(vec![1.5, 1.5, 1.5]))),
+            ("day", Arc::new(arrow_array::Date32Array::from(vec![0, 0, 1]))),
+            ("n", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let tags = ["unit", "kind", "day"].map(str::to_owned);
+        let columns = Columns::of(rows.schema_ref(), &tags, None).unwrap();
+        let store = MemoryStore::new();
+        let mut importer = Importer::new(&store, "t", columns, rules(), Duration::ZERO).unwrap();
+        importer.append(&rows).unwrap();
+        assert_eq!(importer.sync().unwrap().rows, 3);
+        let text = text_of(&store, "t");
+        for row in ["1.5,1970-01-01,7", "1.5,1970-01-01,8"] {
+            let sorted = |row: &str| {
+                let mut cells: Vec<_> = row.split(',').map(str::to_owned).collect();
+                cells.sort();
+                cells
+            };
+            let has = |line: &str| sorted(row).iter().all(|cell| sorted(line).contains(cell));
+            assert!(text.lines().any(has), "{row} is not in\n{text}");
+        }
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
+
+    #[test]
+    fn times_of_a_wrong_unit_are_left_out_and_the_first_is_told() {
+        let columns: [(&str, Arc<dyn Array>); 2] = [
+            // Milliseconds that were taken for microseconds, and a good one.
+            ("ts", Arc::new(Int64Array::from(vec![1_714_550_400_000, 1_714_550_400_000_000, i64::MAX]))),
+            ("n", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let rules = ImportRules::of(&IngestLimits::default(), system_now(), false);
+        let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
+        let store = MemoryStore::new();
+        let mut importer = Importer::new(&store, "t", columns.clone(), rules, Duration::ZERO).unwrap();
+        importer.append(&rows).unwrap();
+        let counts = importer.sync().unwrap();
+        assert_eq!((counts.rows, counts.implausible, counts.skipped()), (1, 2, 2));
+        assert_eq!(counts.first_implausible_us, Some(1_714_550_400_000));
+        let mut look = Importer::examine("t", columns, rules).unwrap();
+        look.append(&rows).unwrap();
+        assert_eq!(look.sync().unwrap(), counts, "a look counts the same");
+    }
+
+    #[test]
+    fn what_is_cut_rounded_or_left_out_is_counted() {
+        use arrow_array::types::Int32Type;
+        use arrow_array::{DictionaryArray, TimestampNanosecondArray};
+        let words: DictionaryArray<Int32Type> = vec![Some("a"), None, Some("a")].into_iter().collect();
+        let columns: Vec<(&str, Arc<dyn Array>, bool)> = vec![
+            ("ts", Arc::new(TimestampNanosecondArray::from(vec![1_999, 2_000, -1])), true),
+            ("word", Arc::new(words), true),
+            ("big", Arc::new(UInt64Array::from(vec![u64::MAX, 1, 2])), true),
+            ("long", Arc::new(StringArray::from(vec!["x".repeat(70_000), "y".into(), "z".into()])), true),
+        ];
+        let rows = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
+        let store = MemoryStore::new();
+        let mut importer = Importer::new(&store, "t", columns, rules(), Duration::ZERO).unwrap();
+        importer.append(&rows).unwrap();
+        let counts = importer.sync().unwrap();
+        assert_eq!((counts.rows, counts.cut_times, counts.too_large, counts.too_long), (3, 2, 1, 1));
+        assert_eq!((counts.values, counts.skipped(), counts.skipped_values()), (6, 0, 2));
+        let text = text_of(&store, "t");
+        assert!(text.contains("1969-12-31T23:59:59.999999Z,"), "{text}");
+    }
+
     #[test]
     fn names_that_are_not_there_and_broken_files_are_told() {
         let rows = rows();
@@ -567,13 +471,13 @@ mod tests {
         assert!(of(&["nope"], Some("when")).unwrap_err().to_string().contains("nope"));
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
-        assert!(import_parquet(&store, "t", b"PAR1".as_slice().into(), Duration::ZERO).is_err());
+        assert!(import_parquet(&store, "t", b"PAR1".as_slice().into(), rules(), Duration::ZERO).is_err());
         let request = ExportRequest {
             table: "nope".into(),
             matchers: Vec::new(),
             range: model::TimeRange::ALL,
             format: ExportFormat::Csv,
         };
-        assert!(matches!(Export::begin(&store, &request), Err(BulkError::NoTable(_))));
+        assert!(matches!(Export::begin(&store, &request), Err(BulkError::NoTable { .. })));
     }
 }

@@ -2,16 +2,23 @@
 //!
 //! Both work on any store, so a command uses them on a stopped directory and a door on a running server.
 
+mod cells;
+mod columns;
+mod count;
+mod counts;
 mod csv;
 mod export;
 mod import;
 
+pub use columns::{Columns, plain_batch, plain_schema};
+pub use count::count_values;
+pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
-pub use import::{Columns, ImportCounts, Importer, import_parquet};
+pub use import::{Importer, import_parquet};
 
 use std::io;
 
-use store::StoreError;
+use store::{Store, StoreError};
 
 /// Why an export or an import ended early.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +27,13 @@ pub enum BulkError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no such table.
-    #[error("there is no table {0:?}; `tacho table list` lists the tables")]
-    NoTable(String),
+    #[error("there is no table {table:?}; {}", named(.known))]
+    NoTable {
+        /// Which.
+        table: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// What was asked for is not understood.
     #[error("{0}")]
     Asked(String),
@@ -31,4 +43,29 @@ pub enum BulkError {
     /// It cannot be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
+}
+
+/// Tables that an error names at most.
+const TABLES_NAMED: usize = 10;
+
+impl BulkError {
+    /// That a store has no such table, with those that it has.
+    pub(crate) fn no_table(store: &dyn Store, table: &str) -> Self {
+        match store.tables() {
+            Ok(tables) => {
+                let known = tables.into_iter().map(|status| status.table).collect();
+                Self::NoTable { table: table.to_owned(), known }
+            }
+            Err(error) => Self::Store(error),
+        }
+    }
+}
+
+fn named(tables: &[String]) -> String {
+    let names: Vec<String> = tables.iter().take(TABLES_NAMED).map(|table| format!("{table:?}")).collect();
+    match tables.len() {
+        0 => "there are no tables yet: the first row makes one".to_owned(),
+        1..=TABLES_NAMED => format!("there are {}", names.join(", ")),
+        count => format!("there are {count}, such as {} (`tacho table list`)", names.join(", ")),
+    }
 }

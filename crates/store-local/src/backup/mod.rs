@@ -13,6 +13,7 @@ mod nowhere;
 mod pinned;
 mod receive;
 mod restore;
+mod view;
 mod write;
 
 use std::io;
@@ -24,6 +25,7 @@ pub(crate) use pinned::live_files;
 pub use pinned::stopped_files;
 pub use receive::{BackupReport, BackupTarget, ReceiveOptions, verify_stream};
 pub use restore::{RESTORE_MARKER, RestoreReport, read_list, restore_directory, restore_stream};
+pub use view::check_backup;
 
 /// Why a backup or a restore was not made.
 #[derive(Debug, thiserror::Error)]

@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use hub::bulk::{Export, ExportFormat, ExportRequest, parse_matcher};
 use indicatif::HumanCount;
 use model::{TimeRange, Timestamp};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::json;
 use store::TagMatcher;
 
 use crate::cli::PlaceArgs;
+use crate::cli::output::say;
 use crate::client::{Api, ServerArgs};
 use crate::config::Config;
 use crate::progress::Progress;
@@ -27,9 +29,9 @@ use crate::upkeep::{open_store, stopped_or_running};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tacho export --table telemetry --format parquet --out telemetry.parquet
+  tacho export --table telemetry --out telemetry.parquet
   tacho export --table telemetry --where device=\"truck 7\" --from 2024-05-01T00:00:00Z | head
-  tacho export --table telemetry --where 'device~^truck' --format csv --out trucks.csv")]
+  tacho export --table telemetry --where 'device~^truck' --out trucks.csv")]
 pub(crate) struct ExportArgs {
     /// The table (`tacho table list`)
     #[arg(long, value_name = "NAME")]
@@ -43,12 +45,15 @@ pub(crate) struct ExportArgs {
     /// Only rows before this time
     #[arg(long, value_name = "TIME")]
     to: Option<jiff::Timestamp>,
-    /// csv or parquet
-    #[arg(long, value_name = "FORMAT", default_value = "csv")]
-    format: ExportFormat,
+    /// csv or parquet [default: what the ending of --out says, csv without --out]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ExportFormat>,
     /// The file, which must not be there yet [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Prints what was exported as JSON; needs --out
+    #[arg(long, requires = "out")]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -59,15 +64,41 @@ fn condition(text: &str) -> Result<(String, TagMatcher), String> {
     Ok((text.to_owned(), parse_matcher(text)?))
 }
 
+/// How the file is written: what its ending says, unless an option does.
+fn format(args: &ExportArgs) -> anyhow::Result<ExportFormat> {
+    let Some(out) = &args.out else { return Ok(args.format.unwrap_or(ExportFormat::Csv)) };
+    let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    match (args.format, ending.parse::<ExportFormat>().ok()) {
+        (Some(said), Some(named)) if said != named => bail!(
+            "{}: the ending says another format than --format {}; change one of them",
+            out.display(),
+            name(said)
+        ),
+        (Some(format), _) | (None, Some(format)) => Ok(format),
+        (None, None) => bail!("{}: the ending names no format; say --format csv or parquet", out.display()),
+    }
+}
+
+fn name(format: ExportFormat) -> &'static str {
+    match format {
+        ExportFormat::Csv => "csv",
+        ExportFormat::Parquet => "parquet",
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+    let format = format(args)?;
+    if let (Some(from), Some(to)) = (args.from, args.to) {
+        ensure!(from < to, "no time lies between --from {from} and --to {to}");
+    }
     let config = args.place.load()?;
     let Some(path) = &args.out else {
         let mut out = io::stdout();
-        if args.format == ExportFormat::Parquet && out.is_terminal() {
+        if format == ExportFormat::Parquet && out.is_terminal() {
             bail!("Parquet is nothing for a terminal; name a file with --out");
         }
-        write(args, &config, &mut out).context("cannot write to standard output")?;
+        write(args, format, &config, &mut out).context("cannot write to standard output")?;
         return Ok(());
     };
     if path.exists() {
@@ -80,7 +111,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let writing = || format!("cannot write {}", unfinished.display());
     let file = File::create(unfinished).with_context(writing)?;
     let mut out = BufWriter::with_capacity(1024 * 1024, file);
-    let rows = match write(args, &config, &mut out) {
+    let rows = match write(args, format, &config, &mut out) {
         Ok(rows) => rows,
         Err(error) => {
             // Of no use to anybody; the error is what matters.
@@ -90,21 +121,44 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     };
     let file = out.into_inner().map_err(io::IntoInnerError::into_error).with_context(writing)?;
     file.sync_all().with_context(writing)?;
+    let rows = match rows {
+        Some(rows) => rows,
+        None => parquet_rows(unfinished).with_context(|| format!("{} is not whole", unfinished.display()))?,
+    };
     std::fs::rename(unfinished, path).with_context(|| format!("cannot name {}", path.display()))?;
-    let rows = rows.map(|rows| format!("{} rows of ", HumanCount(rows))).unwrap_or_default();
-    crate::cli::output::say(format_args!("exported  {rows}{} to {}", args.table, path.display()))
+    if args.json {
+        let file = path.to_string_lossy();
+        return say(json!({ "table": args.table, "file": file, "format": name(format), "rows": rows }));
+    }
+    say(format_args!("exported  {} rows of {} to {}", HumanCount(rows), args.table, path.display()))
+}
+
+/// Rows of a file that a server wrote.
+fn parquet_rows(path: &Path) -> anyhow::Result<u64> {
+    let reader = SerializedFileReader::new(File::open(path)?)?;
+    Ok(reader.metadata().file_metadata().num_rows().cast_unsigned())
 }
 
 /// How many rows that were, if it is known here.
-fn write(args: &ExportArgs, config: &Config, out: &mut (dyn Write + Send)) -> anyhow::Result<Option<u64>> {
-    let done = stopped_or_running(&args.server, config, || stopped(args, config, &mut *out).map(Some))?;
-    match done {
+fn write(
+    args: &ExportArgs,
+    format: ExportFormat,
+    config: &Config,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<Option<u64>> {
+    let stopped = || stopped(args, format, config, &mut *out).map(Some);
+    match stopped_or_running(&args.server, config, stopped)? {
         Ok(rows) => Ok(rows),
-        Err(api) => running(args, &api, out).map(|()| None),
+        Err(api) => running(args, format, &api, out),
     }
 }
 
-fn stopped(args: &ExportArgs, config: &Config, out: &mut (dyn Write + Send)) -> anyhow::Result<u64> {
+fn stopped(
+    args: &ExportArgs,
+    format: ExportFormat,
+    config: &Config,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<u64> {
     let store = open_store(config)?;
     let bound = |time: Option<jiff::Timestamp>, default| {
         time.map_or(default, |time| Timestamp::from_micros(time.as_microsecond()))
@@ -113,7 +167,7 @@ fn stopped(args: &ExportArgs, config: &Config, out: &mut (dyn Write + Send)) -> 
         table: args.table.clone(),
         matchers: args.conditions.iter().map(|(_, matcher)| matcher.clone()).collect(),
         range: TimeRange::new(bound(args.from, TimeRange::ALL.start), bound(args.to, TimeRange::ALL.end)),
-        format: args.format,
+        format,
     };
     let export = Export::begin(store.as_ref(), &request)?;
     let total = export.rows_max();
@@ -124,31 +178,96 @@ fn stopped(args: &ExportArgs, config: &Config, out: &mut (dyn Write + Send)) -> 
     Ok(rows)
 }
 
-fn running(args: &ExportArgs, api: &Api, out: &mut dyn Write) -> anyhow::Result<()> {
-    let format = match args.format {
-        ExportFormat::Csv => "csv",
-        ExportFormat::Parquet => "parquet",
-    };
+/// The rows of CSV are counted on the way; those of Parquet stand in the file.
+fn running(
+    args: &ExportArgs,
+    format: ExportFormat,
+    api: &Api,
+    out: &mut dyn Write,
+) -> anyhow::Result<Option<u64>> {
     let body = json!({
         "table": args.table,
         "where": args.conditions.iter().map(|(text, _)| text).collect::<Vec<_>>(),
         "fromUs": args.from.map(jiff::Timestamp::as_microsecond),
         "toUs": args.to.map(jiff::Timestamp::as_microsecond),
-        "format": format,
+        "format": name(format),
     });
     let mut answer = api.post_for_stream("/api/tacho/export", body.to_string().as_bytes())?;
     let mut progress = Progress::new("exporting");
     let mut buffer = vec![0; 256 * 1024];
     let mut done = 0;
+    let mut rows = CsvRows::default();
     loop {
         let count =
             answer.body.read(&mut buffer).context("the export broke off; the server's log says why")?;
         if count == 0 {
             out.flush()?;
-            return Ok(());
+            return Ok((format == ExportFormat::Csv).then(|| rows.count()));
         }
         out.write_all(&buffer[..count])?;
+        rows.see(&buffer[..count]);
         done += count as u64;
         progress.at_least(done);
+    }
+}
+
+/// Counts the rows of CSV: lines outside of quotes, but for the first.
+#[derive(Debug, Default)]
+struct CsvRows {
+    lines: u64,
+    quoted: bool,
+}
+
+impl CsvRows {
+    fn see(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                b'"' => self.quoted = !self.quoted,
+                b'\n' if !self.quoted => self.lines += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.lines.saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ExportArgs,
+    }
+
+    #[test]
+    fn the_ending_says_the_format_unless_an_option_does() {
+        let asked = |line: &str| {
+            let words = ["export", "--table", "t"].into_iter().chain(line.split_whitespace());
+            format(&Line::try_parse_from(words).unwrap().args).map_err(|error| error.to_string())
+        };
+        assert_eq!(asked(""), Ok(ExportFormat::Csv));
+        assert_eq!(asked("--out e.parquet"), Ok(ExportFormat::Parquet));
+        assert_eq!(asked("--out e.csv"), Ok(ExportFormat::Csv));
+        assert_eq!(asked("--format parquet"), Ok(ExportFormat::Parquet));
+        assert_eq!(asked("--out e.dat --format parquet"), Ok(ExportFormat::Parquet));
+        assert!(asked("--out e.dat").unwrap_err().contains("e.dat: the ending names no format"));
+        assert!(asked("--out e").unwrap_err().contains("--format csv or parquet"));
+        assert!(asked("--out e.parquet --format csv").unwrap_err().contains("another format"));
+        assert!(Line::try_parse_from(["export", "--table", "t", "--json"]).is_err());
+    }
+
+    #[test]
+    fn rows_of_csv_are_counted_across_pieces_and_quotes() {
+        let mut rows = CsvRows::default();
+        rows.see(b"a,b\n1,\"x\ny");
+        rows.see(b"\"\"z\"\n2,\n");
+        assert_eq!(rows.count(), 2);
     }
 }

@@ -1,34 +1,39 @@
 //! `tacho import --table`: files with tag columns into a table, straight into a stopped directory's store or through the
 //! bulk door of a running server.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-use hub::bulk::{Columns, ImportCounts, Importer};
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use hub::bulk::{Columns, ImportCounts, ImportRules, Importer};
 use indicatif::HumanCount;
-use model::limits::EXPORT_BATCH_ROWS;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use serde_json::Value;
+use serde_json::json;
 
 use super::ahead::ahead;
-use super::read_csv::CsvBatches;
+use super::outcome::{Care, FileOutcome, hint, totals};
+use super::read_csv::{CsvBatches, CsvCounts};
 use super::read_lines::{LineFile, Precision};
+use super::read_parquet::ParquetFile;
+use super::repeated::Repeated;
+use super::sink::{IntoServer, Sink};
 use crate::cli::output::say;
-use crate::client::{Api, ApiError, ServerArgs, escaped};
+use crate::client::ServerArgs;
 use crate::config::Config;
-use crate::import::{TimeFormat, pause_after};
-use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES, IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
+use crate::import::{Dialect, TimeFormat, TimeReader, Zone, delimiter_name};
+use crate::limits::{IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
 use crate::progress::Progress;
 use crate::upkeep::{open_store, stopped_or_running};
 
 /// How long a stopped directory's store may be busy with a flush.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The type of times in a batch: microseconds since 1970, UTC.
+pub(crate) fn ts_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
 
 /// What to import, and what its columns are.
 pub(crate) struct BulkImport<'a> {
@@ -42,10 +47,22 @@ pub(crate) struct BulkImport<'a> {
     pub tags: &'a [String],
     /// Column with the times; `ts` if none is named.
     pub ts: Option<&'a str>,
-    /// How the times of CSV files are written.
-    pub ts_format: &'a TimeFormat,
+    /// How the times are written, if that was said.
+    pub ts_format: Option<&'a TimeFormat>,
+    /// Of times without an offset.
+    pub zone: Option<Zone>,
+    /// Form of CSV files.
+    pub dialect: Dialect,
     /// The files.
     pub files: &'a [PathBuf],
+    /// What to do when something cannot be imported.
+    pub care: Care,
+    /// What is taken of a row.
+    pub rules: ImportRules,
+    /// Whether times may be of any year.
+    pub any_time: bool,
+    /// Whether the report is JSON.
+    pub json: bool,
 }
 
 /// How a file is written.
@@ -60,68 +77,100 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
-    /// What the endings of files say.
-    pub(crate) fn of(files: &[PathBuf]) -> Self {
-        let is_parquet = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "parquet");
-        if files.iter().all(is_parquet) { Self::Parquet } else { Self::Csv }
+    /// What the endings of files say; an error when they say different things.
+    pub(crate) fn of(files: &[PathBuf]) -> Result<Self, String> {
+        let of = |file: &PathBuf| match file.extension().and_then(|ending| ending.to_str()) {
+            Some("parquet") => Self::Parquet,
+            Some("lp" | "line") => Self::Lines,
+            _ => Self::Csv,
+        };
+        let mut formats = files.iter().map(of);
+        let first = formats.next().unwrap_or(Self::Csv);
+        match formats.all(|format| format == first) {
+            true => Ok(first),
+            false => Err("the files are of different kinds; import those of one kind at a time".to_owned()),
+        }
     }
 }
 
 /// Runs the import on the directory or the server.
 pub(crate) fn run(import: &BulkImport<'_>, server: &ServerArgs, config: &Config) -> anyhow::Result<()> {
+    if import.care == Care::Strict {
+        let examined = import.examine()?;
+        if !examined.iter().all(FileOutcome::is_exact) {
+            import.report(&examined, false)?;
+            bail!(
+                "not everything in the files can be stored as it is; because of --strict nothing was imported"
+            );
+        }
+    }
     let done = stopped_or_running(server, config, || {
         let store = open_store(config)?;
-        let counts = import.all(&mut |table, columns| {
-            let importer = Importer::new(store.as_ref(), table, columns, PATIENCE)?;
-            Ok(Box::new(IntoStore { importer }))
+        let outcomes = import.all(&mut |table, columns| {
+            Ok(Box::new(Importer::new(store.as_ref(), table, columns, import.rules, PATIENCE)?))
         });
         let closed = store.close();
-        let counts = counts?;
+        let outcomes = outcomes?;
         closed.context(
             "the rows were imported, but the store did not close cleanly; the next start recovers it",
         )?;
-        Ok(counts)
+        Ok(outcomes)
     })?;
-    let counts = match done {
-        Ok(counts) => counts,
-        Err(api) => import.all(&mut |table, columns| Ok(Box::new(IntoServer::new(&api, table, columns))))?,
+    let outcomes = match done {
+        Ok(outcomes) => outcomes,
+        Err(api) => import.all(&mut |table, columns| {
+            Ok(Box::new(IntoServer::new(&api, table, columns, import.any_time)))
+        })?,
     };
-    say(total(&counts, import))
+    import.report(&outcomes, true)?;
+    verdict(&outcomes, import.care)
 }
 
-/// Takes rows and says what became of them.
-trait Sink {
-    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()>;
-    /// Everything since the last call is durable after it.
-    fn sync(&mut self) -> anyhow::Result<ImportCounts>;
+/// The command fails when something was left out, unless that was expected.
+pub(crate) fn verdict(outcomes: &[FileOutcome], care: Care) -> anyhow::Result<()> {
+    if care == Care::Lenient || outcomes.iter().all(FileOutcome::is_whole) {
+        return Ok(());
+    }
+    let [_, _, rows, values] = totals(outcomes);
+    let columns: usize = outcomes.iter().map(|file| file.skipped_columns.len()).sum();
+    let what = [(rows, "rows"), (values, "values"), (columns as u64, "columns")];
+    let what = what.into_iter().filter(|(count, _)| *count > 0);
+    let what: Vec<String> = what.map(|(count, name)| format!("{} {name}", HumanCount(count))).collect();
+    bail!(
+        "{} were skipped, the rest was imported (--lenient makes that a success, --strict imports nothing then)",
+        what.join(" and ")
+    )
 }
 
 /// Makes a sink of a table.
-type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
+pub(crate) type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
 
 impl BulkImport<'_> {
-    fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<ImportCounts> {
-        let mut all = ImportCounts::default();
+    /// What would become of the files.
+    fn examine(&self) -> anyhow::Result<Vec<FileOutcome>> {
+        self.all(&mut |table, columns| Ok(Box::new(Importer::examine(table, columns, self.rules)?)))
+    }
+
+    fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<Vec<FileOutcome>> {
+        let mut all = Vec::new();
         for path in self.files {
-            let counts = match self.format {
+            let outcome = match self.format {
                 FileFormat::Lines => self.line_file(path, make),
                 FileFormat::Csv | FileFormat::Parquet => self.file(path, make),
             };
-            let counts = counts.with_context(|| {
+            all.push(outcome.with_context(|| {
                 format!("{}: stopped; importing the same files again is safe, a row is known by its tags and time", path.display())
-            })?;
-            all.add(&counts);
+            })?);
         }
         Ok(all)
     }
 
-    fn file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<ImportCounts> {
+    fn file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<FileOutcome> {
         let mut source = self.open(path)?;
         let columns = Columns::of(&source.schema(), self.tags, self.ts)?;
-        for (column, reason) in &columns.skipped {
-            say(format_args!("{}: the column {column:?} is skipped: {reason}", path.display()))?;
-        }
-        let mut sink = make(self.table, columns)?;
+        let skipped_columns = columns.skipped.clone();
+        let mut repeated = Repeated::new(false);
+        let mut sink = make(self.table, columns.clone())?;
         let mut progress = Progress::new("importing");
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
@@ -129,6 +178,7 @@ impl BulkImport<'_> {
         let piece = || Ok(source.next()?.map(|rows| (rows, source.position(bytes))));
         ahead(IMPORT_PIECES_AHEAD, piece, |next| {
             while let Some((rows, position)) = next()? {
+                repeated.batch(self.table, &columns, &rows);
                 sink.rows(&rows)?;
                 unsynced += rows.num_rows();
                 if unsynced >= IMPORT_PIECE_ROWS {
@@ -140,21 +190,29 @@ impl BulkImport<'_> {
             anyhow::Ok(())
         })?;
         counts.add(&sink.sync()?);
-        drop(progress);
-        say(format_args!("{}: {}", path.display(), outcome(&counts)))?;
-        if let Source::Csv(csv) = &source
-            && let Some(first) = &csv.first_bad_time
-        {
-            say(format_args!(
-                "  {} times are not understood, such as {first:?}; see --ts-format",
-                csv.bad_times
-            ))?;
-        }
-        Ok(counts)
+        let seen = source.counts();
+        counts.cut_times += seen.cut_times;
+        let unit = match self.ts_format {
+            Some(TimeFormat::Epoch(unit)) => Some(*unit),
+            _ => None,
+        };
+        let first = counts.first_implausible_us;
+        let hint = unit.and_then(|unit| hint(first, unit, &self.rules, "--ts-format"));
+        Ok(FileOutcome {
+            path: path.to_owned(),
+            counts,
+            seen,
+            skipped_columns,
+            repeated: repeated.rows,
+            repeated_is_least: repeated.is_least,
+            hint,
+            delimiter: source.delimiter(),
+        })
     }
 
-    fn line_file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<ImportCounts> {
+    fn line_file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<FileOutcome> {
         let mut file = LineFile::open(path, self.precision)?;
+        let mut repeated = Repeated::new(true);
         let mut progress = Progress::new("importing");
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
@@ -162,7 +220,9 @@ impl BulkImport<'_> {
         ahead(IMPORT_PIECES_AHEAD, piece, |next| {
             while let Some((tables, position)) = next()? {
                 for (table, rows) in tables {
-                    let mut sink = make(&table, Columns::of(rows.schema_ref(), &[], None)?)?;
+                    let columns = Columns::of(rows.schema_ref(), &[], None)?;
+                    repeated.batch(&table, &columns, &rows);
+                    let mut sink = make(&table, columns)?;
                     sink.rows(&rows)?;
                     counts.add(&sink.sync()?);
                 }
@@ -171,9 +231,16 @@ impl BulkImport<'_> {
             anyhow::Ok(())
         })?;
         (counts.bad_lines, counts.bad_lines_reason) = (file.bad, file.first_bad);
-        drop(progress);
-        say(format_args!("{}: {}", path.display(), outcome(&counts)))?;
-        Ok(counts)
+        counts.cut_times += file.cut_times;
+        let first = counts.first_implausible_us;
+        Ok(FileOutcome {
+            path: path.to_owned(),
+            counts,
+            repeated: repeated.rows,
+            repeated_is_least: repeated.is_least,
+            hint: hint(first, self.precision.unit(), &self.rules, "--precision"),
+            ..FileOutcome::default()
+        })
     }
 
     fn open(&self, path: &Path) -> anyhow::Result<Source> {
@@ -181,42 +248,70 @@ impl BulkImport<'_> {
             FileFormat::Lines => bail!("BUG: lines are read another way"),
             FileFormat::Csv => {
                 let ts = self.ts.unwrap_or(store::table::TS_COLUMN);
-                Ok(Source::Csv(CsvBatches::open(path, self.tags, ts, self.ts_format.clone())?))
+                let format = self.ts_format.cloned().unwrap_or(TimeFormat::Rfc3339);
+                let times = TimeReader { format, zone: self.zone.clone() };
+                Ok(Source::Csv(CsvBatches::open(path, self.tags, ts, &times, &self.dialect)?))
             }
             FileFormat::Parquet => {
-                let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-                let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-                    .with_context(|| format!("{} is no Parquet file", path.display()))?;
-                let rows = reader.metadata().file_metadata().num_rows().cast_unsigned();
-                let schema = reader.schema().clone();
-                let reader = reader.with_batch_size(EXPORT_BATCH_ROWS).build()?;
-                Ok(Source::Parquet { reader, schema, rows, done: 0 })
+                Ok(Source::Parquet(ParquetFile::open(path, self.ts, self.ts_format, self.zone.as_ref())?))
             }
         }
+    }
+
+    fn report(&self, outcomes: &[FileOutcome], stored: bool) -> anyhow::Result<()> {
+        let [rows, values, skipped_rows, skipped_values] = totals(outcomes);
+        let table = match self.format {
+            FileFormat::Lines => None,
+            FileFormat::Csv | FileFormat::Parquet => Some(self.table),
+        };
+        if self.json {
+            let files: Vec<_> = outcomes.iter().map(FileOutcome::json).collect();
+            return say(json!({
+                "table": table,
+                "stored": stored,
+                "rows": rows,
+                "values": values,
+                "skippedRows": skipped_rows,
+                "skippedValues": skipped_values,
+                "files": files,
+            }));
+        }
+        for outcome in outcomes {
+            say(outcome.text(&self.rules, stored))?;
+        }
+        if !stored {
+            return Ok(());
+        }
+        let into = table.map_or_else(|| "the tables that they name".to_owned(), |table| format!("{table:?}"));
+        let values = match skipped_values {
+            0 => String::new(),
+            count => format!(", {} values of other rows skipped", HumanCount(count)),
+        };
+        say(format_args!(
+            "imported  {} rows into {into}, {} skipped{values}",
+            HumanCount(rows),
+            HumanCount(skipped_rows)
+        ))
     }
 }
 
 enum Source {
     Csv(CsvBatches),
-    Parquet { reader: ParquetRecordBatchReader, schema: SchemaRef, rows: u64, done: u64 },
+    Parquet(ParquetFile),
 }
 
 impl Source {
     fn schema(&self) -> SchemaRef {
         match self {
             Self::Csv(csv) => Arc::clone(csv.schema()),
-            Self::Parquet { schema, .. } => Arc::clone(schema),
+            Self::Parquet(file) => Arc::clone(file.schema()),
         }
     }
 
     fn next(&mut self) -> anyhow::Result<Option<RecordBatch>> {
         match self {
             Self::Csv(csv) => csv.next(),
-            Self::Parquet { reader, done, .. } => {
-                let rows = reader.next().transpose().context("the file cannot be read")?;
-                *done += rows.as_ref().map_or(0, |rows| rows.num_rows() as u64);
-                Ok(rows)
-            }
+            Self::Parquet(file) => file.next(),
         }
     }
 
@@ -224,140 +319,40 @@ impl Source {
     fn position(&self, bytes: u64) -> u64 {
         match self {
             Self::Csv(csv) => csv.position(),
-            Self::Parquet { rows, done, .. } => {
-                (u128::from(bytes) * u128::from(*done) / u128::from((*rows).max(1))) as u64
-            }
+            Self::Parquet(file) => file.position(bytes),
+        }
+    }
+
+    fn counts(&self) -> CsvCounts {
+        match self {
+            Self::Csv(csv) => csv.counts.clone(),
+            Self::Parquet(file) => CsvCounts {
+                bad_times: file.bad_times,
+                first_bad_time: file.first_bad_time.clone(),
+                cut_times: file.cut_times,
+                ..CsvCounts::default()
+            },
+        }
+    }
+
+    fn delimiter(&self) -> Option<String> {
+        match self {
+            Self::Csv(csv) if csv.delimiter() != b',' => Some(delimiter_name(csv.delimiter())),
+            _ => None,
         }
     }
 }
 
-struct IntoStore<'a> {
-    importer: Importer<'a>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Sink for IntoStore<'_> {
-    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
-        Ok(self.importer.append(rows)?)
+    #[test]
+    fn endings_say_how_files_are_written_if_they_agree() {
+        let of = |names: &[&str]| FileFormat::of(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["a.parquet", "b.parquet"]), Ok(FileFormat::Parquet));
+        assert_eq!(of(&["a.csv", "b.txt", "c"]), Ok(FileFormat::Csv));
+        assert_eq!(of(&["a.lp"]), Ok(FileFormat::Lines));
+        assert!(of(&["a.csv", "b.parquet"]).unwrap_err().contains("one kind at a time"));
     }
-
-    fn sync(&mut self) -> anyhow::Result<ImportCounts> {
-        Ok(self.importer.sync()?)
-    }
-}
-
-/// Sends pieces as Parquet files, each acknowledged before the next.
-struct IntoServer<'a> {
-    api: &'a Api,
-    path: String,
-    columns: Columns,
-    piece: Option<ArrowWriter<Vec<u8>>>,
-    counts: ImportCounts,
-}
-
-impl<'a> IntoServer<'a> {
-    fn new(api: &'a Api, table: &str, columns: Columns) -> Self {
-        let path = format!("/api/tacho/import?table={}", escaped(table));
-        Self { api, path, columns, piece: None, counts: ImportCounts::default() }
-    }
-
-    fn send(&mut self) -> anyhow::Result<()> {
-        let Some(piece) = self.piece.take() else { return Ok(()) };
-        let bytes = piece.into_inner()?;
-        for attempt in 1.. {
-            match self.api.post_for_stream(&self.path, &bytes) {
-                Ok(mut answer) => {
-                    let mut text = String::new();
-                    std::io::Read::read_to_string(&mut answer.body, &mut text)?;
-                    let counts = serde_json::from_str(&text).ok().and_then(|json| counts_of(&json));
-                    self.counts.add(&counts.context("the server's answer is not understood")?);
-                    return Ok(());
-                }
-                Err(error) => match pause_after(&error).filter(|_| attempt < IMPORT_ATTEMPTS_MAX) {
-                    Some(pause) => std::thread::sleep(pause),
-                    None => return Err(told(error)),
-                },
-            }
-        }
-        Ok(())
-    }
-}
-
-fn told(error: ApiError) -> anyhow::Error {
-    anyhow::Error::new(error).context("the server did not take the rows")
-}
-
-impl Sink for IntoServer<'_> {
-    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
-        let rows = self.columns.described(rows)?;
-        let piece = match &mut self.piece {
-            Some(piece) => piece,
-            none => none.insert(ArrowWriter::try_new(Vec::new(), rows.schema(), None)?),
-        };
-        piece.write(&rows)?;
-        if piece.in_progress_size() + piece.bytes_written() >= IMPORT_PIECE_BYTES {
-            self.send()?;
-        }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> anyhow::Result<ImportCounts> {
-        self.send()?;
-        Ok(std::mem::take(&mut self.counts))
-    }
-}
-
-fn counts_of(json: &Value) -> Option<ImportCounts> {
-    let number = |name: &str| json[name].as_u64();
-    Some(ImportCounts {
-        rows: number("rows")?,
-        values: number("values")?,
-        without_time: number("withoutTime")?,
-        without_value: number("withoutValue")?,
-        time_out_of_range: number("timeOutOfRange")?,
-        too_old: number("tooOld")?,
-        bad_tags: number("badTags")?,
-        bad_tags_reason: json["badTagsReason"].as_str().map(str::to_owned),
-        too_large: number("tooLarge")?,
-        // Known where the file is read.
-        bad_lines: 0,
-        bad_lines_reason: None,
-    })
-}
-
-fn outcome(counts: &ImportCounts) -> String {
-    let mut text =
-        format!("{} rows with {} values imported", HumanCount(counts.rows), HumanCount(counts.values));
-    let reasons = [
-        (counts.without_time, "have no time"),
-        (counts.without_value, "have no value"),
-        (counts.time_out_of_range, "have a time that cannot be represented"),
-        (counts.too_old, "are older than their table keeps rows"),
-        (counts.bad_tags, "have tags that are refused"),
-        (counts.bad_lines, "are not understood"),
-    ];
-    for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!("\n  skipped: {} rows {reason}", HumanCount(count)));
-    }
-    for reason in counts.bad_tags_reason.iter().chain(&counts.bad_lines_reason) {
-        text.push_str(&format!(" ({reason})"));
-    }
-    if counts.too_large > 0 {
-        let count = HumanCount(counts.too_large);
-        text.push_str(&format!(
-            "\n  skipped: {count} values beyond 63 bits; the other values of their rows were taken"
-        ));
-    }
-    text
-}
-
-fn total(counts: &ImportCounts, import: &BulkImport<'_>) -> String {
-    let into = match import.format {
-        FileFormat::Lines => "the tables that they name".to_owned(),
-        FileFormat::Csv | FileFormat::Parquet => format!("{:?}", import.table),
-    };
-    format!(
-        "imported  {} rows into {into}, {} skipped",
-        HumanCount(counts.rows),
-        HumanCount(counts.skipped())
-    )
 }

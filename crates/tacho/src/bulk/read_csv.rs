@@ -1,19 +1,24 @@
 //! CSV files as Arrow batches. A column has one type: a first pass over the file finds it.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use csv::{StringRecord, Trim};
 use model::limits::EXPORT_BATCH_ROWS;
 
-use crate::import::TimeFormat;
+use super::import::ts_type;
+use crate::import::{
+    CsvFile, DecimalMark, Dialect, FileError, HeaderError, TimeReader, has_decimal_comma, is_not_finite,
+    line_of, number,
+};
+
+/// Whole numbers up to this are floating-point numbers without a loss.
+const EXACT_IN_F64: u64 = 1 << 53;
 
 /// What the columns of a file hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,128 +32,224 @@ enum Kind {
     /// Text whatever it looks like.
     Tag,
     Time,
+    /// Not imported: it has no name.
+    Unnamed,
+}
+
+impl Kind {
+    fn is_number(self) -> bool {
+        matches!(self, Self::I64 | Self::F64)
+    }
+}
+
+/// What became of cells that are not what they look like.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CsvCounts {
+    /// Rows whose time is not understood.
+    pub bad_times: u64,
+    /// Why the first of them is not, with its line.
+    pub first_bad_time: Option<String>,
+    /// Times that are finer than microseconds.
+    pub cut_times: u64,
+    /// Cells such as NaN in columns of numbers.
+    pub not_finite: u64,
+    /// Cells with text in columns without a name.
+    pub unnamed: u64,
+    /// Cells with text beyond the last column.
+    pub beyond: u64,
+    /// Whole numbers that lost digits because their column has decimal places.
+    pub rounded: u64,
+    /// Columns that are text although most of their cells are numbers, and the first cell that is none, with its line.
+    pub texts: Vec<(String, String, u64)>,
+}
+
+impl CsvCounts {
+    /// Cells that hold something and are not imported.
+    pub(super) fn skipped_cells(&self) -> u64 {
+        self.not_finite + self.unnamed + self.beyond
+    }
 }
 
 /// A file that is being read the second time.
 pub(super) struct CsvBatches {
-    path: PathBuf,
-    reader: csv::Reader<Box<dyn Read + Send>>,
+    file: CsvFile,
+    record: StringRecord,
     kinds: Vec<Kind>,
     schema: SchemaRef,
-    format: TimeFormat,
-    /// Rows whose time is not understood, and the first of them.
-    pub(super) bad_times: u64,
-    pub(super) first_bad_time: Option<String>,
-}
-
-fn open(path: &Path) -> anyhow::Result<csv::Reader<Box<dyn Read + Send>>> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let reader: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(1024 * 1024, file));
-    Ok(csv::ReaderBuilder::new().from_reader(reader))
+    times: TimeReader,
+    mark: DecimalMark,
+    pub(super) counts: CsvCounts,
 }
 
 impl CsvBatches {
     /// Reads the file once. `tags` and `ts` name columns.
-    pub(super) fn open(path: &Path, tags: &[String], ts: &str, format: TimeFormat) -> anyhow::Result<Self> {
-        let reading = || format!("cannot read {}", path.display());
-        let mut reader = open(path)?;
-        let names: Vec<String> = reader.headers().with_context(reading)?.iter().map(str::to_owned).collect();
-        let mut kinds: Vec<Kind> = names
-            .iter()
-            .map(|name| match name {
-                name if name == ts => Kind::Time,
-                name if tags.contains(name) => Kind::Tag,
-                _ => Kind::Unknown,
-            })
-            .collect();
-        if !kinds.contains(&Kind::Time) {
-            bail!("{} has no column {ts:?} with times; name it with --ts-column", path.display());
-        }
-        let mut record = csv::StringRecord::new();
-        while reader.read_record(&mut record).with_context(reading)? {
-            for (kind, cell) in kinds.iter_mut().zip(&record) {
-                *kind = widened(*kind, cell);
+    pub(super) fn open(
+        path: &Path,
+        tags: &[String],
+        ts: &str,
+        times: &TimeReader,
+        dialect: &Dialect,
+    ) -> Result<Self, FileError> {
+        let header = |source| FileError::Header { path: path.into(), source };
+        let mut file = CsvFile::open(path, dialect, Trim::None)?;
+        let names: Vec<String> = file.header().iter().map(str::to_owned).collect();
+        check_names(&names, ts).map_err(header)?;
+        let kinds = names.iter().map(|name| match name.as_str() {
+            "" => Kind::Unnamed,
+            name if name == ts => Kind::Time,
+            name if tags.iter().any(|tag| tag == name) => Kind::Tag,
+            _ => Kind::Unknown,
+        });
+        let mut columns: Vec<Seen> = kinds.map(Seen::new).collect();
+        let mut record = StringRecord::new();
+        while file.read(&mut record)? {
+            for ((column, cell), name) in columns.iter_mut().zip(&record).zip(&names) {
+                let line = line_of(&record);
+                if dialect.decimal.is_none()
+                    && !matches!(column.kind, Kind::Tag | Kind::Time | Kind::Unnamed)
+                    && has_decimal_comma(cell)
+                {
+                    let (path, column, cell) = (path.into(), name.clone(), cell.to_owned());
+                    return Err(FileError::DecimalComma { path, line, column, cell });
+                }
+                column.widen(cell, line, dialect.mark());
             }
         }
-        let fields = names.iter().zip(&kinds).map(|(name, kind)| Field::new(name, data_type(*kind), true));
+        let mut counts = CsvCounts::default();
+        for (column, name) in columns.iter().zip(&names) {
+            if let (Some((cell, line)), true) = (&column.first_text, column.numbers > column.texts) {
+                counts.texts.push((name.clone(), cell.clone(), *line));
+            }
+        }
+        let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
+        let fields = names
+            .iter()
+            .zip(&kinds)
+            .filter_map(|(name, kind)| Some(Field::new(name, data_type(*kind)?, true)));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let (bad_times, first_bad_time) = (0, None);
-        Ok(Self {
-            path: path.to_owned(),
-            reader: open(path)?,
-            kinds,
-            schema,
-            format,
-            bad_times,
-            first_bad_time,
-        })
+        let (file, record) = (CsvFile::open(path, dialect, Trim::None)?, StringRecord::new());
+        let (times, mark) = (times.clone(), dialect.mark());
+        Ok(Self { file, record, kinds, schema, times, mark, counts })
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
+    /// What stands between cells.
+    pub(super) fn delimiter(&self) -> u8 {
+        self.file.delimiter
+    }
+
     /// Bytes of the file that were read.
     pub(super) fn position(&self) -> u64 {
-        self.reader.position().byte()
+        self.file.position()
     }
 
     /// The next rows; `None` after the last.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<RecordBatch>> {
         let mut columns: Vec<Column> = self.kinds.iter().map(|kind| Column::new(*kind)).collect();
-        let mut record = csv::StringRecord::new();
         let mut rows = 0;
-        while rows < EXPORT_BATCH_ROWS {
-            let reading = || format!("cannot read {}", self.path.display());
-            if !self.reader.read_record(&mut record).with_context(reading)? {
-                break;
+        while rows < EXPORT_BATCH_ROWS && self.file.read(&mut self.record)? {
+            if self.record.iter().all(|cell| cell.is_empty()) {
+                // A line of delimiters: nothing is in it.
+                continue;
             }
             rows += 1;
-            for (column, cell) in columns.iter_mut().zip(&record) {
-                if !column.push(cell, &self.format) {
-                    self.bad_times += 1;
-                    self.first_bad_time.get_or_insert_with(|| cell.to_owned());
+            for (index, column) in columns.iter_mut().enumerate() {
+                let cell = self.record.get(index).unwrap_or_default();
+                if let Err(reason) = column.push(cell, &self.times, self.mark, &mut self.counts) {
+                    let line = line_of(&self.record);
+                    self.counts.first_bad_time.get_or_insert_with(|| format!("line {line}: {reason}"));
                 }
             }
+            let beyond = self.record.iter().skip(self.kinds.len()).filter(|cell| !cell.is_empty());
+            self.counts.beyond += beyond.count() as u64;
         }
         if rows == 0 {
             return Ok(None);
         }
-        let columns = columns.into_iter().map(Column::finish).collect();
+        let columns = columns.into_iter().filter_map(Column::finish).collect();
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
     }
 }
 
-/// The narrowest kind that takes what was there and this cell.
-fn widened(kind: Kind, cell: &str) -> Kind {
-    if cell.is_empty() || matches!(kind, Kind::Tag | Kind::Time | Kind::Text) {
-        return kind;
+fn check_names(names: &[String], ts: &str) -> Result<(), HeaderError> {
+    for (second, key) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        if let Some(first) = names[..second].iter().position(|earlier| earlier == key) {
+            let (key, first, second) = (key.clone(), first + 1, second + 1);
+            return Err(HeaderError::Duplicate { key, first, second });
+        }
     }
-    let found = if cell == "true" || cell == "false" {
-        Kind::Bool
-    } else if cell.parse::<i64>().is_ok() {
-        Kind::I64
-    } else if cell.parse::<f64>().is_ok() {
-        Kind::F64
-    } else {
-        Kind::Text
-    };
-    match (kind, found) {
-        (Kind::Unknown, found) => found,
-        (kind, found) if kind == found => kind,
-        (Kind::I64, Kind::F64) | (Kind::F64, Kind::I64) => Kind::F64,
-        _ => Kind::Text,
+    if names.iter().all(|name| name.is_empty()) {
+        return Err(HeaderError::Empty);
+    }
+    if !names.iter().any(|name| name == ts) {
+        let (what, wanted) = ("the time (name it with --ts-column)", ts.to_owned());
+        return Err(HeaderError::NoColumn { what, wanted, known: names.to_vec() });
+    }
+    Ok(())
+}
+
+/// What was seen of a column so far.
+struct Seen {
+    /// The narrowest kind that takes all cells.
+    kind: Kind,
+    numbers: u64,
+    texts: u64,
+    /// The first cell that is no number.
+    first_text: Option<(String, u64)>,
+}
+
+impl Seen {
+    fn new(kind: Kind) -> Self {
+        Self { kind, numbers: 0, texts: 0, first_text: None }
+    }
+
+    fn widen(&mut self, cell: &str, line: u64, mark: DecimalMark) {
+        // Among numbers a word for none is no value; in a text it is one.
+        if cell.is_empty()
+            || matches!(self.kind, Kind::Tag | Kind::Time | Kind::Unnamed)
+            || is_not_finite(cell)
+        {
+            return;
+        }
+        let found = kind_of(cell, mark);
+        if found.is_number() {
+            self.numbers += 1;
+        } else {
+            self.texts += 1;
+            if self.first_text.is_none() {
+                self.first_text = Some((cell.to_owned(), line));
+            }
+        }
+        self.kind = match (self.kind, found) {
+            (Kind::Unknown, found) => found,
+            (kind, found) if kind == found => kind,
+            (Kind::I64, Kind::F64) | (Kind::F64, Kind::I64) => Kind::F64,
+            _ => Kind::Text,
+        };
     }
 }
 
-fn data_type(kind: Kind) -> DataType {
-    match kind {
+fn kind_of(cell: &str, mark: DecimalMark) -> Kind {
+    match number(cell, mark) {
+        Some(number) if number.is_i64() => Kind::I64,
+        Some(_) => Kind::F64,
+        None if cell == "true" || cell == "false" => Kind::Bool,
+        None => Kind::Text,
+    }
+}
+
+fn data_type(kind: Kind) -> Option<DataType> {
+    Some(match kind {
         Kind::Bool => DataType::Boolean,
         Kind::I64 => DataType::Int64,
         Kind::F64 => DataType::Float64,
         Kind::Unknown | Kind::Text | Kind::Tag => DataType::Utf8,
-        Kind::Time => DataType::Timestamp(TimeUnit::Microsecond, None),
-    }
+        Kind::Time => ts_type(),
+        Kind::Unnamed => return None,
+    })
 }
 
 enum Column {
@@ -157,6 +258,7 @@ enum Column {
     F64(Float64Builder),
     Text(StringBuilder),
     Time(TimestampMicrosecondBuilder),
+    Unnamed,
 }
 
 impl Column {
@@ -166,70 +268,157 @@ impl Column {
             Kind::I64 => Self::I64(Int64Builder::new()),
             Kind::F64 => Self::F64(Float64Builder::new()),
             Kind::Unknown | Kind::Text | Kind::Tag => Self::Text(StringBuilder::new()),
-            Kind::Time => Self::Time(TimestampMicrosecondBuilder::new()),
+            Kind::Time => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(ts_type())),
+            Kind::Unnamed => Self::Unnamed,
         }
     }
 
-    /// `false` when a time is not understood; the row has none then.
-    fn push(&mut self, cell: &str, format: &TimeFormat) -> bool {
+    /// The error says why a time is not understood; the row has none then.
+    fn push(
+        &mut self,
+        cell: &str,
+        times: &TimeReader,
+        mark: DecimalMark,
+        counts: &mut CsvCounts,
+    ) -> Result<(), String> {
         let text = Some(cell).filter(|cell| !cell.is_empty());
         match self {
             Self::Bool(cells) => cells.append_option(text.map(|cell| cell == "true")),
-            Self::I64(cells) => cells.append_option(text.and_then(|cell| cell.parse().ok())),
-            Self::F64(cells) => cells.append_option(text.and_then(|cell| cell.parse().ok())),
+            Self::I64(cells) => {
+                let value = text.and_then(|cell| number(cell, mark)).and_then(|number| number.as_i64());
+                counts.not_finite += u64::from(text.is_some() && value.is_none());
+                cells.append_option(value);
+            }
+            Self::F64(cells) => {
+                let value = text.and_then(|cell| number(cell, mark));
+                counts.not_finite += u64::from(text.is_some() && value.is_none());
+                let whole = value.as_ref().and_then(serde_json::Number::as_i64);
+                counts.rounded += u64::from(whole.is_some_and(|it| !is_exact(it)));
+                cells.append_option(value.and_then(|number| number.as_f64()));
+            }
             Self::Text(cells) => cells.append_option(text),
             Self::Time(cells) => {
-                let time = text.map(|cell| format.parse_us(cell));
-                let understood = !matches!(time, Some(Err(_)));
-                cells.append_option(time.and_then(Result::ok));
-                return understood;
+                let time = text.map(|cell| times.parse(cell)).transpose();
+                let known = time.as_ref().ok().copied().flatten();
+                cells.append_option(known.map(|time| time.micros));
+                counts.cut_times += u64::from(known.is_some_and(|time| time.cut));
+                counts.bad_times += u64::from(time.is_err());
+                return time.map(drop);
             }
+            Self::Unnamed => counts.unnamed += u64::from(text.is_some()),
         }
-        true
+        Ok(())
     }
 
-    fn finish(self) -> ArrayRef {
-        match self {
+    fn finish(self) -> Option<ArrayRef> {
+        Some(match self {
             Self::Bool(mut cells) => Arc::new(cells.finish()),
             Self::I64(mut cells) => Arc::new(cells.finish()),
             Self::F64(mut cells) => Arc::new(cells.finish()),
             Self::Text(mut cells) => Arc::new(cells.finish()),
             Self::Time(mut cells) => Arc::new(cells.finish()),
-        }
+            Self::Unnamed => return None,
+        })
     }
+}
+
+/// Whether a whole number is the same as a floating-point number.
+fn is_exact(number: i64) -> bool {
+    let magnitude = number.unsigned_abs();
+    magnitude <= EXACT_IN_F64 || (number as f64) as i128 == i128::from(number)
 }
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+
     use super::*;
+    use crate::import::TimeFormat;
+
+    fn times() -> TimeReader {
+        TimeReader { format: TimeFormat::Rfc3339, zone: None }
+    }
+
+    fn open(text: &str, tags: &[&str], dialect: Dialect) -> Result<CsvBatches, FileError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
+        std::fs::write(&path, text).unwrap();
+        let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        CsvBatches::open(&path, &tags, "ts", &times(), &dialect)
+    }
 
     #[test]
     fn a_column_has_the_narrowest_type_that_holds_all_its_cells() {
-        let kind = |cells: &[&str]| cells.iter().fold(Kind::Unknown, |kind, cell| widened(kind, cell));
+        let kind = |cells: &[&str]| {
+            let mut seen = Seen::new(Kind::Unknown);
+            cells.iter().for_each(|cell| seen.widen(cell, 1, DecimalMark::Point));
+            seen.kind
+        };
         assert_eq!(kind(&["1", "", "-2"]), Kind::I64);
         assert_eq!(kind(&["1", "2.5"]), Kind::F64);
         assert_eq!(kind(&["2.5", "1", "NaN"]), Kind::F64);
+        assert_eq!(kind(&["NaN", "1"]), Kind::I64);
         assert_eq!(kind(&["true", "false"]), Kind::Bool);
         assert_eq!(kind(&["true", "1"]), Kind::Text);
         assert_eq!(kind(&["1", "x", "2"]), Kind::Text);
+        assert_eq!(kind(&["1", "00123"]), Kind::Text);
+        assert_eq!(kind(&["18446744073709551615"]), Kind::Text, "a float would lose digits");
+        assert_eq!(kind(&["1e999"]), Kind::Text);
         assert_eq!(kind(&["", ""]), Kind::Unknown);
-        assert_eq!(widened(Kind::Tag, "7"), Kind::Tag);
+        let mut tag = Seen::new(Kind::Tag);
+        tag.widen("7", 1, DecimalMark::Point);
+        assert_eq!(tag.kind, Kind::Tag);
     }
 
     #[test]
     fn a_file_becomes_batches() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.csv");
-        std::fs::write(&path, "site,ts,n,x,t\n7,2024-05-01T08:00:00Z,1,1,a\n8,yesterday,,2.5,\n").unwrap();
-        let mut file = CsvBatches::open(&path, &["site".to_owned()], "ts", TimeFormat::Rfc3339).unwrap();
+        let text = "site,ts,n,x,t\n7,2024-05-01T08:00:00.000001Z,1,1,a\n8,yesterday,,2.5,\n";
+        let mut file = open(text, &["site"], Dialect::default()).unwrap();
         let batch = file.next().unwrap().unwrap();
         let types: Vec<_> =
             batch.schema().fields().iter().map(|field| field.data_type().to_string()).collect();
         assert_eq!(types[0], "Utf8");
         assert_eq!(types[2..], ["Int64", "Float64", "Utf8"]);
         assert_eq!((batch.num_rows(), batch.column(1).null_count(), batch.column(2).null_count()), (2, 1, 1));
-        assert_eq!((file.bad_times, file.first_bad_time.as_deref()), (1, Some("yesterday")));
+        let first = batch.column(1).as_primitive::<TimestampMicrosecondType>().value(0);
+        assert_eq!(first, 1_714_550_400_000_001);
+        assert_eq!(file.counts.bad_times, 1);
+        let reason = file.counts.first_bad_time.clone().unwrap();
+        assert!(reason.starts_with("line 3: \"yesterday\" is no time"), "{reason}");
         assert!(file.next().unwrap().is_none());
-        assert!(CsvBatches::open(&path, &[], "time", TimeFormat::Rfc3339).is_err());
+    }
+
+    #[test]
+    fn what_is_left_out_or_changed_is_counted() {
+        let text =
+            "ts,n,big,\n2024-05-01T08:00:00Z,1,9007199254740993,x,y\n,,,\n2024-05-01T08:00:01Z,NaN,0.5\n";
+        let mut file = open(text, &[], Dialect::default()).unwrap();
+        let batch = file.next().unwrap().unwrap();
+        assert_eq!((batch.num_rows(), batch.num_columns()), (2, 3));
+        let counts = &file.counts;
+        assert_eq!((counts.not_finite, counts.rounded, counts.unnamed, counts.beyond), (1, 1, 1, 1));
+        assert_eq!(counts.skipped_cells(), 3);
+        let mostly = open("ts,n\n,1\n,2\n,00123\n", &[], Dialect::default()).unwrap();
+        assert_eq!(mostly.counts.texts, [("n".to_owned(), "00123".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn decimal_commas_are_asked_about_and_read_when_they_are_said() {
+        let text = "ts;x\n2024-05-01T08:00:00Z;1,5\n";
+        let error = open(text, &[], Dialect::default()).err().unwrap().to_string();
+        assert!(error.contains("a.csv:2: \"1,5\" in the column \"x\""), "{error}");
+        let dialect = Dialect { decimal: Some(DecimalMark::Comma), ..Dialect::default() };
+        let batch = open(text, &[], dialect).unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column(1).as_primitive::<Float64Type>().value(0), 1.5);
+    }
+
+    #[test]
+    fn names_that_are_there_twice_or_not_at_all_are_refused() {
+        let error = open("ts,a,a\n", &[], Dialect::default()).err().unwrap().to_string();
+        assert!(error.contains("the columns 2 and 3 both become the key \"a\""), "{error}");
+        let error = open("time,a\n", &[], Dialect::default()).err().unwrap().to_string();
+        assert!(error.contains("--ts-column") && error.contains("the file has time, a"), "{error}");
     }
 }

@@ -11,10 +11,12 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN};
 use wire::line::{LINE_BYTES_MAX, Line, LineValue};
 
+use super::import::ts_type;
+use crate::import::Unit;
 use crate::limits::IMPORT_PIECE_BYTES;
 
 /// Unit of the times in a file.
@@ -27,12 +29,13 @@ pub(crate) enum Precision {
 }
 
 impl Precision {
-    fn micros(self, time: i64) -> Option<i64> {
+    /// The same as the unit of a column of times.
+    pub(crate) fn unit(self) -> Unit {
         match self {
-            Self::Ns => Some(time.div_euclid(1_000)),
-            Self::Us => Some(time),
-            Self::Ms => time.checked_mul(1_000),
-            Self::S => time.checked_mul(1_000_000),
+            Self::Ns => Unit::Nanoseconds,
+            Self::Us => Unit::Microseconds,
+            Self::Ms => Unit::Milliseconds,
+            Self::S => Unit::Seconds,
         }
     }
 }
@@ -48,6 +51,8 @@ pub(super) struct LineFile {
     /// Lines that are not understood or have no time that can be represented, and the first of the reasons.
     pub(super) bad: u64,
     pub(super) first_bad: Option<String>,
+    /// Times that are finer than microseconds.
+    pub(super) cut_times: u64,
     lines: u64,
 }
 
@@ -62,6 +67,7 @@ impl LineFile {
             position: 0,
             bad: 0,
             first_bad: None,
+            cut_times: 0,
             lines: 0,
         })
     }
@@ -78,12 +84,10 @@ impl LineFile {
         for line in wire::line::lines(&text) {
             self.lines += 1;
             let row = line.map_err(|error| error.to_string()).and_then(|line| {
-                let micros = line.time.map(|time| self.precision.micros(time));
                 check(&line)?;
-                match micros {
-                    Some(None) => Err("its time cannot be represented".to_owned()),
-                    micros => Ok((line, micros.flatten())),
-                }
+                let time = line.time.map(|time| self.precision.unit().time(time)).transpose()?;
+                self.cut_times += u64::from(time.is_some_and(|time| time.cut));
+                Ok((line, time.map(|time| time.micros)))
             });
             match row {
                 Ok((line, micros)) => match tables.get_mut(line.measurement.as_ref()) {
@@ -110,6 +114,9 @@ impl LineFile {
             let bytes = read.len();
             self.begun.extend_from_slice(read);
             self.reader.consume(bytes);
+            if self.position == 0 && self.begun.starts_with("\u{feff}".as_bytes()) {
+                self.begun.drain(..3);
+            }
             self.position += bytes as u64;
             if bytes == 0 && self.begun.is_empty() {
                 return Ok(None);
@@ -123,7 +130,7 @@ impl LineFile {
                 Ok(text) => text,
                 Err(error) => {
                     let at = self.position - self.begun.len() as u64 + error.valid_up_to() as u64;
-                    bail!("the file is not UTF-8 at byte {at}");
+                    bail!("the file is not UTF-8 at byte {at}; write it as UTF-8 (iconv)");
                 }
             };
             let whole = if bytes == 0 { text.len() } else { wire::line::whole_lines(text) };
@@ -158,8 +165,8 @@ fn check(line: &Line<'_>) -> Result<(), String> {
 /// Rows of one table. A field has a column for each type that it has; where a row has no value the column is filled up
 /// when the next value comes.
 #[derive(Default)]
-struct TableRows {
-    rows: usize,
+pub(crate) struct TableRows {
+    pub(crate) rows: usize,
     ts: TimestampMicrosecondBuilder,
     tags: BTreeMap<String, StringBuilder>,
     bools: BTreeMap<String, BooleanBuilder>,
@@ -185,7 +192,8 @@ macro_rules! column {
 }
 
 impl TableRows {
-    fn push(&mut self, line: Line<'_>, micros: Option<i64>) {
+    /// Adds a row: the tags and fields of a line, and its time.
+    pub(crate) fn push(&mut self, line: Line<'_>, micros: Option<i64>) {
         self.ts.append_option(micros);
         for (key, value) in &line.tags {
             column!(self.tags, key, self.rows).append_value(value);
@@ -202,7 +210,8 @@ impl TableRows {
         self.rows += 1;
     }
 
-    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+    /// The rows as a batch whose schema says what its columns are.
+    pub(crate) fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         let mut fields = Vec::new();
         let mut columns: Vec<ArrayRef> = Vec::new();
         let mut add = |kind: &str, name: &str, data_type: DataType, column: ArrayRef| {
@@ -213,7 +222,7 @@ impl TableRows {
             fields.push(Field::new(unique, data_type, true).with_metadata(pairs.into_iter().collect()));
             columns.push(column);
         };
-        add("ts", TS_COLUMN, DataType::Timestamp(TimeUnit::Microsecond, None), Arc::new(self.ts.finish()));
+        add("ts", TS_COLUMN, ts_type(), Arc::new(self.ts.finish().with_data_type(ts_type())));
         macro_rules! add_all {
             ($kind:literal, $columns:expr, $data_type:expr) => {
                 for name in $columns.keys().cloned().collect::<Vec<_>>() {
@@ -256,7 +265,7 @@ mod tests {
     fn rows_of_a_table_have_a_column_for_each_tag_and_each_type_of_a_field() {
         let text = b"m,t=a f=1 1000\nm,u=b f=2i,g=t 2000\nother f=\"x\" 3000\nm f=3\n";
         let (batches, file) = read(text, Precision::Ns).unwrap();
-        assert_eq!((batches.len(), file.bad), (2, 0));
+        assert_eq!((batches.len(), file.bad, file.cut_times), (2, 0, 0));
         let (table, rows) = &batches[0];
         assert_eq!((table.as_str(), rows.num_rows()), ("m", 3));
         let names: Vec<&str> =
@@ -277,7 +286,21 @@ mod tests {
             file.first_bad.unwrap().starts_with("line 2, not counting comments: a value that is neither")
         );
         let error = read(b"m f=1 1\nm f=\xff 2\n", Precision::S).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "the file is not UTF-8 at byte 12");
+        assert!(error.to_string().starts_with("the file is not UTF-8 at byte 12"), "{error}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_table() {
+        let (batches, _) = read("\u{feff}m f=1 1\n".as_bytes(), Precision::S).unwrap();
+        assert_eq!(batches[0].0, "m");
+        assert!(read(b"\xff\xfem\0 \0", Precision::S).is_err());
+    }
+
+    #[test]
+    fn times_finer_than_microseconds_are_counted() {
+        let (_, file) =
+            read(b"m f=1 1714550400000000001\nm f=1 1714550400000001000\n", Precision::Ns).unwrap();
+        assert_eq!((file.cut_times, file.bad), (1, 0));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! `tacho table`.
 
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use hub::clock::system_now;
 use indicatif::{HumanBytes, HumanCount};
+use model::time::shown_duration;
 use serde_json::{Value, json};
 
 use crate::cli::PlaceArgs;
@@ -28,6 +32,9 @@ pub(crate) enum TableCommand {
 Examples:
   tacho table list --data /var/lib/tacho")]
 pub(crate) struct ListArgs {
+    /// Prints the tables as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -38,9 +45,13 @@ pub(crate) struct ListArgs {
 ///
 /// Rows are dropped by the day (UTC): a day goes within a minute after all of it is older. A row that is older when it
 /// comes is refused and kept in the table dead_letter with the reason.
+///
+/// Where rows would be dropped, the command says how many and of which days, and asks. Without a terminal to ask at it
+/// changes nothing unless --yes is given. What was dropped is gone.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  tacho table set telemetry --ttl 90d --dry-run    which rows would go
   tacho table set telemetry --ttl 90d
   tacho table set telemetry --ttl 0       for good")]
 pub(crate) struct SetArgs {
@@ -52,6 +63,15 @@ pub(crate) struct SetArgs {
     /// Make the table if there is none yet
     #[arg(long)]
     create: bool,
+    /// Only says which rows would go
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Drops rows without asking
+    #[arg(long)]
+    yes: bool,
+    /// Prints what was done as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -99,6 +119,9 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         Ok(tables) => tables,
         Err(api) => running(&api)?,
     };
+    if args.json {
+        return say(json!({ "tables": tables.iter().map(Listed::json).collect::<Vec<_>>() }));
+    }
     let head =
         ["TABLE", "SERIES", "ROWS", "BYTES", "RAW", "RATIO", "OLDEST", "NEWEST", "KEPT"].map(str::to_owned);
     let rows: Vec<[String; 9]> = std::iter::once(head).chain(tables.iter().map(cells)).collect();
@@ -112,6 +135,21 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         say(cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())
+}
+
+impl Listed {
+    fn json(&self) -> Value {
+        json!({
+            "table": self.name,
+            "series": self.series,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "rawBytes": self.raw_bytes,
+            "oldest": self.oldest_us.map(time),
+            "newest": self.newest_us.map(|end| time(end.saturating_sub(1))),
+            "ttlS": self.ttl_s,
+        })
+    }
 }
 
 fn cells(table: &Listed) -> [String; 9] {
@@ -133,7 +171,7 @@ fn cells(table: &Listed) -> [String; 9] {
 
 /// How long rows are kept that are kept for so many seconds.
 fn kept(ttl_s: Option<u64>) -> String {
-    ttl_s.map_or_else(|| "forever".to_owned(), |seconds| format!("{} d", seconds as f64 / 86_400.0))
+    ttl_s.map_or_else(|| "forever".to_owned(), |seconds| shown_duration(Duration::from_secs(seconds)))
 }
 
 fn time(micros: i64) -> String {
@@ -143,18 +181,118 @@ fn time(micros: i64) -> String {
     }
 }
 
+/// A day (UTC) and how many rows it has.
+type Day = (String, u64);
+
 fn set(args: &SetArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
+    let days = expiring(args, &config)?;
+    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    if args.dry_run {
+        return tell_set(args, &days, false);
+    }
+    if rows > 0 && !args.yes {
+        // The question is no part of the result.
+        writeln!(io::stderr(), "{}", would_go(args, &days)).context("cannot write to standard error")?;
+        ask()?;
+    }
     let stopped = || {
         let store = open_store(&config)?;
         hub::retention::set_ttl(store.as_ref(), &args.table, args.ttl.0, args.create)?;
         Ok(store.close()?)
     };
     if let Err(api) = stopped_or_running(&args.server, &config, stopped)? {
-        let ttl_s = args.ttl.seconds().unwrap_or(0);
-        api.post("/api/tacho/tables", &json!({ "table": args.table, "ttlS": ttl_s, "create": args.create }))?;
+        api.post("/api/tacho/tables", &body(args, false))?;
     }
-    say(format!("table {}: rows are kept {}", args.table, kept(args.ttl.seconds())))
+    tell_set(args, &days, true)
+}
+
+fn body(args: &SetArgs, dry_run: bool) -> Value {
+    let ttl_s = args.ttl.seconds().unwrap_or(0);
+    json!({ "table": args.table, "ttlS": ttl_s, "create": args.create, "dryRun": dry_run })
+}
+
+/// The days whose rows would go.
+fn expiring(args: &SetArgs, config: &Config) -> anyhow::Result<Vec<Day>> {
+    let stopped = || {
+        let store = open_store(config)?;
+        let days =
+            hub::retention::expiring(store.as_ref(), &args.table, args.ttl.0, args.create, system_now());
+        let closed = store.close();
+        let days = days?.into_iter().map(|(day, rows)| (day.to_string(), rows)).collect();
+        closed?;
+        Ok(days)
+    };
+    match stopped_or_running(&args.server, config, stopped)? {
+        Ok(days) => Ok(days),
+        Err(api) => {
+            let path = "/api/tacho/tables";
+            let answer = api.post(path, &body(args, true))?;
+            let unexpected = || api.unexpected("POST", path, "no list of days in the answer");
+            let day = |day: &Value| Some((day["day"].as_str()?.to_owned(), day["rows"].as_u64()?));
+            let days = answer["days"].as_array().ok_or_else(unexpected)?;
+            Ok(days.iter().map(|it| day(it).ok_or_else(unexpected)).collect::<Result<_, _>>()?)
+        }
+    }
+}
+
+fn would_go(args: &SetArgs, days: &[Day]) -> String {
+    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    let which = match days {
+        [] => return format!("table {}: no rows are older than {}", args.table, kept(args.ttl.seconds())),
+        [(day, _)] => format!("of one day ({day})"),
+        [(first, _), .., (last, _)] => format!("of {} days ({first} to {last})", days.len()),
+    };
+    format!(
+        "table {}: {} rows {which} are older than {} and would be dropped for good",
+        args.table,
+        HumanCount(rows),
+        kept(args.ttl.seconds())
+    )
+}
+
+/// Asks on the terminal; an error unless the answer is yes.
+fn ask() -> anyhow::Result<()> {
+    if !io::stdin().is_terminal() {
+        bail!("nothing was changed: there is no terminal to ask at; give --yes, or look with --dry-run");
+    }
+    write!(io::stderr(), "Drop them? [y/N] ").context("cannot write to standard error")?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was changed"),
+    }
+}
+
+fn tell_set(args: &SetArgs, days: &[Day], changed: bool) -> anyhow::Result<()> {
+    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    if args.json {
+        let list: Vec<Value> = days.iter().map(|(day, rows)| json!({ "day": day, "rows": rows })).collect();
+        return say(json!({
+            "table": args.table,
+            "ttlS": args.ttl.seconds(),
+            "changed": changed,
+            "rowsToDrop": rows,
+            "days": list,
+        }));
+    }
+    if !changed {
+        say(would_go(args, days))?;
+        for (day, rows) in days {
+            say(format_args!("  {day}  {} rows", HumanCount(*rows)))?;
+        }
+        return Ok(());
+    }
+    say(format_args!("table {}: rows are kept {}", args.table, kept(args.ttl.seconds())))?;
+    if rows > 0 {
+        say(format_args!(
+            "{} rows of {} days are older; a running server drops them within a minute",
+            HumanCount(rows),
+            days.len()
+        ))?;
+    }
+    Ok(())
 }
 
 fn stopped(config: &Config) -> anyhow::Result<Vec<Listed>> {
@@ -214,7 +352,7 @@ mod tests {
             "4.0",
             "1970-01-01T00:00:00Z",
             "1970-01-01T00:00:01Z",
-            "2 d",
+            "2d",
         ];
         assert_eq!(cells(&listed(&table).unwrap()), expected);
         let little = serde_json::json!({ "table": "t", "series": 0, "rows": 0, "bytes": 0 });

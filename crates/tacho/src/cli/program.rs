@@ -97,6 +97,19 @@ pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// A text for the shell in double quotes, which read better around a text with single ones.
+pub(crate) fn double_quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// A path for the shell that is right in every directory.
 pub(crate) fn path_word(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -151,5 +164,6 @@ mod tests {
         assert_eq!(word("tok0"), "tok0");
         assert_eq!(word("it's me"), r"'it'\''s me'");
         assert_eq!(word(""), "''");
+        assert_eq!(double_quoted(r#"a = "$x" \ `y`"#), r#""a = \"\$x\" \\ \`y\`""#);
     }
 }

@@ -1,27 +1,59 @@
-//! From the text of a cell to a JSON value.
+//! What the text of a CSV cell is.
 
 use serde_json::{Number, Value};
 
-/// The value of a cell: `None` for an empty one, a number where the text is one, text otherwise.
+/// What stands before the decimal places of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum DecimalMark {
+    /// 1.5
+    #[default]
+    #[value(name = ".")]
+    Point,
+    /// 1,5
+    #[value(name = ",")]
+    Comma,
+}
+
+/// The number that a text is, exactly as far as a 64-bit one can.
 ///
-/// A text without point and exponent is an integer; one that does not fit 64 bits stays text, because a floating-point
-/// number would lose its digits. Words that some programs take for numbers (`nan`, `inf`) are text.
-pub(super) fn value(text: &str) -> Option<Value> {
+/// A text without decimal mark and exponent is an integer; one that does not fit 64 bits is no number, because a
+/// floating-point number would lose its digits. Zeros at the beginning say that a text is a name and not a number (`00123`).
+/// Words that some programs take for numbers (`nan`, `inf`) are none.
+pub(crate) fn number(text: &str, mark: DecimalMark) -> Option<Number> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text).as_bytes();
+    let allowed = |byte: &u8| match (byte, mark) {
+        (b'.', DecimalMark::Point) | (b',', DecimalMark::Comma) => true,
+        (byte, _) => byte.is_ascii_digit() || b"+-eE".contains(byte),
+    };
+    if !digits.iter().all(allowed) || matches!(digits, [b'0', next, ..] if next.is_ascii_digit()) {
+        return None;
+    }
+    if text.contains(['.', ',', 'e', 'E']) {
+        return text.replace(',', ".").parse().ok().and_then(Number::from_f64);
+    }
+    text.parse::<i64>().ok().map(Number::from)
+}
+
+/// The value of a cell: `None` for an empty one, a number where the text is one, text otherwise.
+pub(super) fn value(text: &str, mark: DecimalMark) -> Option<Value> {
     let text = text.trim();
     if text.is_empty() {
         return None;
     }
-    Some(number(text).map_or_else(|| Value::from(text), Value::Number))
+    Some(number(text, mark).map_or_else(|| Value::from(text), Value::Number))
 }
 
-fn number(text: &str) -> Option<Number> {
-    if !text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) {
-        return None;
-    }
-    if text.contains(['.', 'e', 'E']) {
-        return text.parse().ok().and_then(Number::from_f64);
-    }
-    text.parse::<i64>().ok().map(Number::from)
+/// Whether a text is a word for a number that is none, or is infinite. Among numbers it says that there is no value.
+pub(crate) fn is_not_finite(text: &str) -> bool {
+    let word = text.strip_prefix(['+', '-']).unwrap_or(text);
+    ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
+/// Whether a text would be a number if a comma stood before its decimal places.
+pub(crate) fn has_decimal_comma(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once(',').is_some_and(|(whole, places)| is_digits(whole) && is_digits(places))
 }
 
 #[cfg(test)]
@@ -29,6 +61,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn point(text: &str) -> Option<Value> {
+        value(text, DecimalMark::Point)
+    }
 
     #[test]
     fn numbers_are_integers_or_floating_point_as_they_are_written() {
@@ -42,7 +78,7 @@ mod tests {
             (".5", json!(0.5)),
             ("1e3", json!(1000.0)),
         ] {
-            let found = value(text).unwrap();
+            let found = point(text).unwrap();
             assert_eq!(found, expected, "{text}");
             assert_eq!(found.is_i64(), expected.is_i64(), "{text}");
         }
@@ -50,10 +86,45 @@ mod tests {
 
     #[test]
     fn what_is_no_number_stays_text_and_nothing_stays_nothing() {
-        for text in ["OFF", "nan", "inf", "1,5", "9223372036854775808", "1e999", "--1", "e", "12:30"] {
-            assert_eq!(value(text), Some(json!(text)), "{text}");
+        for text in [
+            "OFF",
+            "nan",
+            "inf",
+            "1,5",
+            "9223372036854775808",
+            "1e999",
+            "--1",
+            "e",
+            "12:30",
+            "00123",
+            "-007",
+            "00.5",
+        ] {
+            assert_eq!(point(text), Some(json!(text)), "{text}");
         }
-        assert_eq!(value(""), None);
-        assert_eq!(value("  "), None);
+        assert_eq!(point(""), None);
+        assert_eq!(point("  "), None);
+    }
+
+    #[test]
+    fn decimal_commas_are_read_where_they_are_said_and_recognised_elsewhere() {
+        assert_eq!(value("1,5", DecimalMark::Comma), Some(json!(1.5)));
+        assert_eq!(value("-12", DecimalMark::Comma), Some(json!(-12)));
+        assert_eq!(value("1.5", DecimalMark::Comma), Some(json!("1.5")));
+        assert_eq!(value("1.234,5", DecimalMark::Comma), Some(json!("1.234,5")));
+        for (text, expected) in
+            [("1,5", true), ("-0,25", true), ("1,5,2", false), ("a,5", false), (",5", false), ("1.5", false)]
+        {
+            assert_eq!(has_decimal_comma(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_for_no_number_are_recognised() {
+        for (text, expected) in
+            [("NaN", true), ("-inf", true), ("Infinity", true), ("nano", false), ("", false), ("off", false)]
+        {
+            assert_eq!(is_not_finite(text), expected, "{text}");
+        }
     }
 }

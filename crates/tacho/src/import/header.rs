@@ -24,6 +24,8 @@ pub(super) struct Header {
     pub columns: Vec<Column>,
     /// Position of the column with the time.
     pub time: Option<usize>,
+    /// Position of the column with the device.
+    pub device: Option<usize>,
     /// Positions of columns without a name.
     pub unnamed: Vec<usize>,
     /// How many columns the line has.
@@ -32,11 +34,11 @@ pub(super) struct Header {
 
 /// Why the first line cannot be used. Columns are counted from 1, as people do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeaderError {
+pub(crate) enum HeaderError {
     #[error("the columns {first} and {second} both become the key \"{key}\"; rename one of them in the file")]
     Duplicate { key: String, first: usize, second: usize },
-    #[error("there is no column \"{wanted}\" for the time; the file has {}", .known.join(", "))]
-    NoTime { wanted: String, known: Vec<String> },
+    #[error("there is no column \"{wanted}\" for {what}; the file has {}", .known.join(", "))]
+    NoColumn { what: &'static str, wanted: String, known: Vec<String> },
     #[error("no column has a name; the first line must name the columns")]
     Empty,
     #[error("column {position}: {reason}")]
@@ -44,30 +46,40 @@ pub(super) enum HeaderError {
 }
 
 impl Header {
-    /// Reads the first line; `time` names the column with the time, as it is written or as its key.
-    pub(super) fn read(line: &StringRecord, time: Option<&str>) -> Result<Self, HeaderError> {
-        let mut header = Self { columns: Vec::new(), time: None, unnamed: Vec::new(), width: line.len() };
+    /// Reads the first line; `time` and `device` name the columns with the time and the device, as they are written or as
+    /// their keys.
+    pub(super) fn read(
+        line: &StringRecord,
+        time: Option<&str>,
+        device: Option<&str>,
+    ) -> Result<Self, HeaderError> {
+        let (columns, unnamed) = (Vec::new(), Vec::new());
+        let mut header = Self { columns, time: None, device: None, unnamed, width: line.len() };
         for (index, text) in line.iter().enumerate() {
             let (key, unit) = split_unit(text.trim_start_matches('\u{feff}').trim());
+            let is = |wanted: Option<&str>| wanted.is_some_and(|it| it.trim() == text.trim() || it == key);
             if key.is_empty() {
                 header.unnamed.push(index);
-            } else if header.time.is_none()
-                && time.is_some_and(|time| time.trim() == text.trim() || time == key)
-            {
+            } else if header.time.is_none() && is(time) {
                 header.time = Some(index);
+            } else if header.device.is_none() && is(device) {
+                header.device = Some(index);
             } else {
                 let (key, unit) = (key.to_owned(), unit.map(str::to_owned));
                 header.columns.push(Column { index, key, unit });
             }
         }
-        header.check(time)?;
+        header.check(time, device)?;
         Ok(header)
     }
 
-    fn check(&self, time: Option<&str>) -> Result<(), HeaderError> {
-        if let (Some(wanted), None) = (time, self.time) {
-            let known = self.columns.iter().map(|column| column.key.clone()).collect();
-            return Err(HeaderError::NoTime { wanted: wanted.into(), known });
+    fn check(&self, time: Option<&str>, device: Option<&str>) -> Result<(), HeaderError> {
+        let wanted = [("the time", time, self.time), ("the device", device, self.device)];
+        for (what, wanted, found) in wanted {
+            if let (Some(wanted), None) = (wanted, found) {
+                let known = self.columns.iter().map(|column| column.key.clone()).collect();
+                return Err(HeaderError::NoColumn { what, wanted: wanted.into(), known });
+            }
         }
         if self.columns.is_empty() {
             return Err(HeaderError::Empty);
@@ -103,7 +115,7 @@ mod tests {
     use super::*;
 
     fn read(names: &[&str], time: Option<&str>) -> Result<Header, HeaderError> {
-        Header::read(&StringRecord::from(names.to_vec()), time)
+        Header::read(&StringRecord::from(names.to_vec()), time, None)
     }
 
     fn keys(header: &Header) -> Vec<&str> {

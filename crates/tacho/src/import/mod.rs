@@ -1,11 +1,15 @@
-//! `tacho import`: CSV files become a device's data, through the same HTTP door that devices use.
+//! `tacho import`: CSV, Parquet and line protocol files become rows of devices or of tables.
 //!
-//! Two passes: the first reads every file to its end and finds what cannot be imported before anything is sent, and how
-//! many rows there are; the second sends them, each request acknowledged before the next. Importing the same rows with
-//! the same times again changes nothing, because a row is known by its time.
+//! Data of devices are read twice: the first pass finds what cannot be imported before anything is stored, what the columns
+//! hold and how many rows there are; the second stores them. Importing the same rows with the same times again changes
+//! nothing, because a row is known by its device and time.
 
 mod cell;
+mod csv_file;
+mod destination;
+mod devices;
 mod header;
+mod options;
 mod plan;
 mod report;
 mod rows;
@@ -16,80 +20,128 @@ mod verify;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use serde_json::Value;
+use hub::bulk::ImportRules;
+use hub::clock::system_now;
+use serde_json::{Value, json};
 
-use crate::bulk::Precision;
-use crate::bulk::import::{BulkImport, FileFormat};
-use crate::cli::PlaceArgs;
+use crate::bulk::import::{BulkImport, FileFormat, verdict};
+use crate::bulk::{Care, FileOutcome, Precision, totals};
 use crate::cli::output::say;
-use crate::client::{Api, ServerArgs, escaped};
+use crate::cli::{PlaceArgs, program};
+use crate::client::ServerArgs;
 use crate::config::Config;
-pub(crate) use time::TimeFormat;
+pub(crate) use cell::{DecimalMark, has_decimal_comma, is_not_finite, number};
+pub(crate) use csv_file::{CsvFile, Dialect, FileError, line_of, name as delimiter_name};
+use destination::Destination;
+use devices::{Imported, Settings};
+pub(crate) use header::HeaderError;
+use options::Task;
+pub(crate) use plan::shown as shown_time;
+use plan::{DeviceOf, Plan, Timing};
+use rows::Roles;
+pub(crate) use time::{Time, TimeFormat, TimeReader, Unit, Zone};
 pub(crate) use upload::pause_after;
 
-/// Imports CSV files as data of a device, or CSV, Parquet and line protocol files into tables
+/// Time between two rows when nothing is said.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Imports CSV files as data of devices, or CSV, Parquet and line protocol files into tables
 ///
-/// With --device:
-///
-/// The first line of a file names the columns; each becomes a key. Blanks around a name, a unit in parentheses at its end
-/// and an empty `()` are taken off: `ENGINE_RPM ()` is the key ENGINE_RPM, `SPEED (km/h)` the key SPEED. A column without
-/// a name is skipped. Numbers become numbers, all other text stays text, empty cells are skipped and counted.
+/// DATA OF DEVICES: with --device (or --device-column, where a column names the device of each row) the first line of a CSV
+/// file names the columns; each becomes a key. Blanks around a name, a unit in parentheses at its end and an empty `()` are
+/// taken off: `ENGINE_RPM ()` is the key ENGINE_RPM, `SPEED (km/h)` the key SPEED. A column without a name is skipped.
 ///
 /// Without --ts-column a row has no time of its own: rows are laid one --interval apart from --start on, those of several
 /// files one file after the other. Without --start the last row is placed at the present time.
 ///
-/// Rows travel through the device door of a running server and are acknowledged when they are on its disk. At the end
-/// the server is asked what it has, and the command fails if anything is missing.
+/// --create makes what is missing: the data directory and the devices. Without --device a file is then the data of a device
+/// that is called like the file. No server is needed: rows go to the one that runs on the data directory, or straight into
+/// the directory. What came in is read back, and the command says how to look at it.
 ///
-/// With --table: columns named by --tag are tags, the one named by --ts-column (or `ts`) has the times, all others are
-/// fields under their names; each has one type, the narrowest that holds all its cells. Files of `tacho export` in Parquet
-/// need no flags. Rows go straight into the store of a stopped server's directory, or through the bulk door of a running
-/// one, and are on the disk before they are counted. Every row is counted: imported, or skipped and why.
+/// TABLES: with --table, columns named by --tag are tags, the one named by --ts-column (or `ts`) has the times, all others
+/// are fields under their names; each has one type, the narrowest that holds all its cells. Files of `tacho export` in
+/// Parquet need no flags. Tags and fields of Parquet may have any type that has an exact text (docs/ops/import.md).
 ///
-/// With --format lines the files are in InfluxDB's line protocol: each measurement is a table, so none is named. Lines
-/// without a time are skipped.
+/// LINES: with --format lines (or files *.lp) the files are in InfluxDB's line protocol: each measurement is a table.
+///
+/// CELLS: numbers are numbers, all else is text. `00123` is text, and so is a whole number beyond 64 bits. NaN and inf among
+/// numbers are left out. The first line says what stands between cells; numbers with decimal commas are asked about.
+///
+/// TIMES are kept to the microsecond. One without an offset from UTC needs --timezone. One that no device may send (before
+/// 1971, or more than a week ahead, as the configuration has it) is left out: it is of another unit more often than not.
+///
+/// Everything that is left out is counted and named. The command then fails, after the rest was imported: --strict imports
+/// nothing instead, --lenient takes it for a success. Rows are on the disk before they are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  tacho import drive.csv --create --data ./data       a device `drive`, readable at once
   tacho import --device car drive1.csv
   tacho import --device car --start 2024-05-01T08:00:00Z --interval 1s drive1.csv drive2.csv
   tacho import --device car --ts-column time --ts-format ms log.csv
-  tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S\" log.csv
+  tacho import --device car --ts-column Date --ts-format \"%d.%m.%Y %H:%M:%S%.f\" --timezone Europe/Berlin log.csv
+  tacho import --device-column car --create --ts-column time --delimiter ';' --decimal , fleet.csv
   tacho import --table telemetry telemetry.parquet
   tacho import --table weather --tag site --tag sensor --ts-column time weather.csv
   tacho import --format lines --precision s export.lp")]
 pub(crate) struct ImportArgs {
-    /// Name of the device that the data is of; it must be there (`tacho device add`)
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["table", "format"], conflicts_with_all = ["table", "format"])]
+    /// Name of the device that the data is of
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["table", "device_column"])]
     device: Option<String>,
+    /// Column with the name of the device of each row
+    #[arg(long, value_name = "COLUMN", conflicts_with = "table")]
+    device_column: Option<String>,
     /// Table that the rows go to
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// How the files are written [default: parquet if all of them end in .parquet, otherwise csv]
+    /// Makes the data directory and the devices that are missing
+    #[arg(long)]
+    create: bool,
+    /// How the files are written [default: what their endings say: .parquet, .lp for lines, otherwise csv]
     #[arg(long, value_enum)]
     format: Option<FileFormat>,
-    /// Unit of the times of lines
-    #[arg(long, value_enum, default_value = "ns", requires = "format")]
-    precision: Precision,
+    /// Unit of the times of lines [default: ns]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     /// Column that is a tag of the table; may be repeated
-    #[arg(long = "tag", value_name = "COLUMN", requires = "table")]
+    #[arg(long = "tag", value_name = "COLUMN")]
     tags: Vec<String>,
     /// Column with the time of each row
     #[arg(long, value_name = "COLUMN")]
     ts_column: Option<String>,
-    /// How it is written: rfc3339, s, ms or us since 1970, or a pattern such as "%d.%m.%Y %H:%M:%S" (UTC unless the
-    /// pattern has an offset)
-    #[arg(long, value_name = "FORMAT", default_value = "rfc3339", requires = "ts_column")]
-    ts_format: TimeFormat,
+    /// How it is written: rfc3339; s, ms, us or ns since 1970; or a pattern such as "%d.%m.%Y %H:%M:%S%.f" [default: rfc3339]
+    #[arg(long, value_name = "FORMAT")]
+    ts_format: Option<TimeFormat>,
+    /// Where times without an offset were written: UTC, +02:00, Europe/Berlin
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<Zone>,
     /// Time of the first row, such as 2024-05-01T08:00:00Z [default: so that the last row is now]
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["ts_column", "table"], value_parser = parse_start)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse_start)]
     start: Option<i64>,
-    /// Time between two rows, such as 1s or 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with_all = ["ts_column", "table"], value_parser = time::parse_interval)]
-    interval: Duration,
-    /// Access token of the device, where there is no login to look it up with
+    /// Time between two rows, such as 1s or 100ms [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = time::parse_interval)]
+    interval: Option<Duration>,
+    /// What stands between the cells of CSV files: one character, or tab [default: what the first line says]
+    #[arg(long, value_name = "CHARACTER", value_parser = csv_file::parse_delimiter)]
+    delimiter: Option<u8>,
+    /// What stands before decimal places in CSV files [default: . unless a cell looks otherwise, which is asked about]
+    #[arg(long, value_enum, value_name = "MARK")]
+    decimal: Option<DecimalMark>,
+    /// Takes times that no device may send
+    #[arg(long)]
+    any_time: bool,
+    /// Imports nothing unless everything can be stored as it is
+    #[arg(long, conflicts_with = "lenient")]
+    strict: bool,
+    /// Succeeds although something was left out; the report says what
+    #[arg(long)]
+    lenient: bool,
+    /// Prints the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Access token of the device, where there is no login: rows then go through the door for devices
     #[arg(long)]
     token: Option<String>,
     #[command(flatten)]
@@ -101,82 +153,201 @@ pub(crate) struct ImportArgs {
     files: Vec<PathBuf>,
 }
 
-fn parse_start(text: &str) -> Result<i64, String> {
-    TimeFormat::Rfc3339
-        .parse(text)
-        .map_err(|_| format!("\"{text}\" is no time; write it as 2024-05-01T08:00:00Z"))
+impl ImportArgs {
+    fn care(&self) -> Care {
+        match (self.strict, self.lenient) {
+            (true, _) => Care::Strict,
+            (_, true) => Care::Lenient,
+            _ => Care::Default,
+        }
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect { delimiter: self.delimiter, decimal: self.decimal }
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
+    let task = options::task(args).map_err(|reason| anyhow!(reason))?;
+    options::check_files(&args.files).map_err(|reason| anyhow!(reason))?;
     let config = args.place.load()?;
-    let format = args.format.unwrap_or_else(|| FileFormat::of(&args.files));
-    match (&args.table, &args.device, format) {
-        (None, _, FileFormat::Lines) => into_tables(args, "", format, &config),
-        (Some(_), _, FileFormat::Lines) => {
-            anyhow::bail!("lines name their tables: leave --table out, or say another --format")
-        }
-        (Some(table), _, _) => into_tables(args, table, format, &config),
-        (None, Some(device), _) => into_device(args, device, &config),
-        (None, None, _) => anyhow::bail!("say which --table the rows go to"),
+    let rules = ImportRules::of(&config.ingest, system_now(), args.any_time);
+    match task {
+        Task::Devices(of) => into_devices(args, &of, rules, &config),
+        Task::Table(table, format) => into_tables(args, &table, format, rules, &config),
+        Task::Lines => into_tables(args, "", FileFormat::Lines, rules, &config),
     }
 }
 
-fn into_tables(args: &ImportArgs, table: &str, format: FileFormat, config: &Config) -> anyhow::Result<()> {
-    let (tags, ts, ts_format) = (&args.tags, args.ts_column.as_deref(), &args.ts_format);
-    let (precision, files) = (args.precision, args.files.as_slice());
-    let import = BulkImport { table, format, precision, tags, ts, ts_format, files };
+fn into_tables(
+    args: &ImportArgs,
+    table: &str,
+    format: FileFormat,
+    rules: ImportRules,
+    config: &Config,
+) -> anyhow::Result<()> {
+    if args.create {
+        crate::upkeep::make(&config.data)?;
+    }
+    let import = BulkImport {
+        table,
+        format,
+        precision: args.precision.unwrap_or(Precision::Ns),
+        tags: &args.tags,
+        ts: args.ts_column.as_deref(),
+        ts_format: args.ts_format.as_ref(),
+        zone: args.timezone.clone(),
+        dialect: args.dialect(),
+        files: &args.files,
+        care: args.care(),
+        rules,
+        any_time: args.any_time,
+        json: args.json,
+    };
     crate::bulk::import::run(&import, &args.server, config)
 }
 
-fn into_device(args: &ImportArgs, name: &str, config: &Config) -> anyhow::Result<()> {
-    let timing = plan::Timing {
-        column: args.ts_column.clone(),
-        format: args.ts_format.clone(),
-        start_ms: args.start,
-        interval_ms: i64::try_from(args.interval.as_millis()).context("the interval is too long")?,
+fn into_devices(args: &ImportArgs, of: &DeviceOf, rules: ImportRules, config: &Config) -> anyhow::Result<()> {
+    let format = args.ts_format.clone().unwrap_or(TimeFormat::Rfc3339);
+    let roles = Roles {
+        time: args.ts_column.clone(),
+        times: TimeReader { format, zone: args.timezone.clone() },
+        device: args.device_column.clone(),
+        dialect: args.dialect(),
     };
-    let plan = plan::Plan::read(&args.files, &timing)?;
-    let mut api = args.server.find(config)?;
-    let device = match &args.token {
-        // A login is of use for reading back, but not needed.
-        Some(token) => match args.server.log_in(&mut api, config) {
-            Ok(()) => Device { token: token.clone(), id: Some(find(&api, name)?.0) },
-            Err(_) => Device { token: token.clone(), id: None },
-        },
-        None => {
-            args.server.log_in(&mut api, config)?;
-            let (id, token) = find(&api, name)?;
-            Device { token, id: Some(id) }
+    let timing = Timing { start_us: args.start, interval: args.interval.unwrap_or(INTERVAL) };
+    let plan = Plan::read(&args.files, &roles, &timing, of)?;
+    let settings = Settings { care: args.care(), rules, any_time: args.any_time, create: args.create };
+    if settings.care == Care::Strict {
+        let examined = devices::examine(&plan, &settings)?;
+        if !examined.iter().all(FileOutcome::is_exact) {
+            tell_files(args, &plan, &examined, rules, false)?;
+            bail!(
+                "not everything in the files can be stored as it is; because of --strict nothing was imported"
+            );
         }
-    };
-    say(plan.describe())?;
-    let sent = upload::upload(&plan, &api, &device.token)?;
-    say(report::summary(&plan, &sent, name))?;
-    match device.id {
-        Some(id) => say(verify::verify(&api, &id, &sent)?),
-        None => say("not read back: there is no login (set TACHO_PASSWORD)"),
+    }
+    match &args.token {
+        Some(token) => with_token(args, &plan, token, rules, config),
+        None => with_login(args, &plan, &settings, config),
     }
 }
 
-/// The device that the rows are sent as.
-struct Device {
-    token: String,
-    /// Known when there is a login.
-    id: Option<String>,
+/// The report about files; as JSON all that is known when nothing was stored.
+fn tell_files(
+    args: &ImportArgs,
+    plan: &Plan,
+    outcomes: &[FileOutcome],
+    rules: ImportRules,
+    stored: bool,
+) -> anyhow::Result<()> {
+    if args.json {
+        return say(json_of(outcomes, stored, &[]));
+    }
+    for (file, outcome) in plan.files.iter().zip(outcomes) {
+        say(report::text(file, outcome, &rules, stored))?;
+    }
+    Ok(())
 }
 
-/// Id and access token of a device.
-fn find(api: &Api, name: &str) -> anyhow::Result<(String, String)> {
-    let path = format!("/api/tenant/devices?deviceName={}", escaped(name));
-    let hint = || format!("cannot find the device \"{name}\"; add it with `tacho device add`");
-    let device = api.get(&path).with_context(hint)?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let id =
-        text(&device["id"]["id"]).ok_or_else(|| api.unexpected("GET", &path, "a device without an id"))?;
-    let path = format!("/api/device/{id}/credentials");
-    let credentials = api.get(&path)?;
-    let token = text(&credentials["credentialsId"]);
-    let token = token.ok_or_else(|| api.unexpected("GET", &path, "no credentialsId in the answer"))?;
-    Ok((id, token))
+fn json_of(outcomes: &[FileOutcome], stored: bool, more: &[(&str, Value)]) -> Value {
+    let [rows, values, skipped_rows, skipped_values] = totals(outcomes);
+    let mut report = json!({
+        "stored": stored,
+        "rows": rows,
+        "values": values,
+        "skippedRows": skipped_rows,
+        "skippedValues": skipped_values,
+        "files": outcomes.iter().map(FileOutcome::json).collect::<Vec<_>>(),
+    });
+    for (name, value) in more {
+        report[*name] = value.clone();
+    }
+    report
+}
+
+fn with_login(args: &ImportArgs, plan: &Plan, settings: &Settings, config: &Config) -> anyhow::Result<()> {
+    let destination = Destination::open(&args.server, config, args.create)?;
+    if !args.json {
+        say(plan.describe())?;
+    }
+    let imported = devices::import(plan, settings, &destination);
+    let server = destination.json();
+    let closed = destination.close();
+    let imported = imported?;
+    closed?;
+    let read = command_that_reads(args, config, &imported);
+    if args.json {
+        let devices = imported.devices.iter().map(|(name, device)| device.json(name)).collect();
+        let more = [
+            ("devices", devices),
+            ("verified", imported.verified.clone().into()),
+            ("destination", server),
+            ("read", read.into()),
+        ];
+        say(json_of(&imported.files, true, &more))?;
+    } else {
+        tell_files(args, plan, &imported.files, settings.rules, true)?;
+        say(devices::summary(&imported))?;
+        if let Some(read) = read {
+            say(format_args!("read it   {read}"))?;
+        }
+    }
+    verdict(&imported.files, settings.care)
+}
+
+/// A command that shows rows of the first device, as it can be typed.
+fn command_that_reads(args: &ImportArgs, config: &Config, imported: &Imported) -> Option<String> {
+    let (name, device) = imported.devices.iter().find(|(_, device)| device.rows > 0)?;
+    let table = format!("\"{}\"", device.known.table.replace('"', "\"\""));
+    let table = if is_plain(&device.known.table) { device.known.table.clone() } else { table };
+    let statement = format!(
+        "SELECT * FROM {table} WHERE device = '{}' ORDER BY ts DESC LIMIT 5",
+        name.replace('\'', "''")
+    );
+    let place = match &args.server.url {
+        Some(url) => format!("--url {}", program::word(url)),
+        None => {
+            let data = format!("--data {}", program::path_word(&config.data));
+            let file =
+                args.place.config.as_ref().map(|file| format!(" --config {}", program::path_word(file)));
+            data + &file.unwrap_or_default()
+        }
+    };
+    Some(format!("{} sql {} {place}", program::name(), program::double_quoted(&statement)))
+}
+
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
+}
+
+/// Through the door for devices, with nothing but a token.
+fn with_token(
+    args: &ImportArgs,
+    plan: &Plan,
+    token: &str,
+    rules: ImportRules,
+    config: &Config,
+) -> anyhow::Result<()> {
+    ensure!(!args.any_time, "--any-time does not apply: the door that takes a token has its own bounds");
+    let api = args.server.find(config)?;
+    if !args.json {
+        say(plan.describe())?;
+    }
+    let sent = upload::upload(plan, &api, token)?;
+    let unverified = "not read back: that needs a login (leave --token out and set TACHO_PASSWORD)";
+    if args.json {
+        say(json_of(&sent.files, true, &[("verified", unverified.into())]))?;
+    } else {
+        tell_files(args, plan, &sent.files, rules, true)?;
+        if sent.repetitions > 0 {
+            say(format_args!("{} requests were repeated because the server was busy", sent.repetitions))?;
+        }
+        let [rows, values, skipped, _] = totals(&sent.files);
+        say(format_args!("imported  {rows} rows with {values} values, {skipped} rows skipped"))?;
+        say(unverified)?;
+    }
+    verdict(&sent.files, args.care())
 }

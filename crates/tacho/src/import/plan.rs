@@ -1,20 +1,34 @@
-//! The first pass: what will be sent, and when each row was.
+//! The first pass over files of devices' data: what will be imported, of which devices, and when each row was.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{Context, ensure};
 use jiff::Timestamp;
 
+use super::csv_file::{self, FileError};
 use super::header::Column;
-use super::rows::{Cells, FileError, Rows};
-use super::time::{Clock, TimeFormat};
+use super::rows::{Cells, Roles, Rows, Seen};
+use super::time::Clock;
+use crate::limits::IMPORT_DEVICES_MAX;
 
-/// What the command line says about time.
+/// Whose data a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DeviceOf {
+    /// That of one device.
+    Named(String),
+    /// A column says it ([`Roles::device`]).
+    Column,
+    /// A device that is called like the file.
+    FileName,
+}
+
+/// What the command line says about rows without a time of their own.
 #[derive(Debug, Clone)]
 pub(super) struct Timing {
-    pub column: Option<String>,
-    pub format: TimeFormat,
-    pub start_ms: Option<i64>,
-    pub interval_ms: i64,
+    pub start_us: Option<i64>,
+    pub interval: Duration,
 }
 
 /// A file that can be imported.
@@ -24,38 +38,72 @@ pub(super) struct FilePlan {
     pub columns: Vec<Column>,
     /// Positions of columns without a name, from 0.
     pub unnamed: Vec<usize>,
+    /// What stands between cells.
+    pub delimiter: u8,
     pub cells: Cells,
+    pub seen: Vec<Seen>,
+    /// The device of all rows that name none.
+    pub device: Option<String>,
 }
 
-/// All files, in the order in which they are sent.
+/// All files, in the order in which they are imported.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub files: Vec<FilePlan>,
-    pub timing: Timing,
+    pub roles: Roles,
+    pub devices: BTreeSet<String>,
     /// For rows without a time of their own.
     pub clock: Clock,
+    is_start_said: bool,
 }
 
 impl Plan {
     /// Reads all files to their ends.
-    pub(super) fn read(paths: &[PathBuf], timing: &Timing) -> Result<Self, FileError> {
-        let mut files = Vec::new();
+    pub(super) fn read(
+        paths: &[PathBuf],
+        roles: &Roles,
+        timing: &Timing,
+        of: &DeviceOf,
+    ) -> anyhow::Result<Self> {
+        let (mut files, mut devices) = (Vec::new(), BTreeSet::new());
         for path in paths {
-            let mut rows = Rows::open(path, timing.column.as_deref(), &timing.format)?;
-            while rows.next()?.is_some() {}
-            if rows.cells.rows == 0 {
-                return Err(FileError::NoRows { path: path.clone() });
+            let mut rows = Rows::open(path, roles)?;
+            let device = match of {
+                DeviceOf::Named(name) => Some(name.clone()),
+                DeviceOf::FileName => Some(stem(path)?),
+                DeviceOf::Column => None,
+            };
+            devices.extend(device.clone());
+            while let Some(row) = rows.next()? {
+                let Some(name) = row.device.filter(|name| !devices.contains(name)) else { continue };
+                devices.insert(name);
+                ensure!(
+                    devices.len() <= IMPORT_DEVICES_MAX,
+                    "the column of the devices has more than {IMPORT_DEVICES_MAX} names; is it the right one?"
+                );
             }
-            let (columns, unnamed) = (rows.header.columns.clone(), rows.header.unnamed.clone());
-            files.push(FilePlan { path: path.clone(), columns, unnamed, cells: rows.cells });
+            if rows.cells.rows == 0 {
+                return Err(FileError::NoRows { path: path.clone() }.into());
+            }
+            files.push(FilePlan {
+                path: path.clone(),
+                columns: rows.header.columns.clone(),
+                unnamed: rows.header.unnamed.clone(),
+                delimiter: rows.delimiter(),
+                cells: rows.cells,
+                seen: rows.seen,
+                device,
+            });
         }
         let rows: u64 = files.iter().map(|file| file.cells.rows).sum();
-        let interval_ms = timing.interval_ms;
+        let interval_us = i64::try_from(timing.interval.as_micros()).context("the interval is too long")?;
         let last = i64::try_from(rows - 1).expect("BUG: fewer rows than a file has bytes");
-        let now_ms = Timestamp::now().as_millisecond();
-        let start_ms =
-            timing.start_ms.unwrap_or_else(|| now_ms.saturating_sub(last.saturating_mul(interval_ms)));
-        Ok(Self { files, timing: timing.clone(), clock: Clock { start_ms, interval_ms } })
+        let now_us = Timestamp::now().as_millisecond() * 1_000;
+        let start_us =
+            timing.start_us.unwrap_or_else(|| now_us.saturating_sub(last.saturating_mul(interval_us)));
+        let clock = Clock { start_us, interval_us };
+        let is_start_said = timing.start_us.is_some();
+        Ok(Self { files, roles: roles.clone(), devices, clock, is_start_said })
     }
 
     /// Rows of all files.
@@ -63,26 +111,36 @@ impl Plan {
         self.files.iter().map(|file| file.cells.rows).sum()
     }
 
-    /// What will be sent and how times are given, for people.
+    /// What will be imported and how times are given, for people.
     pub(super) fn describe(&self) -> String {
         let mut text = format!("{} rows in {} to import", self.rows(), files(self.files.len()));
-        match &self.timing.column {
+        match &self.roles.time {
             Some(column) => text.push_str(&format!("; times from the column \"{column}\"")),
             None => {
-                let how = if self.timing.start_ms.is_some() {
-                    ""
-                } else {
-                    ", so that the last row is now (--start sets it)"
-                };
-                let start = shown(self.clock.start_ms);
+                let how =
+                    if self.is_start_said { "" } else { ", so that the last row is now (--start sets it)" };
+                let start = shown(self.clock.start_us);
+                let interval = self.clock.interval_us.unsigned_abs();
+                let interval = model::time::shown_duration(Duration::from_micros(interval));
                 text.push_str(&format!(
-                    "; the files have no times: rows {} ms apart from {start} on{how}",
-                    self.clock.interval_ms
+                    "; the files have no times: rows {interval} apart from {start} on{how}"
                 ));
             }
         }
+        for file in self.files.iter().filter(|file| file.delimiter != b',') {
+            let delimiter = csv_file::name(file.delimiter);
+            text.push_str(&format!("\n{}: {delimiter} between cells", file.path.display()));
+        }
         text
     }
+}
+
+/// A file's name without its ending.
+fn stem(path: &Path) -> anyhow::Result<String> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    Ok(stem
+        .with_context(|| format!("{}: no device can be called so; say --device", path.display()))?
+        .to_owned())
 }
 
 fn files(count: usize) -> String {
@@ -90,6 +148,6 @@ fn files(count: usize) -> String {
 }
 
 /// A time for people.
-pub(super) fn shown(ms: i64) -> String {
-    Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |time| time.to_string())
+pub(crate) fn shown(us: i64) -> String {
+    Timestamp::from_microsecond(us).map_or_else(|_| format!("{us} us"), |time| time.to_string())
 }

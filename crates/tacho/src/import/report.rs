@@ -1,73 +1,61 @@
-//! What an import did, for people: every row and every cell.
+//! What an import of devices' data did, for people: every row and every cell.
 
-use super::plan::{Plan, shown};
-use super::rows::Cells;
-use super::upload::Sent;
+use hub::bulk::{ImportCounts, ImportRules};
 
-/// The lines after an import.
-pub(super) fn summary(plan: &Plan, sent: &Sent, device: &str) -> String {
-    let mut lines = Vec::new();
-    let mut total = Cells::default();
-    for file in &plan.files {
-        lines.push(format!("{}: {}", file.path.display(), counts(&file.cells)));
-        let units = file
-            .columns
-            .iter()
-            .filter_map(|column| Some(format!("{} in {}", column.key, column.unit.as_ref()?)));
-        let units = units.collect::<Vec<_>>().join(", ");
-        if !units.is_empty() {
-            lines.push(format!("  units: {units}"));
-        }
-        if !file.unnamed.is_empty() {
-            let positions: Vec<_> = file.unnamed.iter().map(|index| (index + 1).to_string()).collect();
-            lines.push(format!("  skipped: column {} has no name", positions.join(", ")));
-        }
-        lines.extend(skipped(&file.cells).map(|skipped| format!("  skipped: {skipped}")));
-        total.add(&file.cells);
-    }
-    if plan.files.len() > 1 {
-        lines.push(format!("total: {}", counts(&total)));
-        lines.extend(skipped(&total).map(|skipped| format!("  skipped: {skipped}")));
-    }
-    if sent.repeated_times > 0 {
-        lines.push(format!(
-            "{} rows have the time of an earlier row and were merged into it",
-            sent.repeated_times
-        ));
-    }
-    if sent.repetitions > 0 {
-        lines.push(format!("{} requests were repeated because the server was busy", sent.repetitions));
-    }
-    if sent.values == 0 {
-        lines.push("nothing to send: no row has a value".into());
-        return lines.join("\n");
-    }
-    let seconds = sent.duration.as_secs_f64().max(1e-3);
-    lines.push(format!(
-        "acknowledged as \"{device}\": {} rows and {} values from {} to {}, in {seconds:.2} s ({:.0} rows/s)",
-        sent.rows,
-        sent.values,
-        shown(sent.first_ms),
-        shown(sent.last_ms),
-        sent.rows as f64 / seconds,
-    ));
-    lines.join("\n")
+use super::csv_file;
+use super::plan::FilePlan;
+use super::rows::Rows;
+use crate::bulk::{CsvCounts, FileOutcome};
+
+/// What reading a file to its end left out.
+pub(super) fn outcome(file: &FilePlan, rows: &Rows) -> FileOutcome {
+    let cells = &rows.cells;
+    let counts = ImportCounts {
+        without_time: cells.bad_times,
+        without_value: cells.rows_without_values,
+        bad_tags: cells.without_device,
+        bad_tags_reason: (cells.without_device > 0).then(|| "the cell with the device is empty".to_owned()),
+        ..ImportCounts::default()
+    };
+    let seen = CsvCounts {
+        bad_times: cells.bad_times,
+        first_bad_time: rows.first_bad_time.clone(),
+        not_finite: cells.not_finite,
+        unnamed: cells.unnamed,
+        beyond: cells.beyond,
+        ..CsvCounts::default()
+    };
+    let delimiter = (file.delimiter != b',').then(|| csv_file::name(file.delimiter));
+    FileOutcome { path: file.path.clone(), counts, seen, delimiter, ..FileOutcome::default() }
 }
 
-fn counts(cells: &Cells) -> String {
-    let texts = if cells.texts > 0 { format!(", {} of them text", cells.texts) } else { String::new() };
-    format!("{} rows, {} values{texts}", cells.rows, cells.values)
-}
-
-/// What did not become a value, and why.
-fn skipped(cells: &Cells) -> impl Iterator<Item = String> {
-    let reasons = [
-        (cells.empty, "empty cells"),
+/// The lines about one file.
+pub(super) fn text(file: &FilePlan, outcome: &FileOutcome, rules: &ImportRules, stored: bool) -> String {
+    let mut lines = vec![outcome.text(rules, stored)];
+    if file.cells.texts > 0 {
+        lines.push(format!("  {} of the cells are text", file.cells.texts));
+    }
+    let units =
+        file.columns.iter().filter_map(|column| Some(format!("{} in {}", column.key, column.unit.as_ref()?)));
+    let units = units.collect::<Vec<_>>().join(", ");
+    if !units.is_empty() {
+        lines.push(format!("  units: {units}"));
+    }
+    if !file.unnamed.is_empty() {
+        let positions: Vec<_> = file.unnamed.iter().map(|index| (index + 1).to_string()).collect();
+        lines.push(format!("  the column {} has no name", positions.join(", ")));
+    }
+    let cells = &file.cells;
+    let nothing = [
+        (cells.empty, "cells"),
         (cells.missing, "cells that short rows lack"),
-        (cells.unnamed, "cells of columns without a name"),
-        (cells.beyond, "cells beyond the last column"),
-        (cells.trailing, "empty cells after a comma at the end of a row"),
-        (cells.rows_without_values, "rows without a value"),
+        (cells.trailing, "cells after a delimiter at the end of a row or in columns without a name"),
+        (cells.empty_rows, "rows"),
     ];
-    reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}"))
+    let nothing = nothing.into_iter().filter(|(count, _)| *count > 0);
+    let nothing: Vec<String> = nothing.map(|(count, what)| format!("{count} {what}")).collect();
+    if !nothing.is_empty() {
+        lines.push(format!("  empty: {}", nothing.join(", ")));
+    }
+    lines.join("\n")
 }

@@ -1,34 +1,26 @@
-//! The rows of one file, with every cell accounted for.
+//! The rows of one file of a device's data, with every cell accounted for.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use csv::{Reader, ReaderBuilder, StringRecord, Trim};
+use csv::{StringRecord, Trim};
 use serde_json::Value;
 
-use super::cell;
-use super::header::{Header, HeaderError};
-use super::time::TimeFormat;
+use super::cell::{self, has_decimal_comma, is_not_finite};
+use super::csv_file::{CsvFile, Dialect, FileError, line_of};
+use super::header::Header;
+use super::time::{Time, TimeReader};
 
-/// Why a file cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FileError {
-    #[error("cannot read {}", .path.display())]
-    Csv {
-        path: PathBuf,
-        #[source]
-        source: csv::Error,
-    },
-    #[error("{}: {source}", .path.display())]
-    Header {
-        path: PathBuf,
-        #[source]
-        source: HeaderError,
-    },
-    #[error("{}:{line}: {reason}", .path.display())]
-    Time { path: PathBuf, line: u64, reason: String },
-    #[error("{} has no rows after its first line", .path.display())]
-    NoRows { path: PathBuf },
+/// What the columns of a file are.
+#[derive(Debug, Clone)]
+pub(super) struct Roles {
+    /// The column with the time.
+    pub time: Option<String>,
+    /// How it is written.
+    pub times: TimeReader,
+    /// The column with the device.
+    pub device: Option<String>,
+    /// Form of the file.
+    pub dialect: Dialect,
 }
 
 /// What the cells of a file were.
@@ -44,98 +36,181 @@ pub(super) struct Cells {
     pub empty: u64,
     /// Cells that a row lacks at its end.
     pub missing: u64,
-    /// Cells in columns without a name, with text in them or not.
+    /// Cells with text in columns without a name.
     pub unnamed: u64,
     /// Cells beyond the last column that hold text.
     pub beyond: u64,
-    /// Empty cells beyond the last column: a comma at the end of a row makes one.
+    /// Empty cells without a column with a name: a comma at the end of a row makes one.
     pub trailing: u64,
-    /// Rows in which nothing was left to send.
+    /// Cells such as NaN among numbers.
+    pub not_finite: u64,
+    /// Rows in which no cell holds anything.
+    pub empty_rows: u64,
+    /// Rows with a time or a device and nothing else.
     pub rows_without_values: u64,
-}
-
-impl Cells {
-    /// Adds those of another file.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.rows += other.rows;
-        self.values += other.values;
-        self.texts += other.texts;
-        self.empty += other.empty;
-        self.missing += other.missing;
-        self.unnamed += other.unnamed;
-        self.beyond += other.beyond;
-        self.trailing += other.trailing;
-        self.rows_without_values += other.rows_without_values;
-    }
+    /// Rows whose time is not understood.
+    pub bad_times: u64,
+    /// Rows without the name of a device.
+    pub without_device: u64,
 }
 
 /// One row, ready to send.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// From the column with the time, in milliseconds since 1970.
-    pub time_ms: Option<i64>,
-    /// Index of the header's column, and value.
+    /// From the column with the time.
+    pub time: Option<Time>,
+    /// From the column with the device.
+    pub device: Option<String>,
+    /// Index of the header's column, and value. None if the row is left out.
     pub values: Vec<(usize, Value)>,
+}
+
+/// What was seen of a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    numbers: bool,
+    texts: bool,
+}
+
+impl Seen {
+    fn is_numeric(self) -> bool {
+        self.numbers && !self.texts
+    }
 }
 
 /// Reads a file row by row.
 pub(super) struct Rows {
     pub(super) header: Header,
     pub(super) cells: Cells,
+    /// Of each column of the header, what the rows so far had, or those of an earlier reading.
+    pub(super) seen: Vec<Seen>,
+    /// Why the first time was not understood, with its line.
+    pub(super) first_bad_time: Option<String>,
+    /// Words such as NaN are none of the values of a column of numbers; which columns are is known from an earlier reading.
+    second: bool,
     path: PathBuf,
-    reader: Reader<File>,
+    file: CsvFile,
     record: StringRecord,
-    format: TimeFormat,
+    roles: Roles,
 }
 
 impl Rows {
-    /// Opens a file and reads its first line.
-    pub(super) fn open(path: &Path, time: Option<&str>, format: &TimeFormat) -> Result<Self, FileError> {
-        let csv = |source| FileError::Csv { path: path.into(), source };
-        // Rows may have more or fewer cells than the first line: that is counted, not refused.
-        let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).from_path(path).map_err(csv)?;
-        let line = reader.headers().map_err(csv)?.clone();
-        let header = Header::read(&line, time);
+    /// Opens a file and reads its first line. The first reading finds out what the columns hold.
+    pub(super) fn open(path: &Path, roles: &Roles) -> Result<Self, FileError> {
+        let file = CsvFile::open(path, &roles.dialect, Trim::All)?;
+        let header = Header::read(file.header(), roles.time.as_deref(), roles.device.as_deref());
         let header = header.map_err(|source| FileError::Header { path: path.into(), source })?;
-        let (cells, record, format) = (Cells::default(), StringRecord::new(), format.clone());
-        Ok(Self { header, cells, path: path.into(), reader, record, format })
+        Ok(Self {
+            cells: Cells::default(),
+            seen: vec![Seen::default(); header.columns.len()],
+            header,
+            first_bad_time: None,
+            second: false,
+            path: path.into(),
+            file,
+            record: StringRecord::new(),
+            roles: roles.clone(),
+        })
+    }
+
+    /// Opens a file again, with what the first reading saw.
+    pub(super) fn open_again(path: &Path, roles: &Roles, seen: &[Seen]) -> Result<Self, FileError> {
+        Ok(Self { second: true, seen: seen.to_vec(), ..Self::open(path, roles)? })
+    }
+
+    /// What stands between cells.
+    pub(super) fn delimiter(&self) -> u8 {
+        self.file.delimiter
     }
 
     /// The next row; `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<Row>, FileError> {
-        let csv = |source| FileError::Csv { path: self.path.clone(), source };
-        if !self.reader.read_record(&mut self.record).map_err(csv)? {
+        if !self.file.read(&mut self.record)? {
             return Ok(None);
         }
-        let time_ms = self.time()?;
-        let mut values = Vec::with_capacity(self.header.columns.len());
         self.cells.rows += 1;
-        for (at, column) in self.header.columns.iter().enumerate() {
-            match self.record.get(column.index).map(cell::value) {
-                Some(Some(value)) => {
-                    self.cells.texts += u64::from(value.is_string());
-                    values.push((at, value));
-                }
-                Some(None) => self.cells.empty += 1,
-                None => self.cells.missing += 1,
-            }
+        let mut row = Row { time: None, device: None, values: self.values()? };
+        self.count_others();
+        if row.values.is_empty() && self.record.iter().all(str::is_empty) {
+            self.cells.empty_rows += 1;
+            return Ok(Some(row));
         }
-        let unnamed = self.header.unnamed.iter().filter(|index| **index < self.record.len()).count();
-        self.cells.unnamed += unnamed as u64;
-        for text in self.record.iter().skip(self.header.width) {
-            *(if text.is_empty() { &mut self.cells.trailing } else { &mut self.cells.beyond }) += 1;
+        let is_whole = self.time(&mut row) && self.device(&mut row);
+        if is_whole {
+            self.cells.rows_without_values += u64::from(row.values.is_empty());
+        } else {
+            row.values.clear();
         }
-        self.cells.values += values.len() as u64;
-        self.cells.rows_without_values += u64::from(values.is_empty());
-        Ok(Some(Row { time_ms, values }))
+        self.cells.values += row.values.len() as u64;
+        self.cells.texts += row.values.iter().filter(|(_, value)| value.is_string()).count() as u64;
+        Ok(Some(row))
     }
 
-    fn time(&self) -> Result<Option<i64>, FileError> {
-        let Some(index) = self.header.time else { return Ok(None) };
+    fn values(&mut self) -> Result<Vec<(usize, Value)>, FileError> {
+        let mut values = Vec::with_capacity(self.header.columns.len());
+        for (at, column) in self.header.columns.iter().enumerate() {
+            let Some(text) = self.record.get(column.index) else {
+                self.cells.missing += 1;
+                continue;
+            };
+            let Some(value) = cell::value(text, self.roles.dialect.mark()) else {
+                self.cells.empty += 1;
+                continue;
+            };
+            if is_not_finite(text) && self.second && self.seen[at].is_numeric() {
+                self.cells.not_finite += 1;
+                continue;
+            }
+            if !self.second {
+                let seen = &mut self.seen[at];
+                seen.numbers |= value.is_number();
+                seen.texts |= value.is_string() && !is_not_finite(text);
+                if self.roles.dialect.decimal.is_none() && has_decimal_comma(text) {
+                    let (path, line) = (self.path.clone(), line_of(&self.record));
+                    let (column, cell) = (column.key.clone(), text.to_owned());
+                    return Err(FileError::DecimalComma { path, line, column, cell });
+                }
+            }
+            values.push((at, value));
+        }
+        Ok(values)
+    }
+
+    /// Counts the cells that belong to no column with a name.
+    fn count_others(&mut self) {
+        let unnamed = self.header.unnamed.iter().filter_map(|index| self.record.get(*index));
+        let beyond = self.record.iter().skip(self.header.width);
+        for text in unnamed {
+            *(if text.is_empty() { &mut self.cells.trailing } else { &mut self.cells.unnamed }) += 1;
+        }
+        for text in beyond {
+            *(if text.is_empty() { &mut self.cells.trailing } else { &mut self.cells.beyond }) += 1;
+        }
+    }
+
+    /// `false` when the row is left out for its time.
+    fn time(&mut self, row: &mut Row) -> bool {
+        let Some(index) = self.header.time else { return true };
         let text = self.record.get(index).unwrap_or_default();
-        let line = self.record.position().map_or(0, csv::Position::line);
-        let wrong = |reason| FileError::Time { path: self.path.clone(), line, reason };
-        self.format.parse(text).map(Some).map_err(wrong)
+        match self.roles.times.parse(text) {
+            Ok(time) => row.time = Some(time),
+            Err(reason) => {
+                self.cells.bad_times += 1;
+                let line = line_of(&self.record);
+                let reason = if text.is_empty() { "it has no time".to_owned() } else { reason };
+                self.first_bad_time.get_or_insert_with(|| format!("line {line}: {reason}"));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// `false` when the row is left out because it is of no device.
+    fn device(&mut self, row: &mut Row) -> bool {
+        let Some(index) = self.header.device else { return true };
+        row.device = self.record.get(index).filter(|text| !text.is_empty()).map(str::to_owned);
+        self.cells.without_device += u64::from(row.device.is_none());
+        row.device.is_some()
     }
 }
 
@@ -143,13 +218,22 @@ impl Rows {
 mod tests {
     use serde_json::json;
 
+    use super::super::time::TimeFormat;
     use super::*;
 
-    fn read(text: &str, time: Option<&str>) -> Result<(Vec<Row>, Rows), FileError> {
+    fn roles(time: Option<&str>) -> Roles {
+        let times = TimeReader { format: TimeFormat::Rfc3339, zone: None };
+        let time = time.map(str::to_owned);
+        Roles { time, times, device: None, dialect: Dialect::default() }
+    }
+
+    fn read(text: &str, roles: &Roles) -> Result<(Vec<Row>, Rows), FileError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.csv");
         std::fs::write(&path, text).unwrap();
-        let mut rows = Rows::open(&path, time, &TimeFormat::Rfc3339)?;
+        let mut first = Rows::open(&path, roles)?;
+        while first.next()?.is_some() {}
+        let mut rows = Rows::open_again(&path, roles, &first.seen)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             all.push(row);
@@ -160,7 +244,7 @@ mod tests {
     #[test]
     fn every_cell_is_accounted_for() {
         let text = "A (),B,,C (x)\r\n1, 2.0,zz, on,\r\n,,,\r\n3\r\n4,5,6,7,,8\r\n";
-        let (all, rows) = read(text, None).unwrap();
+        let (all, rows) = read(text, &roles(None)).unwrap();
         assert_eq!(all[0].values, [(0, json!(1)), (1, json!(2.0)), (2, json!("on"))]);
         assert!(all[1].values.is_empty());
         let expected = Cells {
@@ -169,10 +253,11 @@ mod tests {
             texts: 1,
             empty: 3,
             missing: 2,
-            unnamed: 3,
+            unnamed: 2,
             beyond: 1,
-            trailing: 2,
-            rows_without_values: 1,
+            trailing: 3,
+            empty_rows: 1,
+            ..Cells::default()
         };
         assert_eq!(rows.cells, expected);
         let columns = rows.header.columns.len() as u64;
@@ -180,12 +265,46 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_read_is_named_with_its_line() {
-        let text = "t,a\n2024-05-01T08:00:00Z,1\nnoon,2\n";
-        let error = read(text, Some("t")).err().unwrap().to_string();
-        assert!(error.contains("x.csv:3: \"noon\" is no time"), "{error}");
-        let (all, _) = read("t,a\n2024-05-01T08:00:00Z,1\n", Some("t")).unwrap();
-        assert_eq!((all[0].time_ms, all[0].values.len()), (Some(1_714_550_400_000), 1));
+    fn a_time_that_cannot_be_read_is_counted_and_the_first_is_named_with_its_line() {
+        let text = "t,a\n2024-05-01T08:00:00Z,1\nnoon,2\n,3\n2024-05-01T08:00:01Z,\n";
+        let (all, rows) = read(text, &roles(Some("t"))).unwrap();
+        assert_eq!(all[0].time, Some(Time { micros: 1_714_550_400_000_000, cut: false }));
+        assert!(all[1].values.is_empty() && all[2].values.is_empty());
+        assert_eq!((rows.cells.bad_times, rows.cells.rows_without_values, rows.cells.values), (2, 1, 1));
+        let reason = rows.first_bad_time.unwrap();
+        assert!(reason.starts_with("line 3: \"noon\" is no time"), "{reason}");
+    }
+
+    #[test]
+    fn words_for_no_number_are_left_out_among_numbers_and_are_text_elsewhere() {
+        let text = "n,t\n1,off\nNaN,nan\ninf,on\n";
+        let (all, rows) = read(text, &roles(None)).unwrap();
+        assert_eq!(all[1].values, [(1, json!("nan"))]);
+        assert_eq!(all[2].values, [(1, json!("on"))]);
+        assert_eq!(rows.cells.not_finite, 2);
+    }
+
+    #[test]
+    fn devices_come_from_a_column() {
+        let roles = Roles { device: Some("car".into()), ..roles(None) };
+        let (all, rows) = read("car,n\nred,1\n,2\n", &roles).unwrap();
+        assert_eq!((all[0].device.as_deref(), all[0].values.len()), (Some("red"), 1));
+        assert_eq!((rows.cells.without_device, rows.cells.values), (1, 1));
+    }
+
+    #[test]
+    fn a_decimal_comma_is_asked_about() {
+        let error = read("a;b\n1;x\n1,5;y\n", &roles(None)).err().unwrap().to_string();
+        assert!(
+            error.contains("x.csv:3: \"1,5\" in the column \"a\"") && error.contains("--decimal ,"),
+            "{error}"
+        );
+        let decimal = |mark| {
+            let dialect = Dialect { delimiter: None, decimal: Some(mark) };
+            read("a;b\n1,5;y\n", &Roles { dialect, ..roles(None) }).unwrap().0[0].values[0].1.clone()
+        };
+        assert_eq!(decimal(cell::DecimalMark::Comma), json!(1.5));
+        assert_eq!(decimal(cell::DecimalMark::Point), json!("1,5"));
     }
 
     #[test]
@@ -193,7 +312,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.csv");
         std::fs::write(&path, b"a\n\xff\xfe\n").unwrap();
-        let mut rows = Rows::open(&path, None, &TimeFormat::Rfc3339).unwrap();
+        let mut rows = Rows::open(&path, &roles(None)).unwrap();
         assert!(matches!(rows.next(), Err(FileError::Csv { .. })));
     }
 }

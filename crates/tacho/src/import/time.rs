@@ -1,20 +1,47 @@
 //! The time of a row: from a column, or from its number.
+//!
+//! A time is read to the microsecond. What is finer is cut off, and the caller is told so that it can be counted. A time
+//! without an offset from UTC means nothing until somebody says where it was written: there is no default.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::timezone::Tz;
+use chrono::{LocalResult, NaiveDate, TimeZone};
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
-use jiff::tz::TimeZone;
+
+/// Nanoseconds of a microsecond.
+const MICRO_NS: i128 = 1_000;
+/// Largest power of ten that an epoch's number may be written with.
+const EXPONENT_MAX: i32 = 30;
+
+/// A time that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Time {
+    /// Since 1970, rounded towards the past.
+    pub micros: i64,
+    /// Whether the text is finer than that.
+    pub cut: bool,
+}
+
+impl Time {
+    fn of_nanos(nanos: i128) -> Result<Self, String> {
+        let micros = i64::try_from(nanos.div_euclid(MICRO_NS));
+        let micros = micros.map_err(|_| "the time cannot be represented".to_owned())?;
+        Ok(Self { micros, cut: nanos.rem_euclid(MICRO_NS) != 0 })
+    }
+}
 
 /// How the time is written in its column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TimeFormat {
-    /// RFC 3339, such as 2024-05-01T08:00:00Z; without an offset it is UTC.
+    /// RFC 3339, such as 2024-05-01T08:00:00Z.
     Rfc3339,
     /// A number since the beginning of 1970, UTC.
     Epoch(Unit),
-    /// A pattern in the manner of strftime, such as `%d.%m.%Y %H:%M:%S`; without an offset it is UTC.
+    /// A pattern in the manner of strftime, such as `%d.%m.%Y %H:%M:%S`.
     Pattern(String),
 }
 
@@ -24,100 +51,201 @@ pub(crate) enum Unit {
     Seconds,
     Milliseconds,
     Microseconds,
+    Nanoseconds,
+}
+
+impl Unit {
+    /// All of them, with the names that options have for them.
+    pub(crate) const ALL: [(Self, &str); 4] = [
+        (Self::Seconds, "s"),
+        (Self::Milliseconds, "ms"),
+        (Self::Microseconds, "us"),
+        (Self::Nanoseconds, "ns"),
+    ];
+
+    /// How many decimal places a second has in it.
+    fn decimal_places(self) -> i32 {
+        match self {
+            Self::Seconds => 0,
+            Self::Milliseconds => 3,
+            Self::Microseconds => 6,
+            Self::Nanoseconds => 9,
+        }
+    }
+
+    /// The time that a whole number of this unit means.
+    pub(crate) fn time(self, number: i64) -> Result<Time, String> {
+        Time::of_nanos(i128::from(number) * 10_i128.pow(self.decimal_places().abs_diff(9)))
+    }
+
+    /// The number of this unit that is this time, roughly.
+    pub(crate) fn number(self, micros: i64) -> i128 {
+        i128::from(micros) * MICRO_NS / 10_i128.pow(self.decimal_places().abs_diff(9))
+    }
 }
 
 impl FromStr for TimeFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "rfc3339" => Self::Rfc3339,
-            "s" => Self::Epoch(Unit::Seconds),
-            "ms" => Self::Epoch(Unit::Milliseconds),
-            "us" => Self::Epoch(Unit::Microseconds),
-            pattern if pattern.contains('%') => Self::Pattern(pattern.into()),
-            other => {
-                return Err(format!(
-                    "\"{other}\" is no format; use rfc3339, s, ms, us or a pattern such as \"%d.%m.%Y %H:%M:%S\""
-                ));
-            }
+        if let Some((unit, _)) = Unit::ALL.into_iter().find(|(_, name)| *name == text) {
+            return Ok(Self::Epoch(unit));
+        }
+        match text {
+            "rfc3339" => Ok(Self::Rfc3339),
+            pattern if pattern.contains('%') => Ok(Self::Pattern(pattern.into())),
+            other => Err(format!(
+                "\"{other}\" is no format; use rfc3339, s, ms, us, ns or a pattern such as \"%d.%m.%Y %H:%M:%S\""
+            )),
+        }
+    }
+}
+
+/// Where times without an offset were written.
+#[derive(Debug, Clone)]
+pub(crate) struct Zone {
+    zone: Tz,
+    /// As it was said.
+    name: Arc<str>,
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = if text.eq_ignore_ascii_case("z") { "UTC" } else { text };
+        let zone = name.parse();
+        zone.map(|zone| Self { zone, name: name.into() }).map_err(|_| {
+            format!("\"{text}\" is no time zone; use UTC, an offset such as +02:00 or a name such as Europe/Berlin")
         })
     }
 }
 
-impl TimeFormat {
-    /// Milliseconds since 1970 that a text means.
-    pub(super) fn parse(&self, text: &str) -> Result<i64, String> {
+impl Zone {
+    /// The nanoseconds since 1970 at which clocks there show this.
+    fn nanos(&self, shown: DateTime) -> Result<i128, String> {
+        let date = NaiveDate::from_ymd_opt(
+            shown.year().into(),
+            shown.month().unsigned_abs().into(),
+            shown.day().unsigned_abs().into(),
+        );
+        let time = date.and_then(|date| {
+            date.and_hms_nano_opt(
+                shown.hour().unsigned_abs().into(),
+                shown.minute().unsigned_abs().into(),
+                shown.second().unsigned_abs().into(),
+                shown.subsec_nanosecond().unsigned_abs(),
+            )
+        });
+        let time = time.ok_or_else(|| format!("{shown} is no time"))?;
+        let there = &self.name;
+        match self.zone.from_local_datetime(&time) {
+            LocalResult::Single(found) => {
+                Ok(i128::from(found.timestamp()) * 1_000_000_000 + i128::from(found.timestamp_subsec_nanos()))
+            }
+            LocalResult::None => {
+                Err(format!("{shown} does not exist in {there}: clocks were put forward over it"))
+            }
+            LocalResult::Ambiguous(..) => Err(format!(
+                "{shown} was twice in {there}: clocks were put back; only an offset in the file tells which it is"
+            )),
+        }
+    }
+}
+
+/// Reads the times of a column.
+#[derive(Debug, Clone)]
+pub(crate) struct TimeReader {
+    /// How they are written.
+    pub format: TimeFormat,
+    /// Of those without an offset.
+    pub zone: Option<Zone>,
+}
+
+impl TimeReader {
+    /// The time that a text means.
+    pub(crate) fn parse(&self, text: &str) -> Result<Time, String> {
         let text = text.trim();
-        match self {
-            Self::Rfc3339 => rfc3339(text),
-            Self::Epoch(unit) => epoch(text, *unit),
-            Self::Pattern(pattern) => with_pattern(text, pattern),
+        match &self.format {
+            TimeFormat::Rfc3339 => self.rfc3339(text),
+            TimeFormat::Epoch(unit) => epoch(text, *unit),
+            TimeFormat::Pattern(pattern) => self.with_pattern(text, pattern),
         }
+    }
+
+    fn rfc3339(&self, text: &str) -> Result<Time, String> {
+        if let Ok(time) = text.parse::<jiff::Timestamp>() {
+            return Time::of_nanos(time.as_nanosecond());
+        }
+        let shown = text.parse::<DateTime>().map_err(|_| {
+            format!("\"{text}\" is no time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us, ns or a pattern)")
+        })?;
+        self.civil(shown)
+    }
+
+    fn with_pattern(&self, text: &str, pattern: &str) -> Result<Time, String> {
+        let parsed = strtime::parse(pattern, text)
+            .map_err(|error| format!("\"{text}\" does not fit \"{pattern}\": {error}"))?;
+        let wrong = |error| format!("\"{text}\" is no time: {error}");
+        if parsed.offset().is_some() || parsed.timestamp().is_some() {
+            return Time::of_nanos(parsed.to_timestamp().map_err(wrong)?.as_nanosecond());
+        }
+        self.civil(parsed.to_datetime().map_err(wrong)?)
+    }
+
+    /// What clocks show in the zone that was named.
+    pub(crate) fn civil(&self, shown: DateTime) -> Result<Time, String> {
+        let zone = self.zone.as_ref().ok_or_else(|| {
+            format!(
+                "{shown} has no offset from UTC; say with --timezone where it was written (UTC, Europe/Berlin, +02:00)"
+            )
+        })?;
+        Time::of_nanos(zone.nanos(shown)?)
     }
 }
 
-impl TimeFormat {
-    /// Microseconds since 1970 that a text means.
-    pub(crate) fn parse_us(&self, text: &str) -> Result<i64, String> {
-        let exact = match self {
-            Self::Rfc3339 => text.trim().parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond),
-            Self::Epoch(Unit::Microseconds) => text.trim().parse().ok(),
-            Self::Epoch(_) | Self::Pattern(_) => None,
-        };
-        match exact {
-            Some(micros) => Ok(micros),
-            None => Ok(self.parse(text)?.saturating_mul(1_000)),
-        }
-    }
-}
-
-fn rfc3339(text: &str) -> Result<i64, String> {
-    let with_offset = text.parse::<jiff::Timestamp>();
-    let time = with_offset.or_else(|_| text.parse::<DateTime>().and_then(in_utc));
-    time.map(jiff::Timestamp::as_millisecond).map_err(|_| {
-        format!("\"{text}\" is no time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us or a pattern)")
-    })
-}
-
-fn epoch(text: &str, unit: Unit) -> Result<i64, String> {
+/// A number of a unit, with decimal places or not, exactly.
+fn epoch(text: &str, unit: Unit) -> Result<Time, String> {
     let wrong = || format!("\"{text}\" is no number that can be a time");
-    if let (Ok(whole), Unit::Milliseconds | Unit::Microseconds) = (text.parse::<i64>(), unit) {
-        return Ok(if unit == Unit::Milliseconds { whole } else { whole.div_euclid(1_000) });
-    }
-    let number: f64 = text.parse().map_err(|_| wrong())?;
-    let ms = match unit {
-        Unit::Seconds => number * 1_000.0,
-        Unit::Milliseconds => number,
-        Unit::Microseconds => number / 1_000.0,
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().map_err(|_| wrong())?),
+        None => (text, 0),
     };
-    // Far outside of what a calendar has; also what is no number.
-    if ms.abs() < 1e15 { Ok(ms.round() as i64) } else { Err(wrong()) }
-}
-
-fn with_pattern(text: &str, pattern: &str) -> Result<i64, String> {
-    let parsed = strtime::parse(pattern, text)
-        .map_err(|error| format!("\"{text}\" does not fit \"{pattern}\": {error}"))?;
-    let time = parsed.to_timestamp().or_else(|_| parsed.to_datetime().and_then(in_utc));
-    time.map(jiff::Timestamp::as_millisecond).map_err(|error| format!("\"{text}\" is no time: {error}"))
-}
-
-fn in_utc(time: DateTime) -> Result<jiff::Timestamp, jiff::Error> {
-    Ok(time.to_zoned(TimeZone::UTC)?.timestamp())
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_number = whole.strip_prefix(['-', '+']).unwrap_or(whole).bytes().all(|byte| byte.is_ascii_digit())
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        && mantissa.bytes().any(|byte| byte.is_ascii_digit());
+    if !is_number {
+        return Err(wrong());
+    }
+    let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| wrong())?;
+    let places = i32::try_from(fraction.len()).map_err(|_| wrong())?;
+    // To nanoseconds: nine decimal places of a second.
+    let power = exponent.saturating_sub(places).saturating_add(9 - unit.decimal_places());
+    if power.abs() > EXPONENT_MAX {
+        return Err(wrong());
+    }
+    let ten = 10_i128.pow(power.unsigned_abs());
+    if power >= 0 {
+        return Time::of_nanos(digits.checked_mul(ten).ok_or_else(wrong)?).map_err(|_| wrong());
+    }
+    let time = Time::of_nanos(digits.div_euclid(ten)).map_err(|_| wrong())?;
+    Ok(Time { cut: time.cut || digits.rem_euclid(ten) != 0, ..time })
 }
 
 /// Times of rows that have none: one interval after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// Of the first row, in milliseconds since 1970.
-    pub start_ms: i64,
-    pub interval_ms: i64,
+    /// Of the first row, in microseconds since 1970.
+    pub start_us: i64,
+    pub interval_us: i64,
 }
 
 impl Clock {
     /// The time of row `index`.
     pub(super) fn at(&self, index: u64) -> i64 {
-        self.start_ms + self.interval_ms * i64::try_from(index).expect("BUG: fewer rows than milliseconds")
+        let index = i64::try_from(index).expect("BUG: fewer rows than microseconds");
+        self.start_us.saturating_add(self.interval_us.saturating_mul(index))
     }
 }
 
@@ -134,48 +262,119 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a time that has its offset, as an option gives it: microseconds since 1970.
+pub(crate) fn parse_start(text: &str) -> Result<i64, String> {
+    let reader = TimeReader { format: TimeFormat::Rfc3339, zone: None };
+    let time = reader.parse(text).ok().filter(|time| !time.cut);
+    time.map(|time| time.micros).ok_or_else(|| {
+        format!("\"{text}\" is no time; write it as 2024-05-01T08:00:00Z, with Z or an offset")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MAY_1ST: i64 = 1_714_550_400_000;
+    const MAY_1ST: i64 = 1_714_550_400_000_000;
 
-    fn ms(format: &str, text: &str) -> Result<i64, String> {
-        format.parse::<TimeFormat>().unwrap().parse(text)
+    fn reader(format: &str, zone: &str) -> TimeReader {
+        TimeReader {
+            format: format.parse().unwrap(),
+            zone: (!zone.is_empty()).then(|| zone.parse().unwrap()),
+        }
+    }
+
+    fn us(format: &str, zone: &str, text: &str) -> Result<i64, String> {
+        reader(format, zone).parse(text).map(|time| time.micros)
     }
 
     #[test]
     fn times_are_read_as_they_are_written() {
-        for (format, text) in [
-            ("rfc3339", "2024-05-01T08:00:00Z"),
-            ("rfc3339", "2024-05-01 10:00:00+02:00"),
-            ("rfc3339", "2024-05-01T08:00:00"),
-            ("s", "1714550400"),
-            ("s", " 1714550400.000"),
-            ("ms", "1714550400000"),
-            ("us", "1714550400000999"),
-            ("%d.%m.%Y %H:%M:%S", "01.05.2024 08:00:00"),
-            ("%Y-%m-%d %H:%M %z", "2024-05-01 10:00 +0200"),
+        for (format, zone, text) in [
+            ("rfc3339", "", "2024-05-01T08:00:00Z"),
+            ("rfc3339", "", "2024-05-01 10:00:00+02:00"),
+            ("rfc3339", "UTC", "2024-05-01T08:00:00"),
+            ("rfc3339", "Europe/Berlin", "2024-05-01 10:00:00"),
+            ("rfc3339", "+02:00", "2024-05-01 10:00:00"),
+            ("rfc3339", "Asia/Kolkata", "2024-05-01T08:00:00Z"),
+            ("s", "", "1714550400"),
+            ("s", "", " 1714550400.000"),
+            ("s", "", "1.7145504E9"),
+            ("ms", "", "1714550400000"),
+            ("ms", "", "1714550400000.0"),
+            ("us", "", "1714550400000000"),
+            ("ns", "", "1714550400000000000"),
+            ("%d.%m.%Y %H:%M:%S", "Europe/Berlin", "01.05.2024 10:00:00"),
+            ("%Y-%m-%d %H:%M %z", "", "2024-05-01 10:00 +0200"),
+            ("%s", "", "1714550400"),
         ] {
-            assert_eq!(ms(format, text), Ok(MAY_1ST), "{format}: {text}");
+            assert_eq!(us(format, zone, text), Ok(MAY_1ST), "{format}: {text}");
         }
-        assert_eq!(ms("s", "1714550400.25"), Ok(MAY_1ST + 250));
+    }
+
+    #[test]
+    fn microseconds_are_kept_and_what_is_finer_is_told() {
+        for (format, text, micros, cut) in [
+            ("s", "1714550400.25", 250_000, false),
+            ("s", "1714550400.123456", 123_456, false),
+            ("s", "1714550400.1234567", 123_456, true),
+            ("s", "1.714550400123456e9", 123_456, false),
+            ("ms", "1714550400000.5", 500, false),
+            ("ms", "1714550400000.0001", 0, true),
+            ("us", "1714550400000000.9", 0, true),
+            ("ns", "1714550400000001999", 1, true),
+            ("rfc3339", "2024-05-01T08:00:00.000001Z", 1, false),
+            ("rfc3339", "2024-05-01T08:00:00.000001999Z", 1, true),
+            ("%Y-%m-%d %H:%M:%S%.f %z", "2024-05-01 08:00:00.123456 +0000", 123_456, false),
+        ] {
+            let time = reader(format, "").parse(text).unwrap();
+            assert_eq!((time.micros, time.cut), (MAY_1ST + micros, cut), "{format}: {text}");
+        }
+        assert_eq!(us("s", "", "-0.000001"), Ok(-1));
+        assert_eq!(us("s", "", "-0.0000015"), Ok(-2), "towards the past");
+    }
+
+    #[test]
+    fn a_time_without_an_offset_needs_a_zone() {
+        for (format, text) in [
+            ("rfc3339", "2024-05-01T08:00:00"),
+            ("rfc3339", "2024-05-01"),
+            ("%d.%m.%Y %H:%M:%S%.f", "01.05.2024 08:00:00.5"),
+        ] {
+            assert!(us(format, "", text).unwrap_err().contains("--timezone"), "{text}");
+        }
+        let gap = us("rfc3339", "Europe/Berlin", "2024-03-31T02:30:00").unwrap_err();
+        assert!(gap.contains("does not exist in Europe/Berlin"), "{gap}");
+        let overlap = us("rfc3339", "Europe/Berlin", "2024-10-27T02:30:00").unwrap_err();
+        assert!(overlap.contains("was twice in Europe/Berlin"), "{overlap}");
+        assert!("Berlin".parse::<Zone>().unwrap_err().contains("Europe/Berlin"));
     }
 
     #[test]
     fn what_is_no_time_is_an_error_that_quotes_it() {
-        for (format, text) in
-            [("rfc3339", "1714550400"), ("s", "noon"), ("s", "nan"), ("ms", "1e30"), ("%Y", "x")]
-        {
-            assert!(ms(format, text).unwrap_err().contains(text), "{format}: {text}");
+        for (format, text) in [
+            ("rfc3339", "1714550400"),
+            ("s", "noon"),
+            ("s", "nan"),
+            ("s", "1e"),
+            ("s", "."),
+            ("s", "1,5"),
+            ("s", "--1"),
+            ("ms", "1e30"),
+            ("ms", "1e99"),
+            ("%Y", "x"),
+        ] {
+            assert!(us(format, "UTC", text).unwrap_err().contains(text), "{format}: {text}");
         }
-        assert!("iso".parse::<TimeFormat>().unwrap_err().contains("rfc3339, s, ms, us"));
+        assert!("iso".parse::<TimeFormat>().unwrap_err().contains("rfc3339, s, ms, us, ns"));
     }
 
     #[test]
     fn rows_without_a_time_follow_each_other() {
-        let clock = Clock { start_ms: MAY_1ST, interval_ms: 100 };
+        let clock = Clock { start_us: MAY_1ST, interval_us: 100 };
         assert_eq!([clock.at(0), clock.at(1), clock.at(600)], [MAY_1ST, MAY_1ST + 100, MAY_1ST + 60_000]);
+        assert_eq!(parse_start("2024-05-01T08:00:00Z"), Ok(MAY_1ST));
+        assert!(parse_start("2024-05-01T08:00:00").unwrap_err().contains("with Z or an offset"));
     }
 
     #[test]

@@ -1,82 +1,87 @@
-//! The second pass: rows go to the device door, several hundred per request, each request acknowledged before the next.
+//! The second pass with nothing but a device's token: rows go to the device door, several hundred per request, each request
+//! acknowledged before the next.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
+use hub::bulk::ImportCounts;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::plan::Plan;
+use super::report;
 use super::rows::{Row, Rows};
+use crate::bulk::{FileOutcome, Repeated};
 use crate::client::{Api, ApiError, escaped};
 use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_BYTES, IMPORT_PAUSE, IMPORT_PAUSE_MAX, IMPORT_ROWS};
 
 /// What was sent and acknowledged.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// Acknowledged rows.
-    pub rows: u64,
-    /// Acknowledged values.
-    pub values: u64,
-    /// Acknowledged values with a time of their own, by key. What a later row of the same time replaced is not in it.
-    pub by_key: BTreeMap<String, u64>,
-    /// Rows whose time an earlier row had: their values were added to that row or replaced values of it.
-    pub repeated_times: u64,
-    /// Times of the earliest and the latest row, in milliseconds since 1970.
-    pub first_ms: i64,
-    pub last_ms: i64,
+    /// What became of each file.
+    pub files: Vec<FileOutcome>,
     /// Requests that had to be repeated.
     pub repetitions: u64,
-    /// Time from the first request to the last acknowledgement.
-    pub duration: Duration,
 }
 
 /// Sends all rows of a plan.
 pub(super) fn upload(plan: &Plan, api: &Api, token: &str) -> anyhow::Result<Sent> {
     let path = format!("/api/v1/{}/telemetry", escaped(token));
-    let mut upload = Upload {
-        api,
-        path,
-        body: String::new(),
-        rows_in_body: 0,
-        bar: progress_bar(plan.rows()),
-        times: HashSet::new(),
-        sent: Sent {
-            rows: 0,
-            values: 0,
-            by_key: BTreeMap::new(),
-            repeated_times: 0,
-            first_ms: i64::MAX,
-            last_ms: i64::MIN,
-            repetitions: 0,
-            duration: Duration::ZERO,
-        },
-    };
-    let began = Instant::now();
+    let bar = progress_bar(plan.rows());
+    let (body, counts) = (String::new(), ImportCounts::default());
+    let mut upload = Upload { api, path, body, rows: 0, values: 0, bar, counts, done: 0, repetitions: 0 };
+    let mut files = Vec::new();
     let mut index = 0;
     for file in &plan.files {
         let keys: Vec<_> = file.columns.iter().map(|column| column.key.as_str()).collect();
-        let mut rows = Rows::open(&file.path, plan.timing.column.as_deref(), &plan.timing.format)?;
+        let mut rows = Rows::open_again(&file.path, &plan.roles, &file.seen)?;
+        let mut repeated = Repeated::new(false);
         while let Some(row) = rows.next()? {
-            let ts = row.time_ms.unwrap_or_else(|| plan.clock.at(index));
+            let ts = row.time.map_or_else(|| plan.clock.at(index), |time| time.micros);
             index += 1;
+            if row.values.is_empty() {
+                continue;
+            }
+            upload.counts.cut_times += u64::from(row.time.is_some_and(|time| time.cut));
+            repeated.row("", "", ts);
             upload.push(ts, &row, &keys)?;
         }
         let changed = || format!("{} changed while it was imported; import it again", file.path.display());
-        anyhow::ensure!(rows.cells == file.cells, changed());
+        anyhow::ensure!(rows.cells.rows == file.cells.rows, changed());
+        upload.flush()?;
+        let mut outcome = report::outcome(file, &rows);
+        outcome.counts.add(&std::mem::take(&mut upload.counts));
+        let (repeated, repeated_is_least) = (repeated.rows, repeated.is_least);
+        files.push(FileOutcome { repeated, repeated_is_least, ..outcome });
     }
-    upload.flush()?;
     upload.bar.finish_and_clear();
-    upload.sent.duration = began.elapsed();
-    Ok(upload.sent)
+    Ok(Sent { files, repetitions: upload.repetitions })
+}
+
+/// Milliseconds since 1970, with decimal places where microseconds need them: three of them are exact in a double for
+/// 200,000 years.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Millis {
+    Whole(i64),
+    Finer(f64),
+}
+
+impl Millis {
+    fn of(micros: i64) -> Self {
+        match micros % 1_000 {
+            0 => Self::Whole(micros / 1_000),
+            _ => Self::Finer(micros as f64 / 1_000.0),
+        }
+    }
 }
 
 /// The ThingsBoard form with a time.
 #[derive(Serialize)]
 struct Timed<'a> {
-    ts: i64,
+    ts: Millis,
     values: BTreeMap<&'a str, &'a serde_json::Value>,
 }
 
@@ -84,51 +89,45 @@ struct Upload<'a> {
     api: &'a Api,
     path: String,
     body: String,
-    rows_in_body: u64,
+    /// Rows and values in the body.
+    rows: u64,
+    values: u64,
     bar: ProgressBar,
-    /// Times from a column; rows that are laid out by us cannot repeat one.
-    times: HashSet<i64>,
-    sent: Sent,
+    /// Of the file that is being sent.
+    counts: ImportCounts,
+    /// Rows of all files.
+    done: u64,
+    repetitions: u64,
 }
 
 impl Upload<'_> {
-    fn push(&mut self, ts: i64, row: &Row, keys: &[&str]) -> anyhow::Result<()> {
-        if row.values.is_empty() {
-            self.bar.inc(1);
-            return Ok(());
-        }
+    fn push(&mut self, ts_us: i64, row: &Row, keys: &[&str]) -> anyhow::Result<()> {
+        let ts = Millis::of(ts_us);
         let values: BTreeMap<_, _> = row.values.iter().map(|(at, value)| (keys[*at], value)).collect();
-        let is_new = row.time_ms.is_none() || self.times.insert(ts);
-        for key in values.keys().filter(|_| is_new) {
-            match self.sent.by_key.get_mut(*key) {
-                Some(count) => *count += 1,
-                None => drop(self.sent.by_key.insert((*key).to_owned(), 1)),
-            }
-        }
-        self.sent.repeated_times += u64::from(!is_new);
-        self.sent.values += values.len() as u64;
-        self.sent.first_ms = self.sent.first_ms.min(ts);
-        self.sent.last_ms = self.sent.last_ms.max(ts);
+        let count = values.len() as u64;
         let text = serde_json::to_string(&Timed { ts, values }).expect("BUG: numbers and text are JSON");
-        if self.rows_in_body as usize >= IMPORT_ROWS || self.body.len() + text.len() > IMPORT_BYTES {
+        if self.rows as usize >= IMPORT_ROWS || self.body.len() + text.len() > IMPORT_BYTES {
             self.flush()?;
         }
         self.body.push(if self.body.is_empty() { '[' } else { ',' });
         self.body.push_str(&text);
-        self.rows_in_body += 1;
+        self.rows += 1;
+        self.values += count;
         Ok(())
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        if self.rows_in_body == 0 {
+        if self.rows == 0 {
             return Ok(());
         }
         self.body.push(']');
-        let done = self.sent.rows;
+        let done = self.done;
         self.post().with_context(|| format!("stopped after {done} acknowledged rows; importing again from the start is safe with the same --start"))?;
-        self.sent.rows += self.rows_in_body;
-        self.bar.inc(self.rows_in_body);
-        self.rows_in_body = 0;
+        self.counts.rows += self.rows;
+        self.counts.values += self.values;
+        self.done += self.rows;
+        self.bar.inc(self.rows);
+        (self.rows, self.values) = (0, 0);
         self.body.clear();
         Ok(())
     }
@@ -144,7 +143,7 @@ impl Upload<'_> {
                 return Err(error);
             };
             self.bar.set_message(format!("waiting: {error}"));
-            self.sent.repetitions += 1;
+            self.repetitions += 1;
             thread::sleep(pause);
             self.bar.set_message("");
         }
@@ -179,6 +178,15 @@ mod tests {
     fn status(status: u16, retry_after: Option<u64>) -> ApiError {
         let retry_after = retry_after.map(Duration::from_secs);
         ApiError::Status { method: "POST", url: String::new(), status, message: String::new(), retry_after }
+    }
+
+    #[test]
+    fn a_time_has_the_decimal_places_that_it_needs() {
+        let text = |micros| serde_json::to_string(&Millis::of(micros)).unwrap();
+        assert_eq!(text(1_714_550_400_500_000), "1714550400500");
+        assert_eq!(text(1_714_550_400_500_400), "1714550400500.4");
+        assert_eq!(text(1_714_550_400_000_001), "1714550400000.001");
+        assert_eq!(text(1_714_550_399_999_999), "1714550399999.999");
     }
 
     #[test]

@@ -1,52 +1,46 @@
-//! Reading back: does the server have what it acknowledged?
+//! Reading back: does a server have what it acknowledged?
 
-use anyhow::bail;
+use std::collections::BTreeMap;
+
+use model::TimeRange;
 use serde_json::Value;
 
-use super::upload::Sent;
 use crate::client::{Api, escaped};
 
-/// Asks the server how many values of each key it has in the time of the import and compares.
-pub(super) fn verify(api: &Api, device_id: &str, sent: &Sent) -> anyhow::Result<String> {
-    debug_assert!(api.is_logged_in());
-    let (mut wanted, mut found, mut missing) = (0, 0, Vec::new());
-    for (key, count) in &sent.by_key {
-        let stored = count_of(api, device_id, key, sent)?;
-        if stored < *count {
-            missing.push(format!("{key}: {count} acknowledged, {stored} found"));
-        }
-        wanted += *count;
-        found += stored;
-    }
-    if !missing.is_empty() {
-        bail!("the server does not have all that it acknowledged:\n{}", missing.join("\n"));
-    }
-    let others = if found > wanted {
-        format!("; {} other values of these keys lie in the same time", found - wanted)
-    } else {
-        String::new()
-    };
-    Ok(format!("read back: all {wanted} values of {} keys are there{others}", sent.by_key.len()))
-}
+/// Keys that are asked for at once.
+const KEYS_AT_ONCE: usize = 50;
 
-fn count_of(api: &Api, device_id: &str, key: &str, sent: &Sent) -> anyhow::Result<u64> {
-    let path = format!(
-        "/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?key={}&startTs={}&endTs={}&agg=COUNT&interval={}\
-         &useStrictDataTypes=true",
-        escaped(key),
-        sent.first_ms,
-        sent.last_ms + 1,
-        // One interval for the whole range.
-        sent.last_ms + 1 - sent.first_ms,
-    );
-    let answer = api.get(&path)?;
-    let mut total = 0;
-    for point in answer[key].as_array().map(Vec::as_slice).unwrap_or_default() {
-        let count = number(&point["value"]);
-        total +=
-            count.ok_or_else(|| api.unexpected("GET", &path, &format!("{} is no count", point["value"])))?;
+/// Asks a server how many values of each key a device has in a time. Times are widened to whole milliseconds.
+pub(super) fn counts_of(
+    api: &Api,
+    device_id: &str,
+    keys: &[&str],
+    range: TimeRange,
+) -> anyhow::Result<BTreeMap<String, u64>> {
+    debug_assert!(api.is_logged_in());
+    let (first_ms, end_ms) = (range.start.millis(), range.end.millis() + 1);
+    let mut counts = BTreeMap::new();
+    for keys in keys.chunks(KEYS_AT_ONCE) {
+        let path = format!(
+            "/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?{}&startTs={first_ms}&endTs={end_ms}\
+             &agg=COUNT&interval={}&useStrictDataTypes=true",
+            keys.iter().map(|key| format!("key={}", escaped(key))).collect::<Vec<_>>().join("&"),
+            // One interval for the whole range.
+            end_ms - first_ms,
+        );
+        let answer = api.get(&path)?;
+        for key in keys {
+            let mut total = 0;
+            for point in answer[*key].as_array().map(Vec::as_slice).unwrap_or_default() {
+                let count = number(&point["value"]);
+                total += count.ok_or_else(|| {
+                    api.unexpected("GET", &path, &format!("{} is no count", point["value"]))
+                })?;
+            }
+            counts.insert((*key).to_owned(), total);
+        }
     }
-    Ok(total)
+    Ok(counts)
 }
 
 /// A number, or the text of one: without strict types every value is text.

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hub::upkeep::{BackupStream, stopped_registry};
 use indicatif::{HumanBytes, HumanCount};
+use serde_json::json;
 use store::backup::BackupList;
 use store_local::RealDisk;
 use store_local::backup::{BackupReport, BackupTarget, ReceiveOptions, stopped_files, verify_stream};
@@ -49,6 +50,9 @@ pub(crate) struct BackupArgs {
     /// Leaves out parts that are damaged, and says which. Without this a damaged part ends the backup
     #[arg(long, conflicts_with = "to")]
     leave_out_damaged: bool,
+    /// Prints what was copied as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -74,14 +78,32 @@ fn into_directory(args: &BackupArgs, dir: &Path, config: &Config) -> anyhow::Res
     let received = target.receive(&mut source.stream, options, source.bytes, &mut progress.watch());
     drop(progress);
     let report = source.blame(received)?;
-    for left_out in &report.left_out {
-        say(check::describe(left_out))?;
+    if !args.json {
+        for left_out in &report.left_out {
+            say(check::describe(left_out))?;
+        }
     }
-    say(summary(&report, dir))?;
+    tell(args, &report, dir)?;
     match report.left_out.len() {
         0 => Ok(()),
         count => bail!("{count} damaged parts are not in the backup; everything else is"),
     }
+}
+
+fn tell(args: &BackupArgs, report: &BackupReport, place: &Path) -> anyhow::Result<()> {
+    if !args.json {
+        return say(summary(report, place));
+    }
+    let left_out: Vec<_> = report.left_out.iter().map(|finding| finding.path.to_string_lossy()).collect();
+    say(json!({
+        "place": place.to_string_lossy(),
+        "bytes": report.bytes,
+        "files": report.files,
+        "parts": report.parts,
+        "rows": report.rows,
+        "keptBytes": report.kept_bytes,
+        "leftOut": left_out,
+    }))
 }
 
 fn summary(report: &BackupReport, place: &Path) -> String {
@@ -127,7 +149,7 @@ fn into_file(args: &BackupArgs, path: &Path, config: &Config) -> anyhow::Result<
     std::fs::rename(&unfinished, path).with_context(|| format!("cannot name {}", path.display()))?;
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     File::open(parent).and_then(|parent| parent.sync_all()).with_context(writing)?;
-    say(summary(&report, path))
+    tell(args, &report, path)
 }
 
 /// Writes what is read through it.

@@ -2,16 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use hub::registry::problems_of;
 use hub::upkeep::registry_findings;
 use indicatif::{HumanBytes, HumanCount};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{CheckReport, Finding, Severity};
 use store_local::RealDisk;
-use store_local::backup::{RESTORE_MARKER, read_list};
+use store_local::backup::{RESTORE_MARKER, check_backup, read_list};
 
 use super::{stopped_or_running, store_directory};
 use crate::cli::PlaceArgs;
@@ -36,8 +37,11 @@ Examples:
   tacho check --backup /mnt/backup/tacho")]
 pub(crate) struct CheckArgs {
     /// Checks a backup's directory instead (`tacho backup`)
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "url"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "config", "url", "user"])]
     backup: Option<PathBuf>,
+    /// Prints the report as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -56,10 +60,14 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
             }
         }
     };
-    for finding in &report.findings {
-        say(describe(finding))?;
+    if args.json {
+        say(json_of(&report))?;
+    } else {
+        for finding in &report.findings {
+            say(describe(finding))?;
+        }
+        say(summary(&report))?;
     }
-    say(summary(&report))?;
     let damages = report.findings.iter().filter(|finding| finding.severity == Severity::Damage).count();
     match damages {
         0 => Ok(()),
@@ -114,8 +122,13 @@ fn of_backup(backup: &std::path::Path) -> anyhow::Result<CheckReport> {
         let what = "this part was damaged when the backup was made and is not in it";
         findings.push(Finding::note(backup.join(path), what));
     }
-    let parts = list.files.iter().filter(|file| file.path.ends_with(".parquet")).count() as u64;
-    Ok(CheckReport { findings, bytes: done, parts, ..CheckReport::default() })
+    // What is in the files is counted only where they are what the list says: otherwise that is all there is to say.
+    let report = match findings.iter().any(|finding| finding.severity == Severity::Damage) {
+        true => CheckReport::default(),
+        false => check_backup(Arc::new(RealDisk), backup, &list, &mut progress.watch())?,
+    };
+    findings.extend(report.findings.iter().cloned());
+    Ok(CheckReport { findings, bytes: done, ..report })
 }
 
 fn crc_of(path: &std::path::Path, mut read: impl FnMut(u64)) -> std::io::Result<(u64, u32)> {
@@ -188,6 +201,32 @@ pub(super) fn describe(finding: &Finding) -> String {
         }
     }
     text
+}
+
+fn json_of(report: &CheckReport) -> Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "severity": match finding.severity { Severity::Note => "note", Severity::Damage => "damage" },
+            "path": finding.path.to_string_lossy(),
+            "offset": finding.offset,
+            "what": finding.what,
+            "means": finding.means,
+            "action": finding.action,
+            "table": finding.table,
+            "rows": finding.rows,
+        })
+    };
+    json!({
+        "damaged": report.is_damaged(),
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "bytes": report.bytes,
+        "tables": report.tables,
+        "series": report.series,
+        "parts": report.parts,
+        "partRows": report.part_rows,
+        "logSegments": report.log_segments,
+        "logRows": report.log_rows,
+    })
 }
 
 fn summary(report: &CheckReport) -> String {

@@ -2,12 +2,13 @@
 
 mod backup;
 mod check;
+mod directory;
 mod restore;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use hub::Metrics;
 use store::{Store, StoreError};
 
@@ -19,6 +20,7 @@ pub(crate) use backup::BackupArgs;
 pub(crate) use backup::run as back_up;
 pub(crate) use check::CheckArgs;
 pub(crate) use check::run as check;
+pub(crate) use directory::make;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use restore::run as restore;
 
@@ -36,10 +38,8 @@ pub(crate) fn stopped_or_running<T>(
     stopped: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<Result<T, Api>> {
     if server.url.is_none() {
-        if !config.data.exists() {
-            bail!("there is no data directory {}; name one with --data", config.data.display());
-        }
         check_access(&config.data, Use::Read)?;
+        directory::check(&config.data)?;
         match stopped() {
             Err(error) if is_in_use(&error) && RuntimeFile::path(&config.data).exists() => {}
             done => return done.map(Ok),

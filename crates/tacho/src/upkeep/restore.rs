@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hub::registry::problems_of;
 use indicatif::{HumanBytes, HumanCount};
+use serde_json::json;
 use store_local::RealDisk;
 use store_local::backup::{restore_directory, restore_stream};
 
@@ -29,6 +30,9 @@ Examples:
 pub(crate) struct RestoreArgs {
     /// A backup's directory, or its tar file
     backup: PathBuf,
+    /// Prints what was restored as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -64,6 +68,17 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     let registry = data.join(REGISTRY_FILE);
     if let Some(problem) = problems_of(&registry)?.first() {
         bail!("{}: {problem}", registry.display());
+    }
+    if args.json {
+        return say(json!({
+            "data": data.to_string_lossy(),
+            "backupCreatedUs": report.list.created_us,
+            "bytes": report.bytes,
+            "files": report.files,
+            "partRows": report.check.part_rows,
+            "logRows": report.check.log_rows,
+            "leftOut": report.list.left_out,
+        }));
     }
     for path in &report.list.left_out {
         say(format_args!("note  {path} was damaged when the backup was made and is not in it"))?;

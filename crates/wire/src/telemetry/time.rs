@@ -21,11 +21,11 @@ const POWER_KEPT_MAX: i32 = 8;
 pub(super) fn timestamp(raw: &str, now: Timestamp, limits: &IngestLimits) -> Result<Timestamp, PayloadError> {
     let digits = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw);
     let micros = micros(digits).ok_or_else(|| PayloadError::TimestampForm(shorten(raw)))?;
-    let newest = now.saturating_add_micros(limits.future_max_s.saturating_mul(1_000_000));
+    let end = limits.plausible(now).end;
     let oldest = limits.oldest_at(now);
     let refused = |side, hint| Err(PayloadError::TimestampRange { ts: shorten(digits), side, hint });
     match i64::try_from(micros).map(Timestamp::from_micros) {
-        Ok(ts) if oldest <= ts && ts <= newest => Ok(ts),
+        Ok(ts) if oldest <= ts && ts < end => Ok(ts),
         Ok(ts) if ts < oldest => refused("too old", too_old_hint(micros, oldest, limits)),
         Err(_) if micros < 0 => refused("too old", too_old_hint(micros, oldest, limits)),
         _ => refused("too far in the future", too_new_hint(micros, now, limits)),
@@ -99,8 +99,8 @@ fn too_old_hint(micros: i128, oldest: Timestamp, limits: &IngestLimits) -> Strin
     let oldest_ms = oldest.millis();
     match limits.ttl.filter(|_| oldest > limits.oldest) {
         Some(ttl) => format!(
-            "its table keeps rows for {} s, so the oldest accepted time is {oldest_ms} ms",
-            ttl.as_secs()
+            "its table keeps rows for {}, so the oldest accepted time is {oldest_ms} ms",
+            model::time::shown_duration(ttl)
         ),
         None => format!("the oldest accepted time is {oldest_ms} ms"),
     }
@@ -110,7 +110,11 @@ fn too_new_hint(micros: i128, now: Timestamp, limits: &IngestLimits) -> String {
     match micros / i128::from(now.micros().max(1)) {
         500..2_000 => "it looks like microseconds; send milliseconds".into(),
         500_000..2_000_000 => "it looks like nanoseconds; send milliseconds".into(),
-        _ => format!("times up to {} s ahead of the server's clock are accepted", limits.future_max_s),
+        _ => {
+            let ahead = std::time::Duration::from_secs(limits.future_max_s.unsigned_abs());
+            let ahead = model::time::shown_duration(ahead);
+            format!("times up to {ahead} ahead of the server's clock are accepted")
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+//! How many values a device has: what an import reads back.
+
+use std::collections::BTreeMap;
+
+use arrow_array::Array;
+use model::TimeRange;
+use model::limits::EXPORT_BATCH_ROWS;
+use model::series::DEVICE_TAG;
+use store::{Column, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
+
+use super::BulkError;
+
+/// The values of each key that a device has in a time.
+///
+/// # Errors
+/// When there is no such table, and a file that cannot be read.
+pub fn count_values(
+    store: &dyn Store,
+    table: &str,
+    device: &str,
+    range: TimeRange,
+) -> Result<BTreeMap<String, u64>, BulkError> {
+    let snapshot = store.snapshot(table)?;
+    let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, table))?;
+    let columns = snapshot.columns();
+    let width = columns.schema().fields().len();
+    let fields = (0..width).filter_map(|index| match columns.column(index)? {
+        Column::Field(field) => Some((index, field.key.to_string())),
+        _ => None,
+    });
+    let (indices, keys): (Vec<usize>, Vec<String>) = fields.unzip();
+    let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, key) in keys.into_iter().enumerate() {
+        by_key.entry(key).or_default().push(at);
+    }
+    let predicate = TagPredicate::Is(device.to_owned());
+    let matcher = TagMatcher { tag: DEVICE_TAG.to_owned(), predicate };
+    let readers = snapshot.read(&TableRead {
+        columns: indices,
+        series: Some(snapshot.select(&[matcher])?),
+        range,
+        order: ReadOrder::Any,
+        limit: None,
+        batch_rows: EXPORT_BATCH_ROWS,
+        readers_max: 1,
+        tag_runs: false,
+    })?;
+    let mut counts = BTreeMap::new();
+    for mut reader in readers {
+        while let Some(batch) = reader.next()? {
+            for (key, of_key) in &by_key {
+                // A key may have columns of several types, and integers stand among the floats once more.
+                let has_value = |row: &usize| of_key.iter().any(|at| batch.column(*at).is_valid(*row));
+                let values = (0..batch.num_rows()).filter(has_value).count() as u64;
+                *counts.entry(key.clone()).or_insert(0) += values;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Batch, SeriesKey, Timestamp, ValueRef};
+    use store::{Durability, MemoryStore};
+
+    use super::*;
+
+    #[test]
+    fn values_are_counted_by_key_over_all_types() {
+        let store = MemoryStore::new();
+        let mut batch = Batch::new();
+        for (device, ts, value) in [
+            ("a", 1, ValueRef::I64(1)),
+            ("a", 2, ValueRef::String("x")),
+            ("a", 9, ValueRef::I64(3)),
+            ("b", 1, ValueRef::I64(4)),
+        ] {
+            let series = store.series(&SeriesKey::device("t", device).unwrap()).unwrap();
+            let mut builder = batch.builder();
+            builder.field("n", value);
+            builder.row(series, Timestamp::from_micros(ts));
+            builder.finish();
+        }
+        store.append(&batch, Durability::Memory).unwrap();
+        let range = TimeRange::new(Timestamp::from_micros(0), Timestamp::from_micros(3));
+        let counts = count_values(&store, "t", "a", range).unwrap();
+        assert_eq!(counts, BTreeMap::from([("n".to_owned(), 2)]));
+        assert!(count_values(&store, "u", "a", range).is_err());
+    }
+}

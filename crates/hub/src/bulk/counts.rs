@@ -1,0 +1,95 @@
+//! What an import takes, and what became of the rows.
+
+use model::limits::IngestLimits;
+use model::{TimeRange, Timestamp};
+
+/// What an import takes of a row: the bounds that the doors for devices have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportRules {
+    /// Other times are left out: they are those of a wrong unit more often than not.
+    pub plausible: TimeRange,
+    /// Longer texts are left out.
+    pub text_value_bytes_max: usize,
+}
+
+impl ImportRules {
+    /// The bounds of devices at this moment; every time that can be represented with `any_time`.
+    pub fn of(limits: &IngestLimits, now: Timestamp, any_time: bool) -> Self {
+        let plausible = if any_time { TimeRange::ALL } else { limits.plausible(now) };
+        Self { plausible, text_value_bytes_max: limits.text_value_bytes_max }
+    }
+}
+
+/// What became of the rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportCounts {
+    /// Rows that are durable.
+    pub rows: u64,
+    /// Their values.
+    pub values: u64,
+    /// Rows without a time.
+    pub without_time: u64,
+    /// Rows without any value.
+    pub without_value: u64,
+    /// Rows whose time is beyond what can be represented.
+    pub time_out_of_range: u64,
+    /// Rows whose time is not plausible.
+    pub implausible: u64,
+    /// The first of these times, in microseconds since 1970.
+    pub first_implausible_us: Option<i64>,
+    /// Rows older than their table keeps them.
+    pub too_old: u64,
+    /// Rows whose tags the store refuses, with the first reason.
+    pub bad_tags: u64,
+    /// The first of those reasons.
+    pub bad_tags_reason: Option<String>,
+    /// Lines, or times of them, that whoever reads the file does not understand.
+    pub bad_lines: u64,
+    /// What is wrong with the first of them.
+    pub bad_lines_reason: Option<String>,
+    /// Whole numbers beyond 63 bits; the other values of their rows were taken.
+    pub too_large: u64,
+    /// Texts that are too long; the other values of their rows were taken.
+    pub too_long: u64,
+    /// Times that were cut to whole microseconds.
+    pub cut_times: u64,
+    /// Decimals with more digits than a number keeps: the nearest number was taken.
+    pub rounded: u64,
+}
+
+impl ImportCounts {
+    /// Adds the counts of another piece.
+    pub fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.values += other.values;
+        self.without_time += other.without_time;
+        self.without_value += other.without_value;
+        self.time_out_of_range += other.time_out_of_range;
+        self.implausible += other.implausible;
+        self.first_implausible_us = self.first_implausible_us.or(other.first_implausible_us);
+        self.too_old += other.too_old;
+        self.bad_tags += other.bad_tags;
+        self.bad_lines += other.bad_lines;
+        self.too_large += other.too_large;
+        self.too_long += other.too_long;
+        self.cut_times += other.cut_times;
+        self.rounded += other.rounded;
+        if self.bad_lines_reason.is_none() {
+            self.bad_lines_reason.clone_from(&other.bad_lines_reason);
+        }
+        if self.bad_tags_reason.is_none() {
+            self.bad_tags_reason.clone_from(&other.bad_tags_reason);
+        }
+    }
+
+    /// Rows that were not imported.
+    pub fn skipped(&self) -> u64 {
+        let of_time = self.without_time + self.time_out_of_range + self.implausible + self.too_old;
+        of_time + self.without_value + self.bad_tags + self.bad_lines
+    }
+
+    /// Values that were not imported although their rows were.
+    pub fn skipped_values(&self) -> u64 {
+        self.too_large + self.too_long
+    }
+}

@@ -1,0 +1,104 @@
+//! A backup as the store that it would become: its files under the names that the store has for them.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::backup::{BackupList, STORE_DIRECTORY};
+use store::{ByteProgress, CheckReport, Severity, StoreError};
+
+use crate::check::check_unlocked;
+use crate::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+
+/// Checks and counts what the files of a backup hold, as a check of the restored directory would. That they have the
+/// checksums of the list is for the caller to compare. Parts that were left out are none of the findings.
+///
+/// # Errors
+/// [`StoreError::Io`] when the backup cannot be listed.
+pub fn check_backup(
+    disk: Arc<dyn Disk>,
+    backup: &Path,
+    list: &BackupList,
+    progress: &mut ByteProgress<'_>,
+) -> Result<CheckReport, StoreError> {
+    let view = View { disk, backup: backup.to_owned(), list: list.clone() };
+    let mut report = check_unlocked(&view, &backup.join(STORE_DIRECTORY), u64::MAX, progress)?;
+    let path = |finding: &Path| view.path_in_data(finding);
+    report.findings.retain(|finding| {
+        // Notes are about leftovers of writes, which a list has none of.
+        finding.severity == Severity::Damage
+            && !path(&finding.path).is_some_and(|path| list.left_out.contains(&path))
+    });
+    for finding in &mut report.findings {
+        finding.path = view.stored(&finding.path).unwrap_or_else(|| finding.path.clone());
+    }
+    Ok(report)
+}
+
+/// Reads the files of a list and nothing else.
+struct View {
+    disk: Arc<dyn Disk>,
+    backup: PathBuf,
+    list: BackupList,
+}
+
+impl View {
+    /// The path in a data directory of a path that the store asks for.
+    fn path_in_data(&self, path: &Path) -> Option<String> {
+        Some(path.strip_prefix(&self.backup).ok()?.to_str()?.to_owned())
+    }
+
+    /// Where the file is that the store knows by this path.
+    fn stored(&self, path: &Path) -> Option<PathBuf> {
+        let file = self.list.find(&self.path_in_data(path)?)?;
+        Some(self.backup.join(&file.stored))
+    }
+}
+
+fn read_only<T>() -> io::Result<T> {
+    Err(ErrorKind::ReadOnlyFilesystem.into())
+}
+
+impl Disk for View {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        match mode {
+            OpenMode::Read => self.disk.open(&self.stored(path).ok_or(ErrorKind::NotFound)?, mode),
+            OpenMode::Write | OpenMode::Create => read_only(),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let inside = |path: &str| {
+            let path = self.backup.join(path);
+            let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+            name.filter(|_| path.parent() == Some(dir))
+        };
+        let mut names: Vec<String> = self.list.files.iter().filter_map(|file| inside(&file.path)).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn remove(&self, _path: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
+        read_only()
+    }
+
+    fn lock(&self, _path: &Path) -> Result<Box<dyn DiskLock>, LockError> {
+        Err(LockError::Io(ErrorKind::ReadOnlyFilesystem.into()))
+    }
+}

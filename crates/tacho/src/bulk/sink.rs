@@ -1,0 +1,132 @@
+//! Where rows of an import go: the store of a stopped directory, the bulk door of a running server, or nowhere for a look at
+//! what would become of them.
+
+use anyhow::Context;
+use arrow_array::RecordBatch;
+use hub::bulk::{Columns, ImportCounts, Importer};
+use parquet::arrow::ArrowWriter;
+use serde_json::Value;
+
+use crate::client::{Api, ApiError, escaped};
+use crate::import::pause_after;
+use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES};
+
+/// Takes rows and says what became of them.
+pub(crate) trait Sink {
+    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()>;
+    /// Everything since the last call is durable after it.
+    fn sync(&mut self) -> anyhow::Result<ImportCounts>;
+}
+
+impl Sink for Importer<'_> {
+    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
+        Ok(self.append(rows)?)
+    }
+
+    fn sync(&mut self) -> anyhow::Result<ImportCounts> {
+        Ok(Importer::sync(self)?)
+    }
+}
+
+/// Sends pieces as Parquet files, each acknowledged before the next.
+pub(crate) struct IntoServer<'a> {
+    api: &'a Api,
+    path: String,
+    columns: Columns,
+    piece: Option<ArrowWriter<Vec<u8>>>,
+    counts: ImportCounts,
+}
+
+impl<'a> IntoServer<'a> {
+    pub(crate) fn new(api: &'a Api, table: &str, columns: Columns, any_time: bool) -> Self {
+        let path = format!("/api/tacho/import?table={}&anyTime={any_time}", escaped(table));
+        Self { api, path, columns, piece: None, counts: ImportCounts::default() }
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        let Some(piece) = self.piece.take() else { return Ok(()) };
+        let bytes = piece.into_inner()?;
+        for attempt in 1.. {
+            match self.api.post_for_stream(&self.path, &bytes) {
+                Ok(mut answer) => {
+                    let mut text = String::new();
+                    std::io::Read::read_to_string(&mut answer.body, &mut text)?;
+                    let counts = serde_json::from_str(&text).ok().and_then(|json| counts_of(&json));
+                    self.counts.add(&counts.context("the server's answer is not understood")?);
+                    return Ok(());
+                }
+                Err(error) => match pause_after(&error).filter(|_| attempt < IMPORT_ATTEMPTS_MAX) {
+                    Some(pause) => std::thread::sleep(pause),
+                    None => return Err(told(error)),
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+fn told(error: ApiError) -> anyhow::Error {
+    anyhow::Error::new(error).context("the server did not take the rows")
+}
+
+impl Sink for IntoServer<'_> {
+    fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
+        let rows = self.columns.described(rows)?;
+        let piece = match &mut self.piece {
+            Some(piece) => piece,
+            none => none.insert(ArrowWriter::try_new(Vec::new(), rows.schema(), None)?),
+        };
+        piece.write(&rows)?;
+        if piece.in_progress_size() + piece.bytes_written() >= IMPORT_PIECE_BYTES {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> anyhow::Result<ImportCounts> {
+        self.send()?;
+        Ok(std::mem::take(&mut self.counts))
+    }
+}
+
+fn counts_of(json: &Value) -> Option<ImportCounts> {
+    let number = |name: &str| json[name].as_u64();
+    Some(ImportCounts {
+        rows: number("rows")?,
+        values: number("values")?,
+        without_time: number("withoutTime")?,
+        without_value: number("withoutValue")?,
+        time_out_of_range: number("timeOutOfRange")?,
+        implausible: number("implausible")?,
+        first_implausible_us: json["firstImplausibleUs"].as_i64(),
+        too_old: number("tooOld")?,
+        bad_tags: number("badTags")?,
+        bad_tags_reason: json["badTagsReason"].as_str().map(str::to_owned),
+        too_large: number("tooLarge")?,
+        too_long: number("tooLong")?,
+        cut_times: number("cutTimes")?,
+        rounded: number("rounded")?,
+        // Known where the file is read.
+        bad_lines: 0,
+        bad_lines_reason: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_counts_come_back() {
+        let mut answer = serde_json::json!({
+            "rows": 1, "values": 2, "withoutTime": 3, "withoutValue": 4, "timeOutOfRange": 5, "implausible": 6,
+            "firstImplausibleUs": 7, "tooOld": 8, "badTags": 9, "badTagsReason": "no", "tooLarge": 10, "tooLong": 11,
+            "cutTimes": 12, "rounded": 13,
+        });
+        let counts = counts_of(&answer).unwrap();
+        assert_eq!((counts.skipped(), counts.skipped_values()), (3 + 4 + 5 + 6 + 8 + 9, 21));
+        assert_eq!((counts.cut_times, counts.rounded, counts.first_implausible_us), (12, 13, Some(7)));
+        answer["rounded"] = Value::Null;
+        assert_eq!(counts_of(&answer), None);
+    }
+}
