@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::store_directory;
+use crate::cli::program;
 use crate::server::{REGISTRY_FILE, create_directory};
 
 /// Refuses a directory that holds nothing of ours.
@@ -17,9 +18,9 @@ pub(super) fn check(data: &Path) -> anyhow::Result<()> {
     let shown = data.display();
     let metadata = match std::fs::metadata(data) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-            "there is no data directory {shown}; name one with --data, or a server with --url (`tacho serve` and `tacho import --create` make one)"
-        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("there is no data directory {shown}; {}", advice(data))
+        }
         Err(error) => return Err(error).with_context(|| format!("cannot read {shown}")),
     };
     if !metadata.is_dir() {
@@ -37,11 +38,17 @@ pub(super) fn check(data: &Path) -> anyhow::Result<()> {
         Some(other) => {
             bail!("{shown} is no data directory, but {} is; say --data {}", other.display(), other.display())
         }
-        None if names.is_empty() => bail!(
-            "{shown} is empty: no server ever ran there; name a data directory with --data, or a server with --url"
-        ),
+        None if names.is_empty() => bail!("{shown} is empty and no data directory; {}", advice(data)),
         None => bail!("{shown} is no data directory; name one with --data, or a server with --url"),
     }
+}
+
+/// What to do where there is none.
+fn advice(data: &Path) -> String {
+    format!(
+        "name one with --data, or a server with --url (`tacho serve --data {}` makes one, and so does `tacho import --create`)",
+        program::path_word(data)
+    )
 }
 
 /// Whether a directory has what a server makes in it.
