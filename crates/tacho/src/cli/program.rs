@@ -28,17 +28,66 @@ fn called(program: Option<PathBuf>, path: Option<&OsStr>) -> String {
     }
 }
 
-/// A text in which commands stand in backquotes, with those of this program as they can be typed.
+/// A text in which commands stand in backquotes, with those of this program as they can be typed: for the data directory or
+/// the server that this process was called for.
 pub(crate) fn runnable(text: &str) -> Cow<'_, str> {
-    with_name(text, name())
+    with_name(text, name(), &Place::of(std::env::args().skip(1)))
 }
 
-fn with_name<'a>(text: &'a str, name: &str) -> Cow<'a, str> {
-    let (written, typed) = (format!("`{NAME} "), format!("`{name} "));
-    if name == NAME || !text.contains(&written) {
+/// What a command line says about where the data is, as words for the shell.
+#[derive(Debug, Default)]
+struct Place {
+    /// `--data` and `--config`, which every command on data has.
+    directory: Vec<String>,
+    /// `--url` and `--user`, which commands have that may ask a server.
+    server: Vec<String>,
+}
+
+impl Place {
+    fn of(arguments: impl Iterator<Item = String>) -> Self {
+        let (mut place, mut arguments) = (Self::default(), arguments);
+        while let Some(argument) = arguments.next() {
+            let (flag, value) = match argument.split_once('=') {
+                Some((flag, value)) => (flag, Some(value.to_owned())),
+                None => (argument.as_str(), None),
+            };
+            let to = match flag {
+                "--data" | "--config" => &mut place.directory,
+                "--url" | "--user" => &mut place.server,
+                _ => continue,
+            };
+            if let Some(value) = value.or_else(|| arguments.next()) {
+                to.extend([flag.to_owned(), word(&value)]);
+            }
+        }
+        place
+    }
+
+    /// What a command of ours needs besides what it has.
+    fn words_for(&self, command: &str) -> impl Iterator<Item = &String> {
+        let has = |flag: &str| command.split(' ').any(|word| word == flag);
+        let first = command.split(' ').next().unwrap_or_default();
+        let on_data = ["check", "config", "device", "export", "import", "serve", "sql", "status", "table"]
+            .contains(&first);
+        let asks = on_data && !["config", "serve"].contains(&first);
+        let directory = self.directory.iter().filter(move |_| on_data && !has("--data"));
+        directory.chain(self.server.iter().filter(move |_| asks && !has("--url")))
+    }
+}
+
+fn with_name<'a>(text: &'a str, name: &str, place: &Place) -> Cow<'a, str> {
+    if !text.contains(&format!("`{NAME} ")) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.replace(&written, &typed))
+    let mut parts: Vec<_> = text.split('`').map(Cow::Borrowed).collect();
+    let last = parts.len() - 1;
+    for part in &mut parts[1..last] {
+        if let Some(command) = part.strip_prefix(&format!("{NAME} ")) {
+            let more: String = place.words_for(command).map(|word| format!(" {word}")).collect();
+            *part = Cow::Owned(format!("{name} {command}{more}"));
+        }
+    }
+    Cow::Owned(parts.join("`"))
 }
 
 /// Examples as they stand below a help text, one a line after two blanks, with the program as it can be typed.
@@ -52,7 +101,7 @@ fn examples_with_name(text: &str, name: &str) -> String {
         Some((before, after)) => format!("{before}{name} {after}"),
         None => line.replace(&written, &typed),
     };
-    with_name(&text.lines().map(line).collect::<Vec<_>>().join("\n"), name).into_owned()
+    with_name(&text.lines().map(line).collect::<Vec<_>>().join("\n"), name, &Place::default()).into_owned()
 }
 
 /// What stands before and after the program's name in a line that is an example: blanks and settings come before it.
@@ -148,15 +197,26 @@ mod tests {
 
     #[test]
     fn commands_in_texts_and_examples_get_the_name() {
-        let text = "start one with `tacho serve --data d`; tacho is the program";
-        assert_eq!(
-            with_name(text, "/x/tacho"),
-            "start one with `/x/tacho serve --data d`; tacho is the program"
-        );
-        assert_eq!(with_name(text, NAME), text);
+        let none = Place::default();
+        let text = "start one with `tacho serve --data d`; tacho is the program, `tacho";
+        let expected = "start one with `/x/tacho serve --data d`; tacho is the program, `tacho";
+        assert_eq!(with_name(text, "/x/tacho", &none), expected);
+        assert_eq!(with_name(text, NAME, &none), text);
         let examples = "Examples:\n  tacho demo      to look at\n  A=1 B=2 tacho x\n  echo 1 | tacho sql\n  see `tacho check`";
         let expected = "Examples:\n  /x/t demo      to look at\n  A=1 B=2 /x/t x\n  echo 1 | /x/t sql\n  see `/x/t check`";
         assert_eq!(examples_with_name(examples, "/x/t"), expected);
+    }
+
+    #[test]
+    fn hints_are_for_the_place_that_the_user_named() {
+        let arguments = ["sql", "--data", "my data", "--config=c.toml", "--url", "http://x", "SELECT 1"];
+        let place = Place::of(arguments.map(str::to_owned).into_iter());
+        let hint = |command: &str| with_name(&format!("try `tacho {command}`."), "t", &place).into_owned();
+        let directory = "--data 'my data' --config c.toml";
+        assert_eq!(hint("table list"), format!("try `t table list {directory} --url http://x`."));
+        assert_eq!(hint("serve --data other"), "try `t serve --data other`.");
+        assert_eq!(hint("config"), format!("try `t config {directory}`."));
+        assert_eq!(hint("bench list"), "try `t bench list`.");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
-use crate::cli::PlaceArgs;
 use crate::cli::output::say;
+use crate::cli::{PlaceArgs, program};
 use crate::client::{RuntimeFile, ServerArgs};
 use crate::config::Config;
 use manage::{DeleteArgs, RenameArgs, ShowArgs, TokenArgs};
@@ -130,7 +130,7 @@ fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Regi
     say(format_args!(
         "try      mosquitto_pub -h {host} -p {} -u {} -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'",
         mqtt.port(),
-        shell_word(&token)
+        program::word(&token)
     ))
 }
 
@@ -164,7 +164,7 @@ fn add_many(args: &AddArgs, count: u32, registrar: &mut dyn Registrar) -> anyhow
     }
     match args.token_prefix.as_deref() {
         Some(prefix) => say(format_args!("tokens   {prefix}0 to {prefix}{last}")),
-        None => say("tokens   random; `tacho device list --show-tokens` shows them"),
+        None => say(program::runnable("tokens   random; `tacho device list --show-tokens` shows them")),
     }
 }
 
@@ -203,14 +203,6 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A word for the shell: as it is, or in single quotes.
-fn shell_word(text: &str) -> String {
-    if text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@".contains(c)) && !text.is_empty() {
-        return text.into();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// A cell of a CSV file: quoted where it has to be.
 fn csv_cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
@@ -225,9 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_cells_are_quoted_where_they_must_be() {
-        assert_eq!(shell_word("tok0"), "tok0");
-        assert_eq!(shell_word("it's me"), r"'it'\''s me'");
+    fn cells_are_quoted_where_they_must_be() {
         assert_eq!(csv_cell("dev-0"), "dev-0");
         assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
