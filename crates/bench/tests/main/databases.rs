@@ -1,7 +1,6 @@
 //! Real databases on loopback: a temporary directory, a free port, stopped by process id.
 
 use std::fs;
-use std::io::{Write as _, stderr};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -10,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::peers::{postgres_programs, required};
 
 const PASSWORD: &str = "s3cret:/%";
 const PASSWORD_IN_URL: &str = "s3cret%3a%2f%25";
@@ -24,11 +25,10 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// MariaDB, or `None` with one line when it is not installed.
-    pub(crate) fn mariadb() -> Option<Self> {
-        let (Some(server), Some(install)) = (program("mariadbd"), program("mariadb-install-db")) else {
-            return skipped("mariadbd (Debian package mariadb-server)");
-        };
+    /// MariaDB.
+    pub(crate) fn mariadb() -> Self {
+        let [server, install] =
+            ["mariadbd", "mariadb-install-db"].map(|name| required(name, "mariadb-server"));
         let (directory, data, user) = place("mysql");
         let mut command = user.command(&install);
         command.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
@@ -50,12 +50,12 @@ impl Database {
             .args(["--innodb-flush-log-at-trx-commit=0", "--max-connections=100"])
             .spawn()
             .unwrap();
-        Some(Self { child, scheme: "mysql", port, _directory: directory }.ready())
+        Self { child, scheme: "mysql", port, _directory: directory }.ready()
     }
 
-    /// PostgreSQL, or `None` with one line when it is not installed.
-    pub(crate) fn postgres() -> Option<Self> {
-        let Some(bin) = postgres_programs() else { return skipped("postgres (Debian package postgresql)") };
+    /// PostgreSQL.
+    pub(crate) fn postgres() -> Self {
+        let bin = postgres_programs();
         let (directory, data, user) = place("postgres");
         let password = directory.path().join("password");
         fs::write(&password, PASSWORD).unwrap();
@@ -84,7 +84,7 @@ impl Database {
             .args(["-c", "shared_preload_libraries=pg_stat_statements"])
             .spawn()
             .unwrap();
-        Some(Self { child, scheme: "postgres", port, _directory: directory }.ready())
+        Self { child, scheme: "postgres", port, _directory: directory }.ready()
     }
 
     fn ready(mut self) -> Self {
@@ -190,23 +190,4 @@ fn finish(command: &mut Command) {
 
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    places.map(|place| place.join(name)).find(|file| file.is_file())
-}
-
-fn postgres_programs() -> Option<PathBuf> {
-    let mut versions: Vec<PathBuf> =
-        fs::read_dir("/usr/lib/postgresql").ok()?.map(|entry| entry.unwrap().path().join("bin")).collect();
-    versions.sort();
-    versions.into_iter().rev().find(|bin| bin.join("postgres").is_file() && bin.join("initdb").is_file())
-}
-
-pub(crate) fn skipped<T>(what: &str) -> Option<T> {
-    // Not through the test harness, which would keep the line to itself.
-    let _ = writeln!(stderr(), "skipped: {what} is not installed");
-    None
 }

@@ -11,28 +11,25 @@ use bench::result::Bundle;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::acker::{Acker, Behaviour};
-use crate::databases::skipped;
+use crate::peers::required;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The load generator as a process of its own: `examples/bench.rs`, which `cargo test` builds beside the tests.
-pub(crate) fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let program = tests.parent()?.parent()?.join("examples/bench");
-    if program.is_file() {
-        Some(program)
-    } else {
-        skipped("examples/bench (cargo build -p bench --examples)")
-    }
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/bench");
+    assert!(program.is_file(), "{} is not built: cargo build -p bench --examples", program.display());
+    program
 }
 
-fn start(acker: &Acker, out: &str) -> Option<Child> {
+fn start(acker: &Acker, out: &str) -> Child {
     start_with(acker, out, &[])
 }
 
-fn start_with(acker: &Acker, out: &str, more: &[&str]) -> Option<Child> {
+fn start_with(acker: &Acker, out: &str, more: &[&str]) -> Child {
     let options = "--devices 4 --rate 200 --fixed --warmup 0s --duration 300s --no-provision --no-verify";
-    let child = Command::new(program()?)
+    let child = Command::new(program())
         .args([
             "run",
             "thingsboard",
@@ -54,7 +51,7 @@ fn start_with(acker: &Acker, out: &str, more: &[&str]) -> Option<Child> {
         assert!(Instant::now() < deadline, "the load does not begin");
         thread::sleep(Duration::from_millis(10));
     }
-    Some(child)
+    child
 }
 
 pub(crate) fn interrupted(child: Child) -> Output {
@@ -67,7 +64,7 @@ fn ctrl_c_leaves_a_result_that_is_marked_partial() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("result");
     let acker = Acker::start(Behaviour::default());
-    let Some(child) = start(&acker, out.to_str().unwrap()) else { return };
+    let child = start(&acker, out.to_str().unwrap());
     let output = interrupted(child);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -82,10 +79,10 @@ fn ctrl_c_leaves_a_result_that_is_marked_partial() {
 #[test]
 fn ctrl_c_reaches_the_processes_that_commands_started() {
     let (home, acker) = (tempfile::tempdir().unwrap(), Acker::start(Behaviour::default()));
-    let (out, Some(program)) = (home.path().join("result"), program()) else { return };
+    let (out, program) = (home.path().join("result"), program());
     let command = format!("--workers=2\n--worker-command=cd / && env NAME=x {} worker", program.display());
     let more: Vec<&str> = command.lines().collect();
-    let Some(child) = start_with(&acker, out.to_str().unwrap(), &more) else { return };
+    let child = start_with(&acker, out.to_str().unwrap(), &more);
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let bundle = Bundle::read(&out).unwrap();
@@ -94,15 +91,22 @@ fn ctrl_c_reaches_the_processes_that_commands_started() {
     assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
-/// A file system of 8 KiB; `None`, and one line, where there can be none.
-pub(crate) fn small_disk(home: &Path) -> Option<PathBuf> {
+/// A file system of 8 KiB. Only root may mount one, so these tests need root; whoever is not leaves them out with
+/// `-- --skip a_full_disk`.
+pub(crate) fn small_disk(home: &Path) -> PathBuf {
     let disk = home.join("disk");
     fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk).output();
-    if !mount.is_ok_and(|output| output.status.success()) {
-        return skipped("a small file system (mounting needs root)");
-    }
-    Some(disk)
+    let is_root = rustix::process::getuid().is_root();
+    assert!(
+        is_root,
+        "this test mounts a file system of 8 KiB: run it as root or add `-- --skip a_full_disk`"
+    );
+    let mount = required("mount", "mount");
+    let output =
+        Command::new(mount).args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "a file system of 8 KiB cannot be mounted here: {errors}");
+    disk
 }
 
 pub(crate) fn unmount(disk: &Path) {
@@ -112,12 +116,11 @@ pub(crate) fn unmount(disk: &Path) {
 #[test]
 fn a_full_disk_leaves_the_figures_on_standard_error_and_no_half_result() {
     let home = tempfile::tempdir().unwrap();
-    let Some(disk) = small_disk(home.path()) else { return };
+    let disk = small_disk(home.path());
     let acker = Acker::start(Behaviour::default());
-    let output = start(&acker, disk.join("result").to_str().unwrap()).map(interrupted);
+    let output = interrupted(start(&acker, disk.join("result").to_str().unwrap()));
     let left = fs::read_dir(&disk).unwrap().count();
     unmount(&disk);
-    let Some(output) = output else { return };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(left, 0, "{errors}");
     assert_eq!(output.status.code(), Some(1), "{errors}");
@@ -129,7 +132,7 @@ fn a_server_that_dies_is_a_fault_at_its_second() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("result");
     let acker = Acker::start(Behaviour { hang_up_after: Some(60), ..Behaviour::default() });
-    let Some(child) = start(&acker, out.to_str().unwrap()) else { return };
+    let child = start(&acker, out.to_str().unwrap());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let bundle = Bundle::read(&out).unwrap();
@@ -140,7 +143,7 @@ fn a_server_that_dies_is_a_fault_at_its_second() {
 
 #[test]
 fn a_name_that_cannot_be_resolved_is_said_so() {
-    let Some(program) = program() else { return };
+    let program = program();
     let line = "run thingsboard --no-provision --no-verify --target mqtt://no-such-host.invalid:1883";
     let output = Command::new(program).args(line.split_whitespace()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

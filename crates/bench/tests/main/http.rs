@@ -14,7 +14,8 @@ use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::databases::{free_port, program, skipped};
+use crate::databases::free_port;
+use crate::peers::required;
 
 /// Bytes of the large file.
 const LARGE_BYTES: usize = 300_000;
@@ -27,9 +28,9 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// `None`, and one line, where there is no nginx. `server` is put into its server block.
-    fn start(server: &str) -> Option<Self> {
-        let Some(program) = program("nginx") else { return skipped("nginx (Debian package nginx-light)") };
+    /// `server` is put into its server block.
+    fn start(server: &str) -> Self {
+        let program = required("nginx", "nginx-light");
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().display();
         let (port, h2_port) = (free_port(), free_port());
@@ -64,7 +65,7 @@ impl Nginx {
             assert!(Instant::now() < deadline && alive, "nginx does not start: {}", nginx.errors());
             thread::sleep(Duration::from_millis(20));
         }
-        Some(nginx)
+        nginx
     }
 
     fn errors(&self) -> String {
@@ -194,7 +195,7 @@ const REQUESTS: u64 = 600;
 
 #[test]
 fn every_answer_is_compared_and_nginx_counted_the_same() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     let bundle = good(nginx.port, &nginx, &[]);
     let (gets, items) = (completed(&bundle, "get"), completed(&bundle, "item"));
     assert!(gets > 300 && items > 300, "{gets} and {items} of about 1,000");
@@ -209,7 +210,7 @@ fn every_answer_is_compared_and_nginx_counted_the_same() {
 
 #[test]
 fn a_wrong_answer_makes_the_run_invalid() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     for (set, text) in [
         ("operation.get.expect_body=hallo", "the body is not"),
         ("operation.get.status=[204]", "status 200"),
@@ -222,7 +223,7 @@ fn a_wrong_answer_makes_the_run_invalid() {
 
 #[test]
 fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     let sets = [
         format!("target.url=http://127.0.0.1:{}/", nginx.port),
         format!("dataset.nginx_status=http://127.0.0.1:{}/status", nginx.port),
@@ -263,7 +264,7 @@ fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
 
 #[test]
 fn bodies_of_every_framing_are_read_to_their_end() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     let operations = r#"phase.run.operations=["large", "chunked", "head", "absent", "empty", "post"]"#;
     for window in ["phase.run.window=1", "phase.run.window=3"] {
         let sets: Vec<&str> = [operations, window].into_iter().chain(CLOSED).chain(FEW).collect();
@@ -285,7 +286,7 @@ fn bodies_of_every_framing_are_read_to_their_end() {
 
 #[test]
 fn a_connection_for_each_request_is_one_connection_for_each_request() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     for (port, protocol) in [(nginx.port, "h1"), (nginx.h2_port, "h2")] {
         let protocol = format!("phase.run.protocol={protocol}");
         for sets in [&["phase.run.rate=500"][..], &CLOSED] {
@@ -305,7 +306,7 @@ fn a_connection_for_each_request_is_one_connection_for_each_request() {
 
 #[test]
 fn a_server_that_ends_connections_in_order_costs_no_request() {
-    let Some(nginx) = Nginx::start("keepalive_requests 7;") else { return };
+    let nginx = Nginx::start("keepalive_requests 7;");
     for window in [1, 4] {
         let before = nginx.log().len() as u64;
         let window_set = format!("phase.run.window={window}");
@@ -322,7 +323,7 @@ fn a_server_that_ends_connections_in_order_costs_no_request() {
 
 #[test]
 fn streams_share_a_connection_and_survive_its_end() {
-    let Some(nginx) = Nginx::start("keepalive_requests 50; http2_max_concurrent_streams 16;") else { return };
+    let nginx = Nginx::start("keepalive_requests 50; http2_max_concurrent_streams 16;");
     let operations = r#"phase.run.operations=["get", "item", "post", "large", "chunked"]"#;
     let sets: Vec<&str> =
         ["phase.run.protocol=h2", "phase.run.window=32", operations].into_iter().chain(CLOSED).collect();
@@ -337,7 +338,7 @@ fn streams_share_a_connection_and_survive_its_end() {
 
 #[test]
 fn the_wrong_protocol_is_said() {
-    let Some(nginx) = Nginx::start("") else { return };
+    let nginx = Nginx::start("");
     let error = run(&scenario(nginx.port, &nginx, &["phase.run.protocol=h2"])).unwrap_err().to_string();
     assert!(error.contains("speaks HTTP/1.1 here"), "{error}");
     let parsed = |set: &str| run(&scenario(nginx.port, &nginx, &[set])).unwrap_err().to_string();
@@ -348,7 +349,7 @@ fn the_wrong_protocol_is_said() {
 
 #[test]
 fn a_server_that_dies_is_reported_and_nothing_hangs() {
-    let Some(mut nginx) = Nginx::start("") else { return };
+    let mut nginx = Nginx::start("");
     for connection in ["keep-alive", "close"] {
         let connection = format!("phase.run.connection={connection}");
         let mut scenario = scenario(nginx.port, &nginx, &["phase.run.duration=600s", &connection]);
@@ -369,6 +370,6 @@ fn a_server_that_dies_is_reported_and_nothing_hangs() {
             !bundle.result.valid && fault.contains("the server closed all connections"),
             "{fault}: {bundle}"
         );
-        nginx = Nginx::start("").unwrap();
+        nginx = Nginx::start("");
     }
 }

@@ -10,6 +10,7 @@ mod faults;
 mod generator;
 mod http;
 mod mosquitto;
+mod peers;
 mod plans;
 mod redis;
 mod renewal;

@@ -10,7 +10,8 @@ use bench::result::Bundle;
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 
-use crate::databases::{free_port, program, skipped};
+use crate::databases::free_port;
+use crate::peers::required;
 
 struct Broker {
     child: Child,
@@ -19,10 +20,8 @@ struct Broker {
 }
 
 impl Broker {
-    fn start() -> Option<Self> {
-        let Some(program) = program("mosquitto") else {
-            return skipped("mosquitto (Debian package mosquitto)");
-        };
+    fn start() -> Self {
+        let program = required("mosquitto", "mosquitto");
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("mosquitto.conf");
         let port = free_port();
@@ -39,7 +38,7 @@ impl Broker {
             assert!(Instant::now() < deadline && alive, "mosquitto does not start");
             thread::sleep(Duration::from_millis(20));
         }
-        Some(broker)
+        broker
     }
 }
 
@@ -65,7 +64,7 @@ fn run(broker: &Broker, name: &str, sets: &[&str]) -> Bundle {
 
 #[test]
 fn every_quality_of_service_and_payload_is_acknowledged() {
-    let Some(broker) = Broker::start() else { return };
+    let broker = Broker::start();
     for (qos, payload) in [(0, "article"), (1, "telemetry"), (2, "meter"), (1, "vehicle")] {
         let sets = [
             format!("dataset.qos={qos}"),
@@ -89,7 +88,7 @@ fn every_quality_of_service_and_payload_is_acknowledged() {
 
 #[test]
 fn mixes_of_a_phase_publish_what_each_of_them_says() {
-    let Some(broker) = Broker::start() else { return };
+    let broker = Broker::start();
     let mixes = r#"phase.run.mix=[{ name = "meters", connections = 4, qos = 2, payload = "meter", rate = 100, operations = ["meter"] },
         { name = "cars", connections = 8, qos = 0, payload = "vehicle", rate = 200 }]"#;
     let operations = r#"operation=[{ name = "publish" }, { name = "meter" }]"#;
@@ -112,7 +111,7 @@ fn mixes_of_a_phase_publish_what_each_of_them_says() {
 
 #[test]
 fn devices_that_pause_send_as_often_as_their_pause_allows() {
-    let Some(broker) = Broker::start() else { return };
+    let broker = Broker::start();
     let sets = [
         "phase.run.connections=20",
         "phase.run.pause=100ms",
@@ -126,7 +125,7 @@ fn devices_that_pause_send_as_often_as_their_pause_allows() {
 
 #[test]
 fn a_fleet_that_is_cut_off_comes_back() {
-    let Some(broker) = Broker::start() else { return };
+    let broker = Broker::start();
     let mut sets = Vec::new();
     for phase in ["ramp", "steady", "storm", "after"] {
         sets.push(format!("phase.{phase}.connections=50"));

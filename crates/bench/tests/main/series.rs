@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bench::result::Bundle;
 
 use crate::acker::{Acker, Behaviour};
-use crate::databases::skipped;
 use crate::faults::{interrupted, program, small_disk, unmount};
+use crate::peers::required;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Few devices, and gates that a busy machine passes too.
@@ -22,9 +22,9 @@ const SLICED: &str = "--set phase.run.arrival=closed --slice-ms 5";
 /// With a warm-up both sides have had their turn before the first slice.
 const WARMED: &str = "--set phase.run.arrival=closed --slice-ms 5 --set phase.run.warmup=20ms";
 
-fn start(acker: &Acker, command: &str, out: &Path, more: &str) -> Option<Child> {
+fn start(acker: &Acker, command: &str, out: &Path, more: &str) -> Child {
     let target = format!("mqtt://{}", acker.address);
-    let child = Command::new(program()?)
+    let child = Command::new(program())
         .args([command, "thingsboard", "--target", &target, "--out", out.to_str().unwrap()])
         .args(SMALL.split_whitespace())
         .args(more.split_whitespace())
@@ -32,7 +32,7 @@ fn start(acker: &Acker, command: &str, out: &Path, more: &str) -> Option<Child> 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    Some(child.unwrap())
+    child.unwrap()
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -73,13 +73,12 @@ fn sides(out: &Path) -> [Bundle; 2] {
 #[test]
 fn a_full_disk_does_not_take_the_answer_of_a_comparison_along() {
     let home = tempfile::tempdir().unwrap();
-    let Some(disk) = small_disk(home.path()) else { return };
+    let disk = small_disk(home.path());
     let acker = Acker::start(Behaviour::default());
     let child = start(&acker, "ab", &disk.join("ab"), &format!("{SLICED} --blocks-max 10"));
-    let output = child.map(|child| child.wait_with_output().unwrap());
+    let output = child.wait_with_output().unwrap();
     let left = fs::read_dir(disk.join("ab")).map(Iterator::count);
     unmount(&disk);
-    let Some(output) = output else { return };
     let (text, errors) = said(&output);
     assert!(text.contains("A against A differs by") && !text.contains("result:"), "{text}{errors}");
     assert!(errors.contains("ab.json could not be written") && errors.contains("free some"), "{errors}");
@@ -91,7 +90,7 @@ fn a_capacity_that_cannot_be_written_is_said_all_the_same() {
     let home = tempfile::tempdir().unwrap();
     let (out, acker) = (home.path().join("capacity"), Acker::start(Behaviour::default()));
     let line = "--slo p50<=30s --start 200 --rate-max 200 --step 1s --steps-max 1";
-    let Some(child) = start(&acker, "capacity", &out, line) else { return };
+    let child = start(&acker, "capacity", &out, line);
     wait_until("the load does not begin", || acker.messages() > 10);
     // Nothing is written over a directory.
     fs::create_dir(out.join("capacity.json")).unwrap();
@@ -105,7 +104,7 @@ fn a_capacity_that_cannot_be_written_is_said_all_the_same() {
 fn ctrl_c_leaves_both_sides_of_a_comparison_in_slices() {
     let home = tempfile::tempdir().unwrap();
     let (out, acker) = (home.path().join("ab"), Acker::start(Behaviour::default()));
-    let Some(child) = start(&acker, "ab", &out, WARMED) else { return };
+    let child = start(&acker, "ab", &out, WARMED);
     wait_until("the load does not begin", || acker.messages() > 20_000);
     let (_, errors) = said(&interrupted(child));
     assert!(errors.contains("interrupted (Ctrl-C): there is no answer"), "{errors}");
@@ -125,7 +124,7 @@ fn a_server_that_dies_leaves_both_sides_of_a_comparison_and_its_second() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("ab");
     let acker = Acker::start(Behaviour { hang_up_after: Some(3_000), ..Behaviour::default() });
-    let Some(child) = start(&acker, "ab", &out, WARMED) else { return };
+    let child = start(&acker, "ab", &out, WARMED);
     let (_, errors) = said(&child.wait_with_output().unwrap());
     // As they are lost within a slice or while its last answers are waited for.
     let says = |what: &str| errors.contains(what);
@@ -146,7 +145,7 @@ fn an_interrupted_search_keeps_what_is_known() {
     let home = tempfile::tempdir().unwrap();
     let (out, acker) = (home.path().join("capacity"), Acker::start(Behaviour::default()));
     let line = "--slo p50<=30s --start 200 --rate-max 400 --step 1s";
-    let Some(child) = start(&acker, "capacity", &out, line) else { return };
+    let child = start(&acker, "capacity", &out, line);
     wait_until("the first step does not end", || out.join("step-01").is_dir());
     let before = acker.messages();
     wait_until("the second step does not begin", || acker.messages() > before + 10);
@@ -164,14 +163,12 @@ fn an_interrupted_search_keeps_what_is_known() {
 }
 
 /// Standard output and standard error of a command on a terminal that it would take for its own.
-fn on_terminal(line: &str) -> Option<String> {
-    let program = program()?;
+fn on_terminal(line: &str) -> String {
+    let program = program();
     let line = format!("{} {line}", program.display());
-    let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
-    match output {
-        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Err(_) => skipped("script (Debian package bsdutils)"),
-    }
+    let script = required("script", "bsdutils");
+    let output = Command::new(script).args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
 }
 
 #[test]
@@ -179,7 +176,7 @@ fn a_terminal_shows_which_step_is_under_way_and_plain_output_one_line_for_each()
     let home = tempfile::tempdir().unwrap();
     let acker = Acker::start(Behaviour::default());
     let line = "--slo p50<=30s --start 200 --rate-max 200 --step 2s --steps-max 1";
-    let Some(child) = start(&acker, "capacity", &home.path().join("plain"), line) else { return };
+    let child = start(&acker, "capacity", &home.path().join("plain"), line);
     let plain = child.wait_with_output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&plain.stderr));
     assert_eq!((text.matches("step ").count(), errors.as_ref()), (1, ""), "{text}");
@@ -189,7 +186,6 @@ fn a_terminal_shows_which_step_is_under_way_and_plain_output_one_line_for_each()
         home.path().join("terminal").display(),
         line.replace("p50<=30s", "'p50<=30s'")
     ));
-    let Some(terminal) = terminal else { return };
     assert!(terminal.contains("step 1, 200/s for 2 s:    1/2 s"), "{terminal}");
     assert!(terminal.contains("step  1") && is_answered(&terminal), "{terminal}");
 }
@@ -199,7 +195,7 @@ fn rates_of_one_process_are_said_to_be_its_own() {
     let home = tempfile::tempdir().unwrap();
     let acker = Acker::start(Behaviour::default());
     let line = "--workers 2 --no-provision --no-verify --set phase.run.rate=200 --set phase.run.duration=2s";
-    let Some(child) = start(&acker, "run", &home.path().join("run"), line) else { return };
+    let child = start(&acker, "run", &home.path().join("run"), line);
     let output = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("process 1 of 2: run: 2 connections open, the load begins"), "{errors}");
@@ -220,7 +216,7 @@ fn several_processes_make_each_run_of_a_series() {
     let acker = Acker::start(Behaviour::default());
     let out = home.path().join("capacity");
     let line = "--workers 2 --slo p50<=30s --start 200 --rate-max 200 --step 1s --steps-max 1";
-    let Some(child) = start(&acker, "capacity", &out, line) else { return };
+    let child = start(&acker, "capacity", &out, line);
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -229,7 +225,7 @@ fn several_processes_make_each_run_of_a_series() {
 
     let out = home.path().join("ab");
     let line = "--workers 2 --set phase.run.rate=200 --set phase.run.duration=200ms --primary throughput --blocks-max 1";
-    let output = start(&acker, "ab", &out, line).unwrap().wait_with_output().unwrap();
+    let output = start(&acker, "ab", &out, line).wait_with_output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("A against A differs by"), "{text}{errors}");
     assert_eq!(shared(&out), [(2, 4); 8], "three blocks of A against A, one of A against B: {text}");
@@ -241,7 +237,7 @@ fn one_process_has_both_sides_of_a_comparison_in_slices() {
     let acker = Acker::start(Behaviour::default());
     for processes in ["--workers=2", "--worker-command=false"] {
         let line = format!("{SLICED} {processes}");
-        let Some(child) = start(&acker, "ab", &home.path().join("ab"), &line) else { return };
+        let child = start(&acker, "ab", &home.path().join("ab"), &line);
         let (_, errors) = said(&child.wait_with_output().unwrap());
         assert!(errors.contains("--workers") && errors.contains("--slice-ms 0"), "{errors}");
     }

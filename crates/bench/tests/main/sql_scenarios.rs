@@ -10,7 +10,8 @@ use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 
-use crate::databases::{Database, program, skipped};
+use crate::databases::Database;
+use crate::peers::required;
 
 /// Small and short, and no judgement of how fast this machine is.
 const SMALL: [&str; 8] = [
@@ -38,7 +39,7 @@ fn run(scenario: &Scenario, phases: &[&str], part: Option<(u32, u32)>) -> bench:
 
 #[test]
 fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
-    let Some(database) = Database::mariadb() else { return };
+    let database = Database::mariadb();
     let scenario = scenario("sysbench-oltp-read-write", &database.url("sbtest"), &[]);
     let error = run(&scenario, &["run"], None).unwrap_err().to_string();
     assert!(
@@ -74,7 +75,7 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
 
 #[test]
 fn postgres_runs_the_same_scenario_in_two_processes() {
-    let Some(database) = Database::postgres() else { return };
+    let database = Database::postgres();
     let scenario = scenario("sysbench-oltp-point-select", &database.url("postgres"), &[]);
     let loaded = run(&scenario, &["load"], None).unwrap();
     let found: Vec<&str> = loaded.result.verification.iter().map(|check| check.found.as_str()).collect();
@@ -97,7 +98,7 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
 
 #[test]
 fn two_processes_that_make_up_ids_do_not_meet() {
-    let Some(database) = Database::mariadb() else { return };
+    let database = Database::mariadb();
     let scenario = scenario(
         "sysbench-oltp-insert",
         &database.url("sbtest"),
@@ -121,7 +122,7 @@ const RANDOM_SELECTS: [&str; 2] = ["sysbench-select-random-points", "sysbench-se
 
 #[test]
 fn random_points_and_ranges_are_one_statement_each() {
-    let Some(database) = Database::mariadb() else { return };
+    let database = Database::mariadb();
     let [operation, only] = ["select_random_points", "dataset.tables=1"];
     for name in RANDOM_SELECTS {
         let bundle = run(&scenario(name, &database.url("sbtest"), &[only]), &[], None).unwrap();
@@ -146,7 +147,7 @@ fn ask(url: &str, statement: &str) {
 
 #[test]
 fn postgres_statements_are_compared_where_it_counts_them() {
-    let Some(database) = Database::postgres() else { return };
+    let database = Database::postgres();
     let url = database.url("postgres");
     let names = [RANDOM_SELECTS[0], RANDOM_SELECTS[1], "sysbench-oltp-read-write"];
     // One connection: nobody is refused because of another.
@@ -206,9 +207,7 @@ fn a_pass_of_all_processors_has_a_thread_for_each() {
 
 #[test]
 fn the_disk_is_measured_by_fio() {
-    if program("fio").is_none() {
-        return skipped("fio (Debian package fio)").unwrap_or_default();
-    }
+    required("fio", "fio");
     let directory = tempfile::tempdir().unwrap();
     let mut sets = vec![
         format!("dataset.directory={}", directory.path().display()),

@@ -11,7 +11,8 @@ use bench::result::Bundle;
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
 
-use crate::databases::{free_port, program, skipped};
+use crate::databases::free_port;
+use crate::peers::required;
 
 /// A web server with counters of its own at `/status`.
 struct Nginx {
@@ -21,8 +22,8 @@ struct Nginx {
 }
 
 impl Nginx {
-    fn start() -> Option<Self> {
-        let Some(program) = program("nginx") else { return skipped("nginx (Debian package nginx-light)") };
+    fn start() -> Self {
+        let program = required("nginx", "nginx-light");
         let directory = tempfile::tempdir().unwrap();
         let (place, port) = (directory.path().display().to_string(), free_port());
         let text = format!(
@@ -44,7 +45,7 @@ impl Nginx {
             assert!(Instant::now() < deadline && alive, "nginx does not start");
             thread::sleep(Duration::from_millis(20));
         }
-        Some(nginx)
+        nginx
     }
 
     /// Connections accepted and requests answered so far; asking is one of each.
@@ -93,7 +94,7 @@ impl Drop for Nginx {
 
 #[test]
 fn connections_and_requests_are_those_that_nginx_counts() {
-    let Some(nginx) = Nginx::start() else { return };
+    let nginx = Nginx::start();
     let (bundle, accepted, requests) = nginx.run("connections", &["phase.connections.hold=1s"]);
     assert_eq!((accepted, requests), (500, 5), "{bundle}");
     let findings = bundle.result.findings.join("\n");
