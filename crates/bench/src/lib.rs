@@ -32,6 +32,7 @@ pub mod scenario;
 pub mod schedule;
 mod server;
 pub mod statistics;
+mod target_url;
 pub mod telemetry;
 
 pub use error::{Error, Result};

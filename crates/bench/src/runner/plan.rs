@@ -1,13 +1,13 @@
 //! Phases become segments of an engine's plan.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::engine::{Close, Connect, Load, Plan, Segment, Then, When};
-use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::scenario::{Arrival, Mix, Phase, Scenario};
 use crate::schedule::Arrivals;
+use crate::target_url::{Form, TargetUrl};
 
 /// The segments of a phase: one, or one per step.
 pub(crate) fn segments(phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
@@ -94,79 +94,14 @@ pub(crate) fn plan(
     }
 }
 
-/// A target's URL, taken apart: `scheme://user:password@host:port/path`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
-    pub(crate) host_port: String,
-    pub(crate) path: String,
-}
-
-impl Url {
-    pub(crate) fn parse(url: &str, schemes: &[&str]) -> std::result::Result<Self, String> {
-        let (scheme, rest) = url.split_once("://").unwrap_or((schemes[0], url));
-        if !schemes.contains(&scheme) {
-            return Err(format!("target.url `{scheme}://...`: this driver speaks {}", schemes.join(", ")));
-        }
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (login, host_port) = authority.rsplit_once('@').map_or((None, authority), |(a, b)| (Some(a), b));
-        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or(("", login))) {
-            None => (None, None),
-            Some((user, password)) => {
-                ((!user.is_empty()).then(|| user.to_owned()), Some(password.to_owned()))
-            }
-        };
-        if host_port.is_empty() {
-            return Err(format!("target.url `{}` names no host", without_password(url)));
-        }
-        Ok(Self { user, password, host_port: host_port.to_owned(), path: path.to_owned() })
-    }
-
-    /// The first address of the host.
-    pub(crate) fn resolve(&self, default_port: u16) -> Result<SocketAddr> {
-        let has_port = self.host_port.rsplit_once(':').is_some_and(|(host, port)| {
-            port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
-        });
-        let text =
-            if has_port { self.host_port.clone() } else { format!("{}:{default_port}", self.host_port) };
-        let failed = |e: &dyn std::fmt::Display| {
-            Error::Options(format!(
-                "the target `{text}` cannot be resolved: {e}. Look at the name, at /etc/hosts and at the name server"
-            ))
-        };
-        let mut addresses = text.to_socket_addrs().map_err(|e| failed(&e))?;
-        addresses.next().ok_or_else(|| failed(&"it has no address"))
-    }
-}
-
-/// A URL as it may be published.
-pub(crate) fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    scheme.map_or_else(|| rest.to_owned(), |scheme| format!("{scheme}://{rest}"))
+/// `target.url` as a driver takes it.
+pub(super) fn target_url(scenario: &Scenario, form: &Form) -> Result<TargetUrl, String> {
+    TargetUrl::parse(&scenario.target.url, form).map_err(|what| format!("target.url: {what}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_are_taken_apart() {
-        let url = |text| Url::parse(text, &["redis"]).unwrap();
-        let full = url("redis://me:s3:cret@host:7000/2");
-        assert_eq!(full.user.as_deref(), Some("me"));
-        assert_eq!(full.password.as_deref(), Some("s3:cret"));
-        assert_eq!((full.host_port.as_str(), full.path.as_str()), ("host:7000", "2"));
-        assert_eq!(url("redis://:pw@h").password.as_deref(), Some("pw"));
-        assert_eq!(url("127.0.0.1:1").host_port, "127.0.0.1:1");
-        assert_eq!(url("redis://127.0.0.1").resolve(6_379).unwrap().port(), 6_379);
-        assert_eq!(url("redis://[::1]:5").resolve(6_379).unwrap().port(), 5);
-        assert!(Url::parse("http://x", &["redis"]).unwrap_err().contains("speaks redis"));
-        assert_eq!(without_password("redis://me:pw@host:1/2"), "redis://host:1/2");
-        let error = url("redis://no-such-host.invalid").resolve(1).unwrap_err().to_string();
-        assert!(error.contains("no-such-host.invalid:1` cannot be resolved"), "{error}");
-    }
 
     #[test]
     fn stairs_go_up_and_down() {

@@ -1,6 +1,11 @@
 //! Where a database is: `mysql://user:password@host:3306/database`, or `postgres://` with port 5432.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
+
+use crate::target_url::{MYSQL, POSTGRES, TargetUrl, addresses, encoded};
+
+/// User and database of the original, where the URL names none.
+const DEFAULT_NAME: &str = "sbtest";
 
 /// Which protocol and which SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -39,81 +44,44 @@ impl std::fmt::Debug for Address {
 impl Address {
     /// Reads a URL.
     pub fn parse(url: &str) -> Result<Self, String> {
-        let wrong =
-            |what: &str| format!("{what}; write mysql://user:password@host:port/database or postgres://...");
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("the target is no URL"))?;
-        let (dialect, default_port) = match scheme {
-            "mysql" | "mariadb" => (Dialect::Mysql, 3306),
-            "postgres" | "postgresql" => (Dialect::Postgres, 5432),
-            other => return Err(wrong(&format!("`{other}` is no database spoken here"))),
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        let (dialect, form) = match scheme.as_str() {
+            "mysql" | "mariadb" | "mysqls" => (Dialect::Mysql, &MYSQL),
+            "postgres" | "postgresql" => (Dialect::Postgres, &POSTGRES),
+            _ => {
+                return Err(format!(
+                    "it begins with the scheme of no database spoken here; write {} or postgres://...",
+                    MYSQL.example
+                ));
+            }
         };
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (login, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let (host, port) =
-            host_and_port(host_port, default_port).ok_or_else(|| wrong("host or port is wrong"))?;
-        let or = |text: &str, default: &str| {
-            let text = if text.is_empty() { default } else { text };
-            unescape(text).ok_or_else(|| wrong("a % in it is not followed by two hexadecimal digits"))
-        };
+        let url = TargetUrl::parse(url, form)?;
+        let or_default = |text: String| if text.is_empty() { DEFAULT_NAME.to_owned() } else { text };
         Ok(Self {
             dialect,
-            host,
-            port,
-            user: or(user, "sbtest")?,
-            password: or(password, "")?,
-            database: or(database.split('?').next().unwrap_or(""), "sbtest")?,
+            port: url.port(),
+            user: or_default(url.user.unwrap_or_default()),
+            password: url.password.unwrap_or_default(),
+            database: or_default(url.path),
+            host: url.host,
         })
     }
 
-    /// The URL without its password.
+    /// The URL without its password, as [`Address::parse`] reads it.
     pub fn without_password(&self) -> String {
         let scheme = match self.dialect {
             Dialect::Mysql => "mysql",
             Dialect::Postgres => "postgres",
         };
-        format!("{scheme}://{}@{}:{}/{}", self.user, self.host, self.port, self.database)
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let [user, database] = [&self.user, &self.database].map(|name| encoded(name));
+        format!("{scheme}://{user}@{host}:{}/{database}", self.port)
     }
 
-    /// All socket addresses of the host.
+    /// All socket addresses of the host, at least one.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
-        let found: Vec<SocketAddr> = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|error| format!("host `{}` has no address ({error}); check its name", self.host))?
-            .collect();
-        if found.is_empty() {
-            return Err(format!("host `{}` has no address; check its name", self.host));
-        }
-        Ok(found)
+        addresses(&self.host, self.port)
     }
-}
-
-fn host_and_port(text: &str, default_port: u16) -> Option<(String, u16)> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']')?;
-            (host, after.strip_prefix(':'))
-        }
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Some(default_port), |port| port.parse().ok())?;
-    let host = if host.is_empty() { "127.0.0.1" } else { host };
-    Some((host.to_owned(), port))
-}
-
-fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            let value = digit(rest.next()?)? * 16 + digit(rest.next()?)?;
-            bytes.push(value as u8);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -124,19 +92,26 @@ mod tests {
     fn urls_have_defaults_and_escapes() {
         let address = Address::parse("mysql://").unwrap();
         assert_eq!(address.without_password(), "mysql://sbtest@127.0.0.1:3306/sbtest");
-        let address = Address::parse("postgresql://me:p%40ss%3a%2f@[::1]:99/db?x=1").unwrap();
-        assert_eq!(address.without_password(), "postgres://me@::1:99/db");
-        assert_eq!(address.password, "p@ss:/");
+        let text = "postgresql://m%40e:p%40ss%3a%2f@[::1]:99/d%2fb?sslmode=disable";
+        let address = Address::parse(text).unwrap();
+        assert_eq!(address.without_password(), "postgres://m%40e@[::1]:99/d%2Fb");
+        let again = Address::parse(&address.without_password()).unwrap();
+        assert_eq!(again, Address { password: String::new(), ..address.clone() });
+        assert_eq!(
+            (address.user.as_str(), address.password.as_str(), address.database.as_str()),
+            ("m@e", "p@ss:/", "d/b")
+        );
         assert!(!format!("{address:?}").contains("p@ss"));
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (url, expected) in [
-            ("localhost", "no URL"),
-            ("oracle://x", "`oracle`"),
-            ("mysql://x:y@h:port/d", "host or port"),
+            ("localhost", "no database spoken here"),
+            ("oracle://x", "no database spoken here"),
+            ("mysql://x:y@h:port/d", "the port is not"),
             ("mysql://x:%zz@h/d", "hexadecimal"),
+            ("mysql://h/d?sslmode=require", "no TLS"),
         ] {
             let error = Address::parse(url).unwrap_err();
             assert!(error.contains(expected) && error.contains("mysql://user"), "{error}");

@@ -17,6 +17,7 @@ use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::server::{ADMIN, Home, Place, Server};
+use crate::target_url::{ASKED, TargetUrl};
 
 const HTTP_PORT: u16 = 8_080;
 
@@ -35,6 +36,9 @@ pub(super) struct TargetOwn {
 impl TargetOwn {
     /// Refuses what contradicts itself.
     pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
+        if let Some(url) = &self.http {
+            TargetUrl::parse(url, &ASKED).map_err(|what| format!("target.http: {what}"))?;
+        }
         if has_target && self.data.is_some() {
             return Err("target.data is for a server that the run starts: leave out the target".to_owned());
         }

@@ -1,0 +1,584 @@
+//! URLs of targets: `scheme://user:password@host:port/path?name=value`. The only place that takes one apart. A [`Form`] says what a
+//! driver takes of one; what it does not take is refused by name, never ignored. No message quotes what may be a password.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+use crate::error::{Error, Result};
+
+type Parsed<T> = std::result::Result<T, String>;
+
+/// What a driver takes of a URL.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// The whole, as a message shows it.
+    pub(crate) example: &'static str,
+    /// Schemes and their ports, the usual one first.
+    pub(crate) schemes: &'static [(&'static str, u16)],
+    /// Schemes of the same protocol over TLS, which no driver speaks.
+    pub(crate) tls_schemes: &'static [&'static str],
+    /// Whether a URL without a scheme has the first one.
+    pub(crate) has_default_scheme: bool,
+    /// The host of a URL that names none; `None` where it must name one.
+    pub(crate) default_host: Option<&'static str>,
+    /// User and password.
+    pub(crate) login: LoginForm,
+    /// What follows the host.
+    pub(crate) path: PathForm,
+    /// Parameters after `?`: names and the values that are obeyed.
+    pub(crate) parameters: &'static [(&'static str, &'static [&'static str])],
+    /// Parameters that people bring along, and why they are refused.
+    pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+/// What stands before `@`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginForm {
+    /// `user:password`; a single word is the user.
+    User,
+    /// `user:password`; a single word is the password, as redis-cli has it.
+    Password,
+    /// Nothing, with what to write instead.
+    Refused(&'static str),
+}
+
+/// What stands after the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathForm {
+    /// A single decoded name, called so in messages.
+    Name(&'static str),
+    /// A path that stays encoded and goes before those of the operations.
+    Base,
+    /// Nothing, with what to write instead.
+    Refused(&'static str),
+}
+
+const NO_TLS: &str = "this driver speaks no TLS";
+const NO_SOCKET: &str = "this driver connects over TCP, not over a Unix socket";
+const PASSWORD_PLACE: &str =
+    "a password stands before the host (user:password@host) or in TACHO_TARGET_PASSWORD";
+
+/// Driver `redis`.
+pub(crate) const REDIS: Form = Form {
+    example: "redis://user:password@host:6379/database",
+    schemes: &[("redis", 6_379), ("valkey", 6_379), ("tcp", 6_379)],
+    tls_schemes: &["rediss", "valkeys"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Password,
+    path: PathForm::Name("database number"),
+    parameters: &[("resp", &["2", "3"])],
+    refused: &[
+        ("protocol", "write resp=2 or resp=3"),
+        ("db", "the database number follows the host: redis://host/5"),
+        ("password", PASSWORD_PLACE),
+        ("ssl", NO_TLS),
+    ],
+};
+
+/// Driver `http`.
+pub(crate) const HTTP: Form = Form {
+    example: "http://user:password@host:80/path",
+    schemes: &[("http", 80)],
+    tls_schemes: &["https"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::User,
+    path: PathForm::Base,
+    parameters: &[],
+    refused: &[],
+};
+
+/// Driver `tcp`.
+pub(crate) const TCP: Form = Form {
+    example: "http://host:80",
+    schemes: &[("http", 80), ("tcp", 80)],
+    tls_schemes: &["https", "ssl", "tls"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Refused("driver tcp does not log in"),
+    path: PathForm::Refused("the path of a request belongs into the phase: path = \"/...\""),
+    parameters: &[],
+    refused: &[],
+};
+
+/// Driver `mqtt`.
+pub(crate) const MQTT: Form = Form {
+    example: "mqtt://host:1883",
+    schemes: &[("mqtt", 1_883), ("tcp", 1_883)],
+    tls_schemes: &["mqtts", "ssl", "tls", "ws", "wss"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Refused(
+        "devices log in with tokens ([dataset] token_prefix); the login of the HTTP interface is target.user and target.password",
+    ),
+    path: PathForm::Refused("MQTT has no path; topics follow from the payload"),
+    parameters: &[],
+    refused: &[],
+};
+
+const SQL_NAMES: PathForm = PathForm::Name("database");
+
+/// Driver `sql`, MySQL and MariaDB.
+pub(crate) const MYSQL: Form = Form {
+    example: "mysql://user:password@host:3306/database",
+    schemes: &[("mysql", 3_306), ("mariadb", 3_306)],
+    tls_schemes: &["mysqls"],
+    has_default_scheme: false,
+    default_host: Some("127.0.0.1"),
+    login: LoginForm::User,
+    path: SQL_NAMES,
+    parameters: &[
+        ("ssl-mode", &["disabled"]),
+        ("sslmode", &["disable", "disabled"]),
+        ("ssl", &["false", "0"]),
+        ("usessl", &["false", "0"]),
+    ],
+    refused: &[("socket", NO_SOCKET), ("unix_socket", NO_SOCKET), ("password", PASSWORD_PLACE)],
+};
+
+/// Driver `sql`, PostgreSQL.
+pub(crate) const POSTGRES: Form = Form {
+    example: "postgres://user:password@host:5432/database",
+    schemes: &[("postgres", 5_432), ("postgresql", 5_432)],
+    tls_schemes: &[],
+    has_default_scheme: false,
+    default_host: Some("127.0.0.1"),
+    login: LoginForm::User,
+    path: SQL_NAMES,
+    parameters: &[("sslmode", &["disable"])],
+    refused: &[
+        ("socket", NO_SOCKET),
+        (
+            "host",
+            "the host stands before the database, and this driver connects over TCP, not over a Unix socket",
+        ),
+        ("password", PASSWORD_PLACE),
+    ],
+};
+
+/// Addresses beside the target that are asked over HTTP: status pages, metrics, REST interfaces.
+pub(crate) const ASKED: Form = Form {
+    example: "http://host:80/path",
+    schemes: &[("http", 80)],
+    tls_schemes: &["https"],
+    has_default_scheme: false,
+    default_host: None,
+    login: LoginForm::Refused(
+        "it cannot have a user and password: those of the target have keys of their own",
+    ),
+    path: PathForm::Base,
+    parameters: &[],
+    refused: &[],
+};
+
+/// A URL, taken apart and decoded.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct TargetUrl {
+    pub(crate) scheme: String,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    /// Without the brackets of IPv6.
+    pub(crate) host: String,
+    /// As it was written, if it was.
+    port: Option<u16>,
+    default_port: u16,
+    /// Without the first `/`.
+    pub(crate) path: String,
+    parameters: Vec<(String, String)>,
+}
+
+/// The password stays out of logs and results.
+impl std::fmt::Debug for TargetUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}/{}", self.scheme, self.host_port(), self.path)
+    }
+}
+
+impl TargetUrl {
+    /// Reads a URL as `form` has it; the message says what is wrong and how to write it.
+    pub(crate) fn parse(url: &str, form: &Form) -> Parsed<Self> {
+        Self::read(url, form).map_err(|what| format!("{what}; write {}", form.example))
+    }
+
+    fn read(url: &str, form: &Form) -> Parsed<Self> {
+        let (scheme, default_port, rest) = scheme(url, form)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(end);
+        if tail.contains('@') {
+            return Err(
+                "a `/`, `?`, `#` or `@` of a user, password or path is written %2F, %3F, %23, %40".to_owned()
+            );
+        }
+        let (login, host_port) = match authority.rsplit_once('@') {
+            Some((login, host_port)) => (Some(login), host_port),
+            None => (None, authority),
+        };
+        let (user, password) = login.map_or(Ok((None, None)), |login| credentials(login, form.login))?;
+        let (host, port) = host_and_port(host_port, form.default_host)?;
+        if tail.contains('#') {
+            return Err("a `#` has no meaning in it".to_owned());
+        }
+        let (path, query) = tail.split_once('?').map_or((tail, None), |(path, query)| (path, Some(query)));
+        Ok(Self {
+            scheme,
+            user,
+            password,
+            host,
+            port,
+            default_port,
+            path: path_of(path, form.path)?,
+            parameters: query.map_or(Ok(Vec::new()), |query| parameters(query, form))?,
+        })
+    }
+
+    /// The port; that of the scheme where none was written.
+    pub(crate) fn port(&self) -> u16 {
+        self.port.unwrap_or(self.default_port)
+    }
+
+    /// Host and port as they were written, for a header `Host`.
+    pub(crate) fn host_port(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        self.port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
+    }
+
+    /// The value of a parameter that the form knows.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The first address of the host.
+    pub(crate) fn resolve(&self) -> Result<SocketAddr> {
+        let all = addresses(&self.host, self.port()).map_err(Error::Options)?;
+        // There is one: `addresses` says so otherwise.
+        all.first().copied().ok_or(Error::Stopped)
+    }
+}
+
+/// All socket addresses of a host, at least one.
+pub(crate) fn addresses(host: &str, port: u16) -> Parsed<Vec<SocketAddr>> {
+    let failed = |cause: &dyn std::fmt::Display| {
+        format!(
+            "the target `{host}:{port}` cannot be resolved: {cause}. Look at the name, at /etc/hosts and at the name server"
+        )
+    };
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|error| failed(&error))?.collect();
+    if found.is_empty() { Err(failed(&"it has no address")) } else { Ok(found) }
+}
+
+/// A URL as it may be published. A password is in none that [`TargetUrl::parse`] took, and in others everything up to the last `@`
+/// may be part of one.
+pub(crate) fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    scheme.map_or_else(|| rest.to_owned(), |scheme| format!("{scheme}://{rest}"))
+}
+
+/// A name as it stands in a URL; [`TargetUrl::parse`] decodes it.
+pub(crate) fn encoded(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let of = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(of).collect()
+}
+
+fn scheme<'a>(url: &'a str, form: &Form) -> Parsed<(String, u16, &'a str)> {
+    let spoken = || {
+        let names: Vec<&str> = form.schemes.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let (name, port) = form.schemes[0];
+        return if form.has_default_scheme {
+            Ok((name.to_owned(), port, url))
+        } else {
+            Err("the address is no URL".to_owned())
+        };
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    if form.tls_schemes.contains(&scheme.as_str()) {
+        let plain = form.schemes[0].0;
+        return Err(format!(
+            "`{scheme}://`: {NO_TLS}, only {plain}://; measure the port without TLS, or put a TLS client such as stunnel between"
+        ));
+    }
+    let known = form.schemes.iter().find(|(name, _)| *name == scheme);
+    known.map(|(_, port)| (scheme.clone(), *port, rest)).ok_or_else(|| match is_word(&scheme) {
+        true => format!("`{scheme}://`: this driver speaks {}", spoken()),
+        false => format!("what stands before `://` is no scheme; this driver speaks {}", spoken()),
+    })
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 20
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+}
+
+fn credentials(login: &str, form: LoginForm) -> Parsed<(Option<String>, Option<String>)> {
+    let (user, password) = match (form, login.split_once(':')) {
+        (LoginForm::Refused(why), _) => return Err(format!("user and password are not taken here: {why}")),
+        (_, Some((user, password))) => (user, Some(password)),
+        (LoginForm::User, None) => (login, None),
+        (LoginForm::Password, None) => ("", Some(login)),
+    };
+    let user = decoded(user, "the user")?;
+    let password = password.map(|password| decoded(password, "the password")).transpose()?;
+    if user.is_empty() && form == LoginForm::User && password.is_some() {
+        return Err("a user goes before the password".to_owned());
+    }
+    Ok(((!user.is_empty()).then_some(user), password))
+}
+
+/// Host and port; no message quotes what may be a part of a password.
+fn host_and_port(text: &str, default_host: Option<&str>) -> Parsed<(String, Option<u16>)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']').ok_or("the `[` of an IPv6 address is not closed")?;
+            if host.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err("what stands between `[` and `]` is no IPv6 address".to_owned());
+            }
+            match after.strip_prefix(':') {
+                None if !after.is_empty() => return Err("only a port can follow `]`".to_owned()),
+                port => (host, port),
+            }
+        }
+        None if text.matches(':').count() > 1 => {
+            return Err("an IPv6 address stands between `[` and `]`, and a `:` of a password is written %3A"
+                .to_owned());
+        }
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map(|port| match port.parse::<u16>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("the port is not a number from 1 to 65535".to_owned()),
+    });
+    let host = match (host, default_host) {
+        ("", Some(host)) => host,
+        ("", None) => return Err("it names no host".to_owned()),
+        (host, _) => host,
+    };
+    if host.contains(',') {
+        return Err("it names several hosts; a target is one".to_owned());
+    }
+    if !host.chars().all(|c| c.is_alphanumeric() || "-_.:".contains(c)) {
+        return Err(
+            "the host has a character that no host name has (a directory of Unix sockets is no host)"
+                .to_owned(),
+        );
+    }
+    Ok((host.to_owned(), port.transpose()?))
+}
+
+fn path_of(path: &str, form: PathForm) -> Parsed<String> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    match form {
+        _ if path.is_empty() => Ok(String::new()),
+        PathForm::Refused(why) => Err(format!("`/{path}`: {why}")),
+        PathForm::Base if path.chars().any(|c| c.is_whitespace() || c.is_control()) => {
+            Err(format!("`/{path}`: a blank of a path is written %20"))
+        }
+        PathForm::Base => Ok(path.to_owned()),
+        PathForm::Name(what) if path.contains('/') => {
+            Err(format!("`/{path}` is no {what}: a `/` of it is written %2F"))
+        }
+        PathForm::Name(what) => decoded(path, &format!("the {what}")),
+    }
+}
+
+fn parameters(query: &str, form: &Form) -> Parsed<Vec<(String, String)>> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let name = decoded(name, "a parameter")?.to_ascii_lowercase();
+        let value = decoded(value, "a parameter")?.to_ascii_lowercase();
+        let known = form.parameters.iter().find(|(known, _)| *known == name);
+        let Some((_, obeyed)) = known else { return Err(refusal(&name, form)) };
+        if !obeyed.contains(&value.as_str()) {
+            let why = if obeyed.iter().all(|value| value.parse::<u32>().is_ok()) {
+                String::new()
+            } else {
+                format!("{NO_TLS}; ")
+            };
+            return Err(format!("`{name}={value}`: {why}{name} can be {}", obeyed.join(" or ")));
+        }
+        if all.iter().any(|(known, _)| *known == name) {
+            return Err(format!("`{name}` is given twice"));
+        }
+        all.push((name, value));
+    }
+    Ok(all)
+}
+
+fn refusal(name: &str, form: &Form) -> String {
+    if let Some((_, why)) = form.refused.iter().find(|(refused, _)| *refused == name) {
+        return format!("parameter `{name}`: {why}");
+    }
+    let known: Vec<&str> = form.parameters.iter().map(|(name, _)| *name).collect();
+    let known = if known.is_empty() { "none is".to_owned() } else { format!("only {}", known.join(", ")) };
+    format!("parameter `{name}` is not known here, {known}")
+}
+
+/// `%41` is A. Nothing is quoted: it may be a password.
+fn decoded(text: &str, what: &str) -> Parsed<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let value = digit().zip(digit()).map(|(high, low)| high * 16 + low);
+        let value = value.ok_or_else(|| {
+            format!("a % of {what} is not followed by two hexadecimal digits; a % itself is written %25")
+        })?;
+        bytes.push(value as u8);
+    }
+    let text =
+        String::from_utf8(bytes).map_err(|_| format!("{what} is not UTF-8 after its % are decoded"))?;
+    match text.chars().any(char::is_control) {
+        true => Err(format!("{what} has a control character")),
+        false => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: [&Form; 7] = [&REDIS, &HTTP, &TCP, &MQTT, &MYSQL, &POSTGRES, &ASKED];
+
+    #[test]
+    fn urls_are_taken_apart_and_decoded() {
+        let url = |text| TargetUrl::parse(text, &REDIS).unwrap();
+        let full = url("redis://me:s3%3Acr%2F%25et@host:7000/2?resp=3");
+        assert_eq!((full.user.as_deref(), full.password.as_deref()), (Some("me"), Some("s3:cr/%et")));
+        assert_eq!(
+            (full.host_port().as_str(), full.path.as_str(), full.parameter("resp")),
+            ("host:7000", "2", Some("3"))
+        );
+        assert_eq!(url("redis://:pw@h").password, url("redis://pw@h").password);
+        assert_eq!(url("redis://me:a:b@h").password.as_deref(), Some("a:b"), "the first `:` ends the user");
+        assert_eq!(url("redis://me:a@b@h").password.as_deref(), Some("a@b"), "the last `@` begins the host");
+        assert_eq!(url("127.0.0.1:1").host_port(), "127.0.0.1:1");
+        assert_eq!(url("REDIS://h/").scheme, "redis");
+        assert_eq!(url("redis://127.0.0.1").resolve().unwrap().port(), 6_379);
+        let six = url("redis://[::1]:5");
+        assert_eq!(
+            (six.resolve().unwrap().to_string().as_str(), six.host_port().as_str()),
+            ("[::1]:5", "[::1]:5")
+        );
+        let http = TargetUrl::parse("http://me@host/a%20b/", &HTTP).unwrap();
+        assert_eq!(
+            (http.user.as_deref(), http.password.as_deref(), http.path.as_str()),
+            (Some("me"), None, "a%20b/")
+        );
+        let sql = TargetUrl::parse("postgresql://?sslmode=Disable", &POSTGRES).unwrap();
+        assert_eq!((sql.host.as_str(), sql.port(), sql.path.as_str()), ("127.0.0.1", 5_432, ""));
+        let error = url("redis://no-such-host.invalid").resolve().unwrap_err().to_string();
+        assert!(error.contains("no-such-host.invalid:6379` cannot be resolved"), "{error}");
+    }
+
+    #[test]
+    fn what_a_driver_does_not_take_is_refused_by_name() {
+        for (url, form, expected) in [
+            ("http://x", &REDIS, "this driver speaks redis, valkey, tcp"),
+            ("rediss://h", &REDIS, "`rediss://`: this driver speaks no TLS"),
+            ("https://h/", &HTTP, "`https://`: this driver speaks no TLS"),
+            ("mqtts://h", &MQTT, "`mqtts://`: this driver speaks no TLS"),
+            ("wss://h/mqtt", &MQTT, "`wss://`: this driver speaks no TLS"),
+            ("redis://h/5?db=3", &REDIS, "the database number follows the host"),
+            ("redis://h/?resp=4", &REDIS, "`resp=4`: resp can be 2 or 3"),
+            ("redis://h/?resp=2&resp=3", &REDIS, "`resp` is given twice"),
+            ("redis://h/1/2", &REDIS, "is no database number"),
+            ("redis://h:0", &REDIS, "1 to 65535"),
+            ("redis://h:65536", &REDIS, "1 to 65535"),
+            ("redis://h:", &REDIS, "1 to 65535"),
+            ("redis://::1", &REDIS, "between `[` and `]`"),
+            ("redis://[::1", &REDIS, "not closed"),
+            ("redis://[::1]6379", &REDIS, "only a port can follow"),
+            ("redis://", &REDIS, "names no host"),
+            ("redis://a b", &REDIS, "no host name has"),
+            ("redis://h#1", &REDIS, "`#` has no meaning"),
+            ("http://h/x?q=1", &HTTP, "parameter `q` is not known here, none is"),
+            ("http://:pw@h/", &HTTP, "a user goes before the password"),
+            ("http://h/a b", &HTTP, "%20"),
+            ("http://h/x", &TCP, "belongs into the phase"),
+            ("http://u:p@h", &TCP, "does not log in"),
+            ("mqtt://u:p@h", &MQTT, "token_prefix"),
+            ("mqtt://h/topic", &MQTT, "MQTT has no path"),
+            (
+                "postgres://h/d?sslmode=require",
+                &POSTGRES,
+                "`sslmode=require`: this driver speaks no TLS; sslmode can be disable",
+            ),
+            ("postgres://h/d?sslmode=prefer", &POSTGRES, "no TLS"),
+            ("postgres:///d?host=/run/postgresql", &POSTGRES, "not over a Unix socket"),
+            ("postgres://%2Frun%2Fpostgresql/d", &POSTGRES, "no host name has"),
+            ("postgres://a,b/d", &POSTGRES, "several hosts"),
+            (
+                "postgres://h/d?application_name=x",
+                &POSTGRES,
+                "`application_name` is not known here, only sslmode",
+            ),
+            ("mysql://h/d?socket=/run/mysqld/s", &MYSQL, "not over a Unix socket"),
+            ("mysql://h/d?ssl-mode=REQUIRED", &MYSQL, "`ssl-mode=required`: this driver speaks no TLS"),
+            ("mysql://h/d?charset=utf8mb4", &MYSQL, "`charset` is not known here"),
+            ("localhost", &MYSQL, "no URL"),
+            ("http://u:p@h/status", &ASKED, "cannot have a user and password"),
+        ] {
+            let error = TargetUrl::parse(url, form).unwrap_err();
+            assert!(error.contains(expected) && error.ends_with(form.example), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_message_has_a_password() {
+        for url in [
+            "redis://me:s3cret/x@h",
+            "redis://me:s3cret#x@h",
+            "redis://me:s3cret?x@h",
+            "redis://me:s3cret%@h",
+            "redis://me:s3cret%zz@h",
+            "redis://:s3cret",
+            "redis://me:s3cret",
+            "redis://me:s3cret%00@h",
+            "redis://s3cret://h",
+            "redis://h/?password=s3cret",
+            "redis://[s3cret]@h:x",
+            "redis://me:x%ffs3cret@h",
+            "me:s3cret://h",
+        ] {
+            for form in ALL {
+                let error = TargetUrl::parse(url, form).unwrap_err();
+                assert!(!error.contains("s3cret"), "{error}");
+            }
+        }
+        let url = TargetUrl::parse("redis://me:s3cret@h", &REDIS).unwrap();
+        assert!(!format!("{url:?}").contains("s3cret"));
+        assert_eq!(without_password("redis://me:pw@host:1/2"), "redis://host:1/2");
+    }
+
+    proptest! {
+        #[test]
+        fn any_password_and_any_name_comes_back(password in "[^\\p{C}]{1,20}", user in "[^\\p{C}]{1,20}") {
+            let text = format!("mysql://{}:{}@h/{}", encoded(&user), encoded(&password), encoded(&user));
+            let url = TargetUrl::parse(&text, &MYSQL).unwrap();
+            prop_assert_eq!((url.user.as_deref(), url.password.as_deref(), url.path.as_str()), (Some(&*user), Some(&*password), &*user));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(redis://|mysql://|http://)?[a-z0-9:/@\\[\\]%?#=&., é-]{0,40}") {
+            for form in ALL {
+                if let Ok(url) = TargetUrl::parse(&text, form) {
+                    prop_assert!(url.port() > 0 && !url.host.is_empty());
+                    if let Some(password) = url.password.filter(|password| password.len() > 3) {
+                        let written = format!(":{password}@");
+                        prop_assert!(!without_password(&text).contains(&written));
+                    }
+                }
+            }
+        }
+    }
+}
