@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::bounds::{Field, run_length, sum};
 use super::{Format, ImportError};
 use crate::driver::host::fio::in_flight;
 use crate::result::{
@@ -18,8 +19,11 @@ const LEFT_OUT: [&str; 2] = ["filename", "directory"];
 pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     let missing = |what: &str| ImportError::incomplete(Format::Fio, what.to_owned());
     // Warnings of fio stand before its JSON.
-    let json = text.find('{').map(|start| &text[start..]).ok_or_else(|| missing("no JSON"))?;
-    let file: Value = serde_json::from_str(json).map_err(|error| missing(&error.to_string()))?;
+    let start = text.find('{').ok_or_else(|| missing("no JSON"))?;
+    let (notes, json) = text.split_at(start);
+    let before = notes.matches('\n').count();
+    let file: Value =
+        serde_json::from_str(json).map_err(|error| ImportError::json_after(Format::Fio, &error, before))?;
     let jobs = file["jobs"].as_array().filter(|jobs| !jobs.is_empty()).ok_or_else(|| missing("no `jobs`"))?;
     let version = file["fio version"].as_str().unwrap_or_default().trim_start_matches("fio-");
     let global = file["global options"].as_object().cloned().unwrap_or_default();
@@ -39,35 +43,49 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     };
     let mut builder = Builder::imported("fio", version, scenario);
     let mut took = Duration::ZERO;
-    for (index, job) in jobs.iter().enumerate() {
-        took = took.max(
-            phase(&mut builder, job, &global, index)
-                .ok_or_else(|| missing("a job without `read` and `write`"))?,
-        );
+    let root = Field::root(&file, Format::Fio).get("jobs");
+    for index in 0..jobs.len() {
+        took = took.max(phase(&mut builder, &root.at(index), &global, index)?);
     }
     hidden(&mut builder, jobs.iter().any(|job| job["read"]["clat_ns"]["bins"].is_object()));
     Ok(builder.finish(took))
 }
 
 /// Every job is a phase of its own: jobs of one file may run one after the other.
-fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index: usize) -> Option<Duration> {
-    let option = |name: &str| job["job options"].get(name).or_else(|| global.get(name));
+fn phase(
+    builder: &mut Builder,
+    job: &Field<'_>,
+    global: &Map<String, Value>,
+    index: usize,
+) -> Result<Duration, ImportError> {
+    let options = job.get("job options");
+    let option = |name: &str| options.value.get(name).or_else(|| global.get(name));
+    // Written by people: `iodepth` may be an expression, and then it is not known.
     let number = |name: &str, otherwise: u64| {
         option(name).and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok()).unwrap_or(otherwise)
     };
-    let runtime_ms = DIRECTIONS.iter().filter_map(|name| job[*name]["runtime"].as_f64()).fold(0.0, f64::max);
-    let has_any = DIRECTIONS.iter().any(|name| job[*name]["total_ios"].as_u64().unwrap_or(0) > 0);
-    if !has_any || runtime_ms <= 0.0 {
-        return None;
+    let mut runtime_ms = 0.0_f64;
+    let mut operations = 0;
+    for direction in DIRECTIONS {
+        runtime_ms = runtime_ms.max(job.get(direction).get("runtime").number()?.unwrap_or(0.0));
+        operations += job.get(direction).get("total_ios").count()?;
     }
-    let duration = Duration::from_secs_f64(runtime_ms / 1e3);
-    let plain = job["jobname"].as_str().unwrap_or("job");
+    if operations == 0 {
+        return Err(job.get("read").wrong("and `write`: the job did nothing"));
+    }
+    let duration = run_length(runtime_ms / 1e3)
+        .map_err(|what| job.get("read").get("runtime").wrong(format!("ms are {what}")))?;
+    let plain = job.value["jobname"].as_str().unwrap_or("job");
     let name = if index == 0 { plain.to_owned() } else { format!("{plain}-{}", index + 1) };
     // With group_reporting one entry is the sum of its jobs; without, each job has an entry of its own.
     let jobs = if option("group_reporting").is_some() { number("numjobs", 1) } else { 1 };
     let (engine, depth) =
         (option("ioengine").and_then(Value::as_str).unwrap_or_default(), number("iodepth", 1));
     let in_flight = |direct| in_flight(engine, depth, direct);
+    let connections =
+        u32::try_from(jobs).map_err(|_| options.get("numjobs").wrong("is more than there can be"))?;
+    let concurrency = in_flight(true).checked_mul(jobs);
+    let concurrency = concurrency.ok_or_else(|| options.get("iodepth").wrong("is more than there can be"))?;
     // A job that is limited to a rate does not keep its queue full, and a queue in front of the page cache is full when it likes.
     let is_limited = ["rate", "rate_iops"].iter().any(|name| option(name).is_some());
     let is_full = !is_limited && (number("direct", 0) == 1 || in_flight(true) == 1);
@@ -78,63 +96,72 @@ fn phase(builder: &mut Builder, job: &Value, global: &Map<String, Value>, index:
         starts: Duration::ZERO,
         warmup: Duration::ZERO,
         duration,
-        arrival: if is_full {
-            Arrival::Closed { concurrency: in_flight(true) * jobs, pause_us: 0 }
-        } else {
-            Arrival::Unknown
-        },
-        connections: jobs as u32,
+        arrival: if is_full { Arrival::Closed { concurrency, pause_us: 0 } } else { Arrival::Unknown },
+        connections,
     });
     for direction in DIRECTIONS {
-        let part = &job[direction];
-        let count = part["total_ios"].as_u64().unwrap_or(0);
-        if count == 0 {
-            continue;
-        }
-        let mut counts =
-            OperationCounts { planned: count, sent: count, completed: count, ..OperationCounts::default() };
-        let bytes = part["io_bytes"].as_u64().unwrap_or(0);
-        if direction == "read" {
-            counts.bytes_received = bytes
-        } else {
-            counts.bytes_sent = bytes
-        }
-        let failed = job["error"].as_u64().unwrap_or(0);
-        if failed > 0 {
-            counts.errors.insert(format!("fio error {failed}"), 1);
-        }
-        builder.counts(&name, direction, &counts);
-        match bins(&part["clat_ns"]) {
-            Some(distribution) => builder.distribution(&name, direction, Clock::Service, &distribution),
-            None => builder.summary(&name, direction, Clock::Service, summary(&part["clat_ns"], count)),
-        };
+        self::direction(builder, job, &name, direction)?;
     }
-    Some(duration)
+    Ok(duration)
+}
+
+fn direction(builder: &mut Builder, job: &Field<'_>, phase: &str, name: &str) -> Result<(), ImportError> {
+    let part = job.get(name);
+    let count = part.get("total_ios").count()?;
+    if count == 0 {
+        return Ok(());
+    }
+    let mut counts =
+        OperationCounts { planned: count, sent: count, completed: count, ..OperationCounts::default() };
+    let bytes = part.get("io_bytes").number()?.unwrap_or(0.0) as u64;
+    if name == "read" {
+        counts.bytes_received = bytes
+    } else {
+        counts.bytes_sent = bytes
+    }
+    let failed = job.get("error").count()?;
+    if failed > 0 {
+        counts.errors.insert(format!("fio error {failed}"), 1);
+    }
+    builder.counts(phase, name, &counts);
+    let latency = part.get("clat_ns");
+    match bins(&latency)? {
+        Some(distribution) => builder.distribution(phase, name, Clock::Service, &distribution),
+        None => builder.summary(phase, name, Clock::Service, summary(&latency, count)?),
+    };
+    Ok(())
 }
 
 /// The bins of json+: nanoseconds and counts.
-fn bins(latency: &Value) -> Option<Distribution> {
+fn bins(latency: &Field<'_>) -> Result<Option<Distribution>, ImportError> {
     let mut distribution = Distribution::default();
-    for (nanos, count) in latency["bins"].as_object()? {
-        distribution.add((nanos.parse::<f64>().ok()? / 1e3).round() as u64, count.as_u64()?);
+    let mut all = Vec::new();
+    for (nanos, bin) in latency.get("bins").members()? {
+        let count = bin.count()?;
+        let nanos: u64 =
+            nanos.parse().map_err(|_| bin.wrong("is of a bin that is no time in nanoseconds"))?;
+        distribution.add((nanos as f64 / 1e3).round() as u64, count);
+        all.push(count);
     }
-    (!distribution.is_empty()).then_some(distribution)
+    match sum(all.into_iter()) {
+        Some(_) => Ok((!distribution.is_empty()).then_some(distribution)),
+        None => Err(latency.get("bins").wrong("has more operations than a run can have")),
+    }
 }
 
-fn summary(latency: &Value, samples: u64) -> Summary {
-    let us = |name: &str| latency[name].as_f64().map(|nanos| nanos / 1e3);
-    let mut quantiles: Vec<Quantile> = latency["percentile"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(percent, nanos)| {
+fn summary(latency: &Field<'_>, samples: u64) -> Result<Summary, ImportError> {
+    let us = |name: &str| Ok(latency.get(name).number()?.map(|nanos| nanos / 1e3));
+    let mut quantiles = Vec::new();
+    for (percent, value) in latency.get("percentile").members()? {
+        let known = percent.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+        let percent = known.ok_or_else(|| value.wrong("is of no percentile"))?;
+        if let Some(nanos) = value.number()? {
             // 99.9 / 100 is not 0.999 to the last digit; six digits are what fio prints.
-            let quantile = (percent.parse::<f64>().ok()? * 1e6).round() / 1e8;
-            Some(Quantile::new(quantile, nanos.as_f64()? / 1e3, samples))
-        })
-        .collect();
+            quantiles.push(Quantile::new((percent * 1e6).round() / 1e8, nanos / 1e3, samples));
+        }
+    }
     quantiles.sort_by(|a, b| a.quantile.total_cmp(&b.quantile));
-    Summary { samples, mean_us: us("mean"), min_us: us("min"), quantiles, max_us: us("max") }
+    Ok(Summary { samples, mean_us: us("mean")?, min_us: us("min")?, quantiles, max_us: us("max")? })
 }
 
 fn hidden(builder: &mut Builder, has_bins: bool) {
@@ -187,5 +214,33 @@ mod tests {
         assert_eq!(service.samples, expected["total_ios"].as_u64().unwrap());
         let p99 = expected["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1e3;
         assert!((service.quantile_us(0.99).unwrap() / p99 - 1.0).abs() < 0.02, "{service:?} {p99}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        let text = include_str!("fixtures/fio.json");
+        let plus = include_str!("fixtures/fio-plus.json");
+        let twice = format!("{text}{text}");
+        let runtime = "\"runtime\" : 3003";
+        assert!(text.contains(runtime) && text.contains("\"total_ios\" : 21122"));
+        for (text, expected) in [
+            (
+                text.replace(runtime, "\"runtime\" : -1"),
+                "fio's output, jobs[0].read.runtime: `-1` is no number",
+            ),
+            (text.replace(runtime, "\"runtime\" : 0"), "a run of 0 s"),
+            (text.replace(runtime, "\"runtime\" : 1e30"), "jobs[0].read.runtime"),
+            (
+                text.replace("\"total_ios\" : 21122", "\"total_ios\" : -1"),
+                "jobs[0].read.total_ios: `-1` is no count",
+            ),
+            (text.replace("\"99.000000\"", "\"199.000000\""), "is of no percentile"),
+            (text.replace("\"1.000000\"", "\"nan\""), "is of no percentile"),
+            (plus.replacen(" : 1,", " : -1,", 1), "`-1` is no"),
+            (twice, "here begins a second run"),
+        ] {
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Results of other tools as bundles, so that they stand in the same page beside ours, each with what its numbers hide.
 //! A bundle of another tool holds what the tool printed and no more: no start time, no machine, often no histogram.
 
+mod bounds;
 mod fio;
 mod lines;
 mod memtier;
@@ -43,6 +44,26 @@ pub enum ImportError {
         "this is no output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
     )]
     Unknown,
+    /// A line is not what it must be.
+    #[error("line {line} of {format}'s output: {what}")]
+    Wrong {
+        /// The format it was read as.
+        format: Format,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A member of a JSON file is not what it must be.
+    #[error("{format}'s output, {path}: {what}")]
+    Field {
+        /// The format it was read as.
+        format: Format,
+        /// The member.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
     /// It lacks something.
     #[error("not a whole result of {format}: {what}")]
     Incomplete {
@@ -56,6 +77,24 @@ pub enum ImportError {
 impl ImportError {
     fn incomplete(format: Format, what: impl Into<String>) -> Self {
         Self::Incomplete { format, what: what.into() }
+    }
+
+    /// A file is no JSON, or more than one.
+    fn json(format: Format, error: &serde_json::Error) -> Self {
+        Self::json_after(format, error, 0)
+    }
+
+    /// The same, of JSON after so many lines of something else.
+    fn json_after(format: Format, error: &serde_json::Error, lines: usize) -> Self {
+        let text = error.to_string();
+        if error.is_eof() {
+            return Self::incomplete(format, format!("the file ends too early: {text}"));
+        }
+        let what = match text.starts_with("trailing characters") {
+            true => "here begins a second run; import each run from a file of its own".to_owned(),
+            false => text,
+        };
+        Self::Wrong { format, line: error.line() + lines, what }
     }
 }
 
@@ -78,6 +117,7 @@ pub fn detect(text: &str) -> Option<Format> {
 
 /// Reads the output of a tool; `name` becomes the scenario's name.
 pub fn import(text: &str, format: Option<Format>, name: Option<&str>) -> Result<Bundle, ImportError> {
+    let text = text.trim_start_matches('\u{feff}');
     let format = format.or_else(|| detect(text)).ok_or(ImportError::Unknown)?;
     let mut bundle = match format {
         Format::Sysbench => sysbench::read(text),
@@ -93,7 +133,10 @@ pub fn import(text: &str, format: Option<Format>, name: Option<&str>) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::report::html::{Labelled, page};
 
     const ALL: [(&str, Format); 8] = [
         (include_str!("fixtures/sysbench.txt"), Format::Sysbench),
@@ -139,5 +182,109 @@ mod tests {
             }
         }
         assert_eq!(import("hello", None, None).unwrap_err(), ImportError::Unknown);
+    }
+
+    /// Whatever was read can be shown, written and read again as it is.
+    fn is_sound(bundle: Bundle) {
+        let json = serde_json::to_string(&bundle.result).unwrap();
+        assert_eq!(serde_json::from_str::<crate::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
+        assert!(!bundle.to_string().contains("NaN"), "{bundle}");
+        page(&[Labelled { label: "x".to_owned(), side: 0, bundle }], &[]);
+    }
+
+    /// Reads a text as each format: a result or words, and never a panic.
+    fn is_read_or_refused(text: &str) {
+        for format in [Format::Sysbench, Format::Memtier, Format::Wrk, Format::Fio] {
+            match import(text, Some(format), None) {
+                Ok(bundle) => is_sound(bundle),
+                Err(error) => assert!(error.to_string().contains(&format.to_string()), "{error}"),
+            }
+        }
+    }
+
+    /// What stands in damaged files instead of a number.
+    const ODD: [&str; 16] = [
+        "",
+        "0",
+        "0.00",
+        "-1",
+        "nan",
+        "-nan",
+        "inf",
+        "1e400",
+        "1e30",
+        "99999999999999999999",
+        "18446744073709551615",
+        "1.2.3",
+        "x",
+        "null",
+        "1000000000000000",
+        "[]",
+    ];
+
+    /// A number of a text, by its place among all, replaced.
+    fn with_number(text: &str, place: usize, odd: &str) -> String {
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        let starts: Vec<usize> = text
+            .char_indices()
+            .filter(|(at, c)| c.is_ascii_digit() && !text[..*at].ends_with(is_part))
+            .map(|(at, _)| at)
+            .collect();
+        let start = starts[place % starts.len()];
+        let end = text[start..].find(|c| !is_part(c)).map_or(text.len(), |length| start + length);
+        format!("{}{odd}{}", &text[..start], &text[end..])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn a_real_output_with_an_odd_number_is_read_or_refused(
+            file in 0..ALL.len(), places in prop::collection::vec((any::<usize>(), 0..ODD.len()), 1..4),
+        ) {
+            let (text, format) = ALL[file];
+            let text = places.iter().fold(text.to_owned(), |text, (place, odd)| with_number(&text, *place, ODD[*odd]));
+            if let Ok(bundle) = import(&text, Some(format), None) {
+                is_sound(bundle);
+            }
+        }
+
+        #[test]
+        fn a_real_output_with_lines_moved_is_read_or_refused(
+            file in 0..ALL.len(), (from, to, cut) in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<bool>()),
+        ) {
+            let (text, format) = ALL[file];
+            let mut lines: Vec<&str> = text.lines().collect();
+            let line = lines.remove(from.index(lines.len()));
+            if !cut {
+                lines.insert(to.index(lines.len()), line);
+            }
+            if let Ok(bundle) = import(&lines.join("\n"), Some(format), None) {
+                is_sound(bundle);
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "Running ", " test @ ", " requests in ", " threads and ", "Requests/sec:", "Latency ", "Latency Distribution", "%", "\n",
+                    "total time:", "total number of events:", "Number of threads:", "General statistics:", "Latency (ms):", "min:", "[", "s ]",
+                    "tps: ", "percentile:", "Latency histogram\n", "|", "1", "0", "/", "-1", "nan", "1e9", "ms", " ", ",", "read", "B", "é",
+                    "{", "}", "\"ALL STATS\"", ":", "\"jobs\"", "]",
+                ]),
+                0..60,
+            ),
+        ) {
+            is_read_or_refused(&words.concat());
+        }
+    }
+
+    #[test]
+    fn a_mark_of_windows_and_its_line_ends_do_not_matter() {
+        for (text, format) in ALL {
+            let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+            assert_eq!(import(&windows, None, None), import(text, None, None), "{format}");
+        }
     }
 }
