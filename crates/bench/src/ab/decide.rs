@@ -3,8 +3,9 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use super::told::Evidence;
 use super::{Answer, Arm, Compared, Means, Metric, Plan, Run, Step};
-use crate::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank, verdict};
+use crate::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank};
 use crate::statistics::{deviation, mean, median, normal_quantile};
 
 /// One tail of a 95 % interval, and as much room beyond it as it needs to lie within the margin in 99 of 100 comparisons of
@@ -209,16 +210,20 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: &[Discarded], blocks_wan
             let ratio = ratio(&compared, CONFIDENCE).unwrap_or(nothing);
             let pilots = logs(metric, true);
             let noise_floor = if pilots.is_empty() { deviation(&compared) } else { noise_floor(&pilots) };
+            let means = means(metric, blocks);
+            let evidence = Evidence { metric, ratio: &ratio, sign_p: sign_p_holm, noise_floor, means };
+            let (verdict, doubt) = evidence.told();
+            let noise_floor = noise_floor.exp_m1();
             Compared {
                 metric: metric.clone(),
                 ratio,
-                verdict: verdict(ratio.interval, metric.margin, metric.kind.better()),
+                verdict,
+                doubt,
                 sign_p_holm,
-                noise_floor: noise_floor.exp_m1(),
-                means: means(metric, blocks),
+                noise_floor,
+                means,
                 blocks: compared,
             }
-            .with_few_blocks()
         })
         .collect();
     Answer {

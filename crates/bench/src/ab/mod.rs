@@ -8,12 +8,13 @@
 
 mod decide;
 pub(crate) mod slices;
+mod told;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::paired::{Better, Ratio, Verdict, verdict};
+use crate::statistics::paired::{Better, Ratio, Verdict};
 
 /// One of the two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,8 +124,11 @@ pub struct Compared {
     pub metric: Metric,
     /// The ratio B / A with its 95 % interval.
     pub ratio: Ratio,
-    /// The verdict against the margin.
+    /// The verdict: of interval, sign test and noise floor together.
     pub verdict: Verdict,
+    /// Why it is "cannot tell" although the interval lies on one side of a margin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     /// p of the sign test after Holm's correction for the number of metrics.
     pub sign_p_holm: f64,
     /// How much two runs of A differ: one standard deviation of the ratio, as a share.
@@ -185,6 +189,7 @@ impl std::fmt::Display for Answer {
                 noise_floor * 100.0
             )?;
         }
+        self.metrics.iter().filter_map(Compared::doubted).try_for_each(|note| writeln!(f, "{note}"))?;
         self.metrics.iter().filter_map(Compared::few_blocks).try_for_each(|note| writeln!(f, "{note}"))?;
         self.write_advice(f)?;
         for reason in &self.discarded {
@@ -204,7 +209,8 @@ impl Answer {
         if first.verdict != Verdict::CannotTell {
             return Ok(());
         }
-        if let Some(told) = first.smallest_told().filter(|_| first.of_most_blocks() == Verdict::CannotTell) {
+        let more_blocks_help = first.doubt != Some(Doubt::FewBlocks);
+        if let Some(told) = first.smallest_told().filter(|_| more_blocks_help) {
             writeln!(
                 f,
                 "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
@@ -226,42 +232,25 @@ impl Answer {
     }
 }
 
-/// Standard errors beyond which a mean is taken for another: 99 % of normal noise is nearer.
-const ERRORS_MAX: f64 = 2.58;
-
 impl Compared {
-    /// The verdict of the interval alone.
-    fn of_most_blocks(&self) -> Verdict {
-        verdict(self.ratio.interval, self.metric.margin, self.metric.kind.better())
-    }
-
-    /// The ratio of the means, where few blocks hold a difference that most do not have.
-    fn of_few_blocks(&self) -> Option<f64> {
-        let Means { ratio, error } = self.means?;
-        let most = self.ratio.ratio;
-        let is_other = (ratio / most).ln().abs() > (1.0 + self.metric.margin).ln();
-        (is_other && (ratio - most).abs() > ERRORS_MAX * error).then_some(ratio)
-    }
-
-    /// Without a verdict where the rare blocks, which a percentile is about, say something else than most.
-    fn with_few_blocks(mut self) -> Self {
-        let Some(means) = self.of_few_blocks().filter(|_| self.metric.kind == Kind::Percentile) else {
-            return self;
+    /// What keeps the interval from being a verdict.
+    fn doubted(&self) -> Option<String> {
+        let name = &self.metric.name;
+        let why = match self.doubt? {
+            Doubt::Signs => format!("the sign test does not (p {:.3})", self.sign_p_holm),
+            Doubt::Floor => format!(
+                "so many blocks of A against A would differ by as much (one block by {:.2} %)",
+                self.noise_floor * 100.0
+            ),
+            // The next line says it.
+            Doubt::FewBlocks => return None,
         };
-        let they_say_more = match self.verdict {
-            Verdict::Worse => means > self.ratio.ratio,
-            Verdict::Better => means < self.ratio.ratio,
-            Verdict::Equivalent | Verdict::CannotTell => false,
-        };
-        if !they_say_more {
-            self.verdict = Verdict::CannotTell;
-        }
-        self
+        Some(format!("{name}: the interval alone says that B differs; {why}"))
     }
 
     /// What to say of it.
     fn few_blocks(&self) -> Option<String> {
-        let means = self.of_few_blocks()?;
+        let means = told::few_blocks(&self.metric, &self.ratio, self.means)?;
         let (over, what) = match self.metric.kind {
             Kind::Rate | Kind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
             Kind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
@@ -287,6 +276,7 @@ impl Compared {
 
 pub(crate) use decide::order;
 pub use decide::{block_seed, next};
+pub use told::Doubt;
 
 #[cfg(test)]
 mod tests;

@@ -130,15 +130,18 @@ fn ranks_beyond(count: usize, tail: f64) -> Option<usize> {
     fitting.count().checked_sub(1)
 }
 
-/// The ratio behind logarithms of block ratios: Hodges-Lehmann with the interval of the signed-rank test, with Student's t
-/// when there are too few blocks for it. `None` for no block.
+/// The ratio behind logarithms of block ratios and its interval, both of one estimator: Hodges-Lehmann and the signed-rank test, mean
+/// and Student's t when there are too few blocks for it. `None` for no block.
 pub fn ratio(logs: &[f64], confidence: f64) -> Option<Ratio> {
     if logs.is_empty() {
         return None;
     }
-    let interval = signed_rank(logs, confidence).or_else(|| student(logs, confidence));
+    let (middle, interval) = match signed_rank(logs, confidence) {
+        Some(interval) => (hodges_lehmann(logs), Some(interval)),
+        None => (super::mean(logs), student(logs, confidence)),
+    };
     Some(Ratio {
-        ratio: hodges_lehmann(logs).exp(),
+        ratio: middle.exp(),
         interval: interval.map(|interval| interval.map(f64::exp)),
         blocks: logs.len(),
         sign_p: sign_test(logs),
@@ -283,6 +286,16 @@ mod tests {
         assert_eq!(of(0.97, 0.99, Better::Higher), Verdict::CannotTell);
         assert_eq!(of(0.90, 1.10, Better::Higher), Verdict::CannotTell);
         assert_eq!(verdict(None, 0.02, Better::Higher), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn ratio_and_interval_are_of_one_estimator() {
+        let few = ratio(&[0.0, 0.0, 0.0, 0.4], 0.95).unwrap();
+        let middle = |interval: Interval| (interval.low * interval.high).sqrt();
+        assert!((few.ratio - 0.1_f64.exp()).abs() < 1e-12, "the mean, as Student's interval has it: {few:?}");
+        assert!((middle(few.interval.unwrap()) - few.ratio).abs() < 1e-12);
+        let many = ratio(&LOGS, 0.95).unwrap();
+        assert!((many.ratio - 0.012_f64.exp()).abs() < 1e-12 && many.interval.unwrap().contains(many.ratio));
     }
 
     proptest! {
