@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::compare::compare;
+use crate::compare::{Comparison, compare};
 use crate::error::{Error, Result};
 use crate::import::{Format, import};
 use crate::report::html::{Answered, Labelled, page};
@@ -43,6 +43,9 @@ pub struct CompareArgs {
     /// A result of the side in question; may be given several times
     #[arg(long, requires = "a")]
     b: Vec<PathBuf>,
+    /// One JSON document instead of tables: a list of comparisons
+    #[arg(long)]
+    json: bool,
 }
 
 /// What to show
@@ -59,6 +62,9 @@ pub struct ReportArgs {
     /// Writes one self-contained page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// One JSON document instead of text: a list of results with their labels
+    #[arg(long)]
+    json: bool,
 }
 
 /// What to read
@@ -98,31 +104,36 @@ pub fn run(command: &BundleCommand, out: &mut dyn Write) -> Result<()> {
 }
 
 fn compared(args: &CompareArgs) -> Result<String> {
-    let both = |a: &[Bundle], b: &[Bundle]| {
-        compare(a, b)
-            .map(|comparison| comparison.to_string())
-            .map_err(|error| Error::Options(error.to_string()))
-    };
+    let both = |a: &[Bundle], b: &[Bundle]| compare(a, b).map_err(|error| Error::Options(error.to_string()));
+    let mut all = Vec::new();
     if !args.a.is_empty() {
-        return both(&read_all(&args.a)?, &read_all(&args.b)?);
+        all.push((String::new(), both(&read_all(&args.a)?, &read_all(&args.b)?)?));
     }
-    let Some((first, others)) = args.directories.split_first() else { return Ok(String::new()) };
-    let first = read_all(std::slice::from_ref(first))?;
-    let texts: Result<Vec<String>> = others
-        .iter()
-        .map(|other| {
+    if let Some((first, others)) = args.directories.split_first() {
+        let first = read_all(std::slice::from_ref(first))?;
+        for other in others {
             let heading =
                 if others.len() > 1 { format!("B is {}\n", other.display()) } else { String::new() };
-            Ok(heading + &both(&first, &read_all(std::slice::from_ref(other))?)?)
-        })
-        .collect();
-    Ok(texts?.join("\n"))
+            all.push((heading, both(&first, &read_all(std::slice::from_ref(other))?)?));
+        }
+    }
+    if args.json {
+        let comparisons: Vec<&Comparison> = all.iter().map(|(_, comparison)| comparison).collect();
+        return json(&comparisons);
+    }
+    let texts: Vec<String> =
+        all.iter().map(|(heading, comparison)| format!("{heading}{comparison}")).collect();
+    Ok(texts.join("\n"))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string_pretty(value).map_err(|error| Error::Options(error.to_string()))
 }
 
 fn reported(args: &ReportArgs) -> Result<String> {
     let mut runs = Vec::new();
     let mut answers = Vec::new();
-    for word in &args.directories {
+    for (side, word) in args.directories.iter().enumerate() {
         // A directory may have `=` in its name.
         let (label, directory) = match word.split_once('=') {
             Some((label, rest)) if !Path::new(word).exists() => (Some(label), Path::new(rest)),
@@ -142,12 +153,19 @@ fn reported(args: &ReportArgs) -> Result<String> {
                 Some(label) => format!("{label} {own}"),
                 None => own,
             };
-            runs.push(Labelled { label, bundle: read(&path)? });
+            runs.push(Labelled { label, side, bundle: read(&path)? });
         }
     }
     let mut text: String = runs.iter().map(|run| format!("{}: {}\n\n", run.label, run.bundle)).collect();
     if let Some(file) = &args.html {
         fs::write(file, page(&runs, &answers)).map_err(Error::file(file))?;
+    }
+    if args.json {
+        let results =
+            runs.iter().map(|run| serde_json::json!({"label": run.label, "result": run.bundle.result}));
+        return json(&results.collect::<Vec<_>>());
+    }
+    if let Some(file) = &args.html {
         text += &format!("page: {}", file.display());
     }
     Ok(text)
@@ -236,6 +254,16 @@ mod tests {
         let text =
             say(&["compare", "--a", &path("before"), "--b", &path("after"), "--b", &path("after")]).unwrap();
         assert!(text.contains("2 run(s) of A, 2 of B"), "{text}");
+        let json = say(&["compare", &path("before"), &path("after"), "--json"]).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json[0]["figures"][0]["verdict"], "cannot_tell", "{json}");
+        let json = say(&["report", &path("after"), "--json"]).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (&json[0]["label"], &json[0]["result"]["valid"]),
+            (&"after".into(), &true.into()),
+            "{json}"
+        );
         let html = path("page.html");
         let text =
             say(&["report", &format!("old={}", path("before/1")), &path("after"), "--html", &html]).unwrap();

@@ -10,12 +10,16 @@ impl Outcome {
         let of_sent = |part: u64| part as f64 / counts.sent.max(1) as f64;
         let of_planned = |part: u64| part as f64 / counts.planned.max(1) as f64;
         let response = bundle.histograms.get(&phase.name, ALL, Clock::Response);
+        let answered = response.filter(|timeline| !timeline.total.is_empty());
+        let at = |quantile| answered.map(|timeline| timeline.total.quantile_us(quantile) as f64);
         Self {
             rate_per_s,
             // Poisson arrivals are not exactly as many as asked for; what is achieved is measured against what came due.
             achieved_per_s: rate_per_s * of_planned(counts.completed),
             quantile_us: response
                 .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(objective.quantile) as f64),
+            p50_us: at(0.5),
+            p99_us: at(0.99),
             error_share: of_sent(counts.errors_total()),
             backlog_growth: of_planned(counts.planned.saturating_sub(counts.completed_in_time)),
             generator_fault: None,

@@ -83,6 +83,12 @@ pub struct Outcome {
     pub achieved_per_s: f64,
     /// Response time at the objective's quantile, microseconds.
     pub quantile_us: f64,
+    /// Median of the response time, microseconds; `None` where nothing was answered.
+    #[serde(default)]
+    pub p50_us: Option<f64>,
+    /// Its 99th percentile.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
     /// Failures as a share of what was sent.
     pub error_share: f64,
     /// Growth of the number of operations begun and not answered, per second, as a share of the rate.
@@ -197,6 +203,8 @@ mod tests {
                 rate_per_s,
                 achieved_per_s: rate_per_s.min(service),
                 quantile_us: if spare > 0.0 { 100_f64.ln() / spare * 1e6 } else { 1e9 },
+                p50_us: None,
+                p99_us: None,
                 error_share: 0.0,
                 backlog_growth: (-spare / rate_per_s).max(0.0),
                 generator_fault: None,
@@ -264,6 +272,8 @@ mod tests {
                     rate_per_s,
                     achieved_per_s: rate_per_s,
                     quantile_us: 500.0,
+                    p50_us: None,
+                    p99_us: None,
                     error_share: 0.0,
                     backlog_growth: 0.0,
                     generator_fault: (rate_per_s > 20_000.0).then(|| "lag p99 is 9 ms".to_owned()),

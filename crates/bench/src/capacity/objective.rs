@@ -118,7 +118,7 @@ fn micros(text: &str) -> Option<f64> {
     let (number, factor) = [("us", 1.0), ("ms", 1e3), ("s", 1e6)]
         .into_iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
-    number.trim().parse::<f64>().ok().map(|value| value * factor).filter(|us| *us > 0.0)
+    number.trim().parse::<f64>().ok().map(|value| value * factor).filter(|us| *us > 0.0 && us.is_finite())
 }
 
 #[cfg(test)]
@@ -144,6 +144,11 @@ mod tests {
             ("p99<=20", "it needs a unit"),
             ("q99<=20ms", "neither a percentile"),
             ("p120<=1s", "neither a percentile"),
+            ("pnan<=1s", "neither a percentile"),
+            ("p99<=nanms", "no time"),
+            ("p99<=infs", "no time"),
+            ("p99<=1e400s", "no time"),
+            ("p99<=1ms,errors<=nan", "no share"),
             ("errors<=1%", "names no percentile"),
             ("p99<=1ms,p50<=1ms", "two percentiles"),
             ("p99<=1ms,errors<=300%", "no share"),
@@ -160,6 +165,8 @@ mod tests {
             rate_per_s: 100.0,
             achieved_per_s: 100.0,
             quantile_us: 20_000.0,
+            p50_us: None,
+            p99_us: None,
             error_share: 0.0,
             backlog_growth: 0.0,
             generator_fault: None,

@@ -9,6 +9,7 @@ use super::say;
 use super::series::{Series, SeriesArgs};
 use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
+use crate::limits::RATE_MAX;
 use crate::options::{Context, parse_duration};
 use crate::result::{Bundle, Gate};
 use crate::scenario::{Arrival, Scenario};
@@ -28,10 +29,10 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "OBJECTIVE")]
     slo: Option<Objective>,
     /// First rate, operations per second [default: the phase's own rate]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     start: Option<f64>,
     /// Largest rate to try
-    #[arg(long, value_name = "RATE", default_value_t = 1e7)]
+    #[arg(long, value_name = "RATE", default_value_t = 1e7, value_parser = rate)]
     rate_max: f64,
     /// Shortest step; steps are longer where the percentile needs more samples
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
@@ -39,6 +40,13 @@ pub struct CapacityArgs {
     /// Most steps
     #[arg(long, value_name = "NUMBER", default_value_t = 60)]
     steps_max: usize,
+}
+
+/// A rate of an option, operations per second.
+fn rate(text: &str) -> std::result::Result<f64, String> {
+    let rate = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let is_one = rate > 0.0 && rate <= RATE_MAX;
+    is_one.then_some(rate).ok_or_else(|| format!("it must be above zero and at most {RATE_MAX}"))
 }
 
 /// Gates whose failure the search understands: an overload or a generator at its limit. Any other ends it.
@@ -51,6 +59,9 @@ struct Search<'a> {
     scenario: &'a str,
     phase: &'a str,
     objective: String,
+    /// Its percentile (0.99 for p99) and the largest response time there, microseconds.
+    quantile: f64,
+    limit_us: f64,
     /// `None` for a search that ended early.
     answer: Option<&'a Answer>,
     /// Why it ended before there was an answer, if it did.
@@ -87,7 +98,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         sets.push(format!("phase.{}.arrival=poisson", series.phase));
     }
     say(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
-    series.load_data(&sets)?;
+    series.load_data(&sets)?.iter().try_for_each(|sentence| say(out, sentence))?;
     let mut history: Vec<Outcome> = Vec::new();
     let searched = search(&series, plan, &scenario, &sets, &mut history, out);
     let sentences = match &searched {
@@ -102,6 +113,8 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         scenario: &scenario.head.name,
         phase: &series.phase,
         objective: slo.to_string(),
+        quantile: slo.quantile,
+        limit_us: slo.limit_us,
         answer: searched.as_ref().ok(),
         partial: searched.as_ref().err().map(ToString::to_string),
         sentences,

@@ -8,12 +8,23 @@ mod figures;
 mod settings;
 mod text;
 
+use serde::Serialize;
+
 use crate::result::Bundle;
 use crate::statistics::Interval;
 use crate::statistics::paired::{Better, Verdict, verdict, welch};
 
 pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};
+
+/// The figure of one part of both sides, with its verdict: the only place that gives one to results, whoever shows it. `None` where it
+/// is not known of every result.
+pub(crate) fn figure_of(kind: &Kind, part: &Part, a: &[&Bundle], b: &[&Bundle]) -> Option<Figure> {
+    let of = |side: &[&Bundle]| -> Option<Vec<Value>> {
+        side.iter().map(|bundle| kind.of(part, bundle)).collect()
+    };
+    figure(kind, part, &of(a)?, &of(b)?)
+}
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -32,7 +43,7 @@ pub enum CompareError {
 }
 
 /// One figure of both sides.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// What it is of: a phase, or a class of operation in it.
     pub part: String,
@@ -57,7 +68,7 @@ pub struct Figure {
 }
 
 /// The comparison.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The scenario.
     pub scenario: String,
@@ -124,13 +135,11 @@ fn standings(sides: [(&str, &[Bundle]); 2]) -> Vec<String> {
 }
 
 fn figures(parts: &[Part], a: &[Bundle], b: &[Bundle]) -> Vec<Figure> {
-    let of = |kind: &Kind, part: &Part, side: &[Bundle]| -> Option<Vec<Value>> {
-        side.iter().map(|bundle| kind.of(part, bundle)).collect()
-    };
+    let (a, b): (Vec<&Bundle>, Vec<&Bundle>) = (a.iter().collect(), b.iter().collect());
     KINDS
         .iter()
         .flat_map(|kind| parts.iter().map(move |part| (kind, part)))
-        .filter_map(|(kind, part)| figure(kind, part, &of(kind, part, a)?, &of(kind, part, b)?))
+        .filter_map(|(kind, part)| figure_of(kind, part, &a, &b))
         .collect()
 }
 

@@ -6,13 +6,19 @@ use serde::Serialize;
 
 use super::{Answered, Labelled};
 use crate::compare;
-use crate::result::{ALL, Bundle, Clock, Distribution, Histograms, Phase, RunResult, SecondLine};
-use crate::statistics::paired::Better;
+use crate::result::{
+    ALL, Bundle, Clock, Distribution, Histograms, Key, Phase, RunResult, SecondLine, Timeline,
+};
+use crate::statistics::paired::{Better, Verdict};
 
 /// Columns of the heat map and points of a line at most.
 const POINTS_MAX: usize = 600;
 /// Points of a percentile curve at most.
 const CURVE_POINTS_MAX: usize = 400;
+/// Kind of a phase that makes the data set.
+const LOAD: &str = "load";
+/// Least part of a line that must lie in the load of its phase for a rate.
+const LOADED_SHARE_MIN: f64 = 0.5;
 /// Rows of the heat map per decade of latency.
 const ROWS_PER_DECADE: f64 = 12.0;
 
@@ -46,8 +52,11 @@ pub(super) struct Run<'a> {
 /// One step of the lines over time; times in milliseconds.
 #[derive(Debug, Default, Serialize)]
 struct Point {
+    /// Its middle, seconds after the begin of the run.
     t: f64,
-    /// `None` while answers of a load that has ended still come in: that is no rate.
+    /// Place of its phase in the result; lines do not go on from one to the next.
+    phase: usize,
+    /// `None` where most of it lies outside of the load, as while answers of a load that has ended still come in: that is no rate.
     rate: Option<f64>,
     errors: u64,
     p50: Option<f64>,
@@ -89,6 +98,8 @@ struct FigureRow {
     higher_is_better: bool,
     margin: f64,
     values: Vec<Option<f64>>,
+    /// What `compare` says of each run's side against the first's; it alone gives a ratio a colour.
+    verdicts: Vec<Verdict>,
     /// Whether enough samples stand behind all of them.
     quotable: bool,
 }
@@ -102,13 +113,23 @@ pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a
         title: names.join(", "),
         runs: runs.iter().map(run).collect(),
         answers: answers.iter().map(|answered| (answered.label.as_str(), &answered.answer)).collect(),
-        figures: if several { figures(&bundles) } else { Vec::new() },
+        figures: if several { figures(runs, &bundles) } else { Vec::new() },
         differences: if several { compare::differing(&bundles) } else { Vec::new() },
     }
 }
 
-fn figures(bundles: &[&Bundle]) -> Vec<FigureRow> {
+fn figures(runs: &[Labelled], bundles: &[&Bundle]) -> Vec<FigureRow> {
     let parts = compare::parts(bundles);
+    let side = |number: usize| -> Vec<&Bundle> {
+        runs.iter().filter(|run| run.side == number).map(|run| &run.bundle).collect()
+    };
+    let first = runs.first().map(|run| run.side).unwrap_or_default();
+    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &Labelled| {
+        // The runs of one side are of one thing: nothing is to be told of them.
+        let figure =
+            (run.side != first).then(|| compare::figure_of(kind, part, &side(first), &side(run.side)));
+        figure.flatten().map_or(Verdict::CannotTell, |figure| figure.verdict)
+    };
     compare::KINDS
         .iter()
         .flat_map(|kind| parts.iter().map(move |part| (kind, part)))
@@ -120,6 +141,7 @@ fn figures(bundles: &[&Bundle]) -> Vec<FigureRow> {
                 part: part.name(),
                 higher_is_better: kind.better == Better::Higher,
                 margin: kind.margin,
+                verdicts: runs.iter().map(|run| verdict(kind, part, run)).collect(),
                 quotable: values.iter().flatten().all(|value| value.is_quotable),
                 values: values.into_iter().map(|value| Some(value?.value)).collect(),
             })
@@ -143,7 +165,7 @@ fn run(run: &Labelled) -> Run<'_> {
         main,
         lines: lines(&bundle.seconds, &result.phases),
         curves: main.map(|main| curves(&bundle.histograms, &result.phases[main].name)).unwrap_or_default(),
-        heat: heat(&bundle.histograms),
+        heat: heat(&bundle.histograms, &result.phases),
         telemetry: telemetry(bundle),
         configuration: configuration
             .into_iter()
@@ -152,33 +174,52 @@ fn run(run: &Labelled) -> Run<'_> {
     }
 }
 
-/// The sum over all classes, several seconds to a point where there are too many: rates are averaged, of latencies the
-/// worst stays.
+/// The sum over all classes, several seconds of one phase to a point where there are too many: rates are averaged over the part of them
+/// in which there was load, of latencies the worst stays.
 fn lines(seconds: &[SecondLine], phases: &[Phase]) -> Vec<Point> {
-    let ended = |line: &SecondLine| {
-        let phase = phases.iter().find(|phase| phase.name == line.phase);
-        phase.is_some_and(|phase| line.second as f64 + 0.5 > phase.ends_s())
-    };
     let all: Vec<&SecondLine> = seconds.iter().filter(|line| line.operation == ALL).collect();
     let group = all.len().div_ceil(POINTS_MAX).max(1);
-    all.chunks(group)
-        .map(|lines| {
-            let worst = |pick: fn(&SecondLine) -> Option<f64>| {
-                lines.iter().filter_map(|line| pick(line)).max_by(f64::total_cmp).map(|us| us / 1e3)
-            };
-            let length: f64 = lines.iter().map(|line| line.length_s).sum();
-            Point {
-                t: lines[0].second as f64,
-                rate: (!lines.iter().any(|line| ended(line)))
-                    .then(|| lines.iter().map(|line| line.completed as f64).sum::<f64>() / length.max(1e-9)),
-                errors: lines.iter().map(|line| line.errors).sum(),
-                p50: worst(|line| line.response_p50_us.or(line.service_p50_us)),
-                p99: worst(|line| line.response_p99_us.or(line.service_p99_us)),
-                max: worst(|line| line.response_max_us),
-                lag: worst(|line| line.lag_p99_us),
-            }
-        })
-        .collect()
+    let mut by_phase: BTreeMap<usize, Vec<&SecondLine>> = BTreeMap::new();
+    for line in all {
+        let place = phases.iter().position(|phase| phase.name == line.phase).unwrap_or(phases.len());
+        by_phase.entry(place).or_default().push(line);
+    }
+    let points = by_phase.iter().flat_map(|(place, lines)| {
+        lines.chunks(group).map(move |lines| point(lines, *place, phases.get(*place)))
+    });
+    points.collect()
+}
+
+fn point(lines: &[&SecondLine], place: usize, phase: Option<&Phase>) -> Point {
+    let worst = |pick: fn(&SecondLine) -> Option<f64>| {
+        lines.iter().filter_map(|line| pick(line)).max_by(f64::total_cmp).map(|us| us / 1e3)
+    };
+    let loaded: Vec<(f64, f64)> = lines
+        .iter()
+        .map(|line| (loaded_s(line, phase), line))
+        // Of a short rest of a second a rate would be as uncertain as it is wild.
+        .filter(|(loaded_s, line)| *loaded_s >= LOADED_SHARE_MIN * line.length_s)
+        .map(|(loaded_s, line)| (loaded_s, line.completed as f64))
+        .collect();
+    let (loaded_s, completed) = loaded.iter().fold((0.0, 0.0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+    let (first, last) = (lines[0], lines[lines.len() - 1]);
+    Point {
+        t: f64::midpoint(first.second as f64, last.second as f64 + last.length_s),
+        phase: place,
+        rate: (loaded_s > 0.0).then(|| completed / loaded_s),
+        errors: lines.iter().map(|line| line.errors).sum(),
+        p50: worst(|line| line.response_p50_us.or(line.service_p50_us)),
+        p99: worst(|line| line.response_p99_us.or(line.service_p99_us)),
+        max: worst(|line| line.response_max_us),
+        lag: worst(|line| line.lag_p99_us),
+    }
+}
+
+/// How much of a line lies in the load of its phase, seconds. Lines are numbered from the whole second in which the load began.
+fn loaded_s(line: &SecondLine, phase: Option<&Phase>) -> f64 {
+    let Some(phase) = phase else { return line.length_s };
+    let end = phase.starts_s.floor() + phase.warmup_s + phase.duration_s;
+    (end - line.second as f64).clamp(0.0, line.length_s)
 }
 
 /// Curves of the total on every clock and of each class on the first clock it has.
@@ -219,11 +260,15 @@ fn curve(distribution: &Distribution) -> Vec<(f64, f64)> {
     points
 }
 
-fn heat(histograms: &Histograms) -> Option<Heat> {
+/// Of all phases that do not load data: those are faster by far, and at another time.
+fn heat(histograms: &Histograms, phases: &[Phase]) -> Option<Heat> {
     let mut seconds: BTreeMap<u64, Distribution> = BTreeMap::new();
     let has_response = histograms.iter().any(|(key, _)| key.operation == ALL && key.clock == Clock::Response);
     let clock = if has_response { Clock::Response } else { Clock::Service };
-    for (_, timeline) in histograms.iter().filter(|(key, _)| key.operation == ALL && key.clock == clock) {
+    let loads = |name: &str| phases.iter().any(|phase| phase.name == name && phase.kind == LOAD);
+    let drawn =
+        |(key, _): &(&Key, &Timeline)| key.operation == ALL && key.clock == clock && !loads(&key.phase);
+    for (_, timeline) in histograms.iter().filter(drawn) {
         for (second, distribution) in &timeline.seconds {
             seconds.entry(*second).or_default().merge(distribution);
         }
@@ -300,8 +345,8 @@ mod tests {
         let lines = lines(&seconds, &[phase]);
         let last_of =
             |pick: fn(&Point) -> Option<f64>| lines.iter().rev().find(|p| pick(p).is_some()).unwrap().t;
-        assert_eq!(last_of(|point| point.rate), 35.0, "36.2 s is the end of the load");
-        assert_eq!(last_of(|point| point.p99), 37.0, "what was outstanding is answered after it");
+        assert_eq!(last_of(|point| point.rate), 35.5, "36.2 s is the end of the load");
+        assert_eq!(last_of(|point| point.p99), 37.5, "what was outstanding is answered after it");
     }
 
     #[test]
@@ -312,8 +357,65 @@ mod tests {
         let max = bundle.result.phases[0].total.response.as_ref().unwrap().max_us.unwrap();
         assert_eq!(all.points.last().unwrap().1, max / 1e3);
         assert!(all.points.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{:?}", all.points);
-        let heat = heat(&bundle.histograms).unwrap();
+        let heat = heat(&bundle.histograms, &bundle.result.phases).unwrap();
         let total: u64 = heat.columns.iter().flatten().map(|(_, count)| count).sum();
         assert_eq!((heat.columns.len(), total), (2, 400));
+    }
+
+    #[test]
+    fn a_part_of_a_second_at_the_end_is_no_drop_and_phases_have_points_of_their_own() {
+        let mut phases = vec![example().result.phases[0].clone(), example().result.phases[0].clone()];
+        for (phase, name, starts_s) in [(0, "load", 0.0), (1, "run", 4.0)] {
+            let phase = &mut phases[phase];
+            (phase.name, phase.starts_s, phase.warmup_s, phase.duration_s) =
+                (name.to_owned(), starts_s, 0.0, 3.6);
+        }
+        let line = |phase: &str, second, completed| SecondLine {
+            phase: phase.to_owned(),
+            operation: ALL.to_owned(),
+            second,
+            length_s: 1.0,
+            completed,
+            ..SecondLine::default()
+        };
+        let seconds: Vec<SecondLine> = ["load", "run"]
+            .into_iter()
+            .zip([0, 4])
+            .flat_map(|(phase, from)| {
+                (0..4).map(move |second| line(phase, from + second, if second == 3 { 60 } else { 100 }))
+            })
+            .collect();
+        let points = lines(&seconds, &phases);
+        assert!(points.iter().all(|point| (point.rate.unwrap() - 100.0).abs() < 1e-6), "{points:?}");
+        assert_eq!(points.iter().map(|point| point.phase).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
+        phases[1].duration_s = 3.2;
+        assert_eq!(lines(&seconds, &phases).last().unwrap().rate, None, "a fifth of a second is no rate");
+    }
+
+    #[test]
+    fn a_ratio_has_the_verdict_of_compare() {
+        use crate::result::tests::example_with;
+        let labelled = |side: usize, bundle| Labelled { label: side.to_string(), side, bundle };
+        let single = [labelled(0, example()), labelled(1, example_with(9, &[900]))];
+        let rows = page(&single, &[]).figures;
+        assert!(rows.iter().flat_map(|row| &row.verdicts).all(|verdict| *verdict == Verdict::CannotTell));
+        let several = [
+            labelled(0, example_with(7, &[180])),
+            labelled(0, example_with(8, &[181])),
+            labelled(0, example_with(9, &[182])),
+            labelled(1, example_with(7, &[900])),
+            labelled(1, example_with(8, &[901])),
+            labelled(1, example_with(9, &[902])),
+        ];
+        let sides = [0, 3]
+            .map(|from| several[from..from + 3].iter().map(|run| run.bundle.clone()).collect::<Vec<_>>());
+        let told = compare::compare(&sides[0], &sides[1]).unwrap();
+        for row in page(&several, &[]).figures {
+            let figure =
+                told.figures.iter().find(|figure| figure.name == row.name && figure.part == row.part);
+            let expected = figure.map_or(Verdict::CannotTell, |figure| figure.verdict);
+            assert_eq!(row.verdicts, [[Verdict::CannotTell; 3], [expected; 3]].concat(), "{}", row.name);
+        }
+        assert!(told.figures.iter().any(|figure| figure.verdict == Verdict::Worse), "{told}");
     }
 }

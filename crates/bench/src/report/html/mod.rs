@@ -14,6 +14,8 @@ const SCRIPT: &str = include_str!("page.js");
 pub struct Labelled {
     /// Short name: of the directory, or what the reader chose.
     pub label: String,
+    /// Runs of one side are of one thing: a verdict compares sides.
+    pub side: usize,
     /// The bundle.
     pub bundle: Bundle,
 }
@@ -66,7 +68,7 @@ mod tests {
     use crate::result::tests::example;
 
     fn one(bundle: Bundle) -> String {
-        page(&[Labelled { label: "first".to_owned(), bundle }], &[])
+        page(&[Labelled { label: "first".to_owned(), side: 0, bundle }], &[])
     }
 
     #[test]
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn answers_of_series_are_on_the_page() {
         let answer = serde_json::json!({"sentences": "throughput B is worse: -5 %", "steps": []});
-        let runs = [Labelled { label: "run-001-A".to_owned(), bundle: example() }];
+        let runs = [Labelled { label: "run-001-A".to_owned(), side: 0, bundle: example() }];
         let text = page(&runs, &[Answered { label: "before-after".to_owned(), answer }]);
         assert!(text.contains("before-after") && text.contains("B is worse: -5 %"));
     }

@@ -149,20 +149,17 @@ function draw(self) {
   }
   image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
   for (const line of options.series) {
-    let path = "", pen = false;
-    for (const [px, py] of line.points) {
-      if (py === null || py === undefined || (options.log && py <= 0)) { pen = false; continue; }
-      path += `${pen ? "L" : "M"}${x(px).toFixed(1)} ${y(py).toFixed(1)}`;
-      pen = true;
+    for (const part of segments(line.points, options.log)) {
+      const place = ([px, py]) => `${x(px).toFixed(1)} ${y(py).toFixed(1)}`;
+      const path = `M${part.map(place).join("L")}`;
+      if (line.dots || part.length === 1) {
+        for (const [px, py] of part) image.append(svg("circle", { cx: x(px), cy: y(py), r: 3, fill: line.colour }));
+        if (line.dots === "only") continue;
+      }
+      if (line.fill) image.append(svg("path", { d: `${path}L${x(part[part.length - 1][0]).toFixed(1)} ${bottom}L${x(part[0][0]).toFixed(1)} ${bottom}Z`, fill: line.colour, opacity: 0.1 }));
+      image.append(svg("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-linejoin": "round",
+        "stroke-linecap": "round", "stroke-dasharray": line.dash || "" }));
     }
-    if (line.fill && path) {
-      const points = line.points.filter(([, py]) => py !== null && py !== undefined);
-      const area = `${path}L${x(points[points.length - 1][0]).toFixed(1)} ${bottom}L${x(points[0][0]).toFixed(1)} ${bottom}Z`;
-      image.append(svg("path", { d: area, fill: line.colour, opacity: 0.1 }));
-    }
-    image.append(svg("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-linejoin": "round",
-      "stroke-linecap": "round", "stroke-dasharray": line.dash || "" }));
-    if (line.points.length === 1 && line.points[0][1] > 0) image.append(svg("circle", { cx: x(line.points[0][0]), cy: y(line.points[0][1]), r: 3, fill: line.colour }));
   }
   for (const mark of options.marks || []) {
     if (mark.at < from || mark.at > to) continue;
@@ -180,9 +177,19 @@ function draw(self) {
   self.x = x;
   place.replaceChildren(image);
 }
+// Points that hang together: a line ends where a value is missing.
+function segments(points, log) {
+  const parts = [[]];
+  for (const point of points) {
+    const drawn = point[1] !== null && point[1] !== undefined && !(log && point[1] <= 0);
+    if (drawn) parts[parts.length - 1].push(point); else if (parts[parts.length - 1].length) parts.push([]);
+  }
+  return parts.filter((part) => part.length);
+}
 function nearest(points, at, log) {
   let best = null, distance = Infinity;
   for (const point of points) {
+    if (point[1] === null) continue;
     const d = log ? Math.abs(Math.log(point[0] / at)) : Math.abs(point[0] - at);
     if (d < distance) { distance = d; best = point; }
   }
@@ -196,6 +203,8 @@ function hover(self, x, event, left, right, image) {
   for (const other of linked) {
     if (!other.cross) continue;
     const place = other.x(at);
+    const [low, high] = other.options.domain || [-Infinity, Infinity];
+    if (at < low || at > high) { other.cross.style.visibility = "hidden"; continue; }
     other.cross.setAttribute("x1", place); other.cross.setAttribute("x2", place); other.cross.style.visibility = "visible";
   }
   const rows = self.options.series.map((line) => {
@@ -286,14 +295,29 @@ function ramp() {
 // The parts of the page.
 const mainPhase = (run) => (run.main === null ? null : run.result.phases[run.main]);
 const quantile = (summary, q) => summary && summary.quantiles.find((known) => Math.abs(known.quantile - q) < 1e-9);
-const extent = () => {
+// Loading data is faster by far than what is measured, and at another time: it has charts of its own.
+const isLoad = (run, point) => (run.result.phases[point.phase] || {}).kind === "load";
+const loads = (run) => run.lines.filter((point) => isLoad(run, point));
+const measuredLines = (run) => (run.lines.length === loads(run).length ? run.lines : run.lines.filter((point) => !isLoad(run, point)));
+const wholeExtent = () => {
   let end = 1;
   for (const run of data.runs) {
-    for (const point of run.lines) end = Math.max(end, point.t + 1);
+    for (const point of run.lines) end = Math.max(end, point.t + 0.5);
     for (const phase of run.result.phases) end = Math.max(end, run.lines.length ? 0 : phase.starts_s + (phase.warmup_s || 0) + phase.duration_s);
   }
   return [0, end];
 };
+const extentOf = (pick) => {
+  const at = data.runs.flatMap((run) => pick(run).map((point) => point.t));
+  return at.length ? [Math.floor(Math.min(...at) - 0.5), Math.max(...at) + 0.5] : wholeExtent();
+};
+// Values over time; between two phases the line is not drawn.
+function overSeconds(points, field) {
+  return points.flatMap((point, index) => {
+    const here = [point.t, point[field]];
+    return index && points[index - 1].phase !== point.phase ? [[point.t, null], here] : [here];
+  });
+}
 
 function head() {
   const first = data.runs[0].result;
@@ -322,8 +346,9 @@ function answers() {
     root.append(el("div", { class: "card" }, el("p", { class: "meta" }, about),
       el("ul", { class: "findings" }, (answer.sentences || "").trim().split("\n").filter(Boolean).map((line) => el("li", {}, line)))));
     if (answer.steps && answer.steps.length) {
+      rateCurve(answer);
       const row = (cells, name) => el("tr", {}, cells.map((cell) => el(name, {}, cell)));
-      root.append(el("div", { class: "card scroll", style: "margin-top:10px" }, el("table", {}, el("thead", {}, row(["step", "rate", "achieved", "latency", "failures"], "th")),
+      root.append(el("div", { class: "card scroll", style: "margin-top:10px" }, el("table", {}, el("thead", {}, row(["step", "offered", "achieved", "latency", "failures"], "th")),
         el("tbody", {}, answer.steps.map((step, index) => row([String(index + 1), `${number(step.rate_per_s, 4)}/s`, `${number(step.achieved_per_s, 4)}/s`,
           step.quantile_us === null ? "–" : time(step.quantile_us / 1000), `${number(step.error_share * 100)} %`], "td"))))));
     }
@@ -336,6 +361,27 @@ function answers() {
         value: (v) => v.toFixed(3), tick: (v) => v.toFixed(2), tickX: (at) => `block ${at}`, where: (at) => `block ${Math.round(at)}` }));
     }
   }
+}
+// Latency over the rate that was achieved, with the objective and what the search came to.
+function rateCurve(answer) {
+  const known = answer.steps.filter((step) => !step.generator_fault && step.achieved_per_s > 0);
+  if (!known.length) return;
+  const steps = [...known].sort((a, b) => a.rate_per_s - b.rate_per_s);
+  const asked = /^(p[\d.]+)/.exec(answer.objective || ""), name = asked ? asked[1] : "objective's percentile";
+  const ms = (step, field) => (step[field] === null || step[field] === undefined ? null : step[field] / 1000);
+  const points = (field) => steps.map((step) => [step.achieved_per_s, ms(step, field)]).filter(([, y]) => y !== null).sort((a, b) => a[0] - b[0]);
+  const lines = [{ name: "p50", colour: "var(--p50)", points: points("p50_us"), dots: true }, { name: "p99", colour: "var(--p99)", points: points("p99_us"), dots: true }];
+  if (name !== "p99" && name !== "p50") lines.push({ name, colour: "var(--lag)", points: points("quantile_us"), dots: true });
+  const series = lines.map((line) => (line.name === name && !line.points.length ? { ...line, points: points("quantile_us") } : line)).filter((line) => line.points.length);
+  const most = Math.max(...steps.map((step) => Math.max(step.achieved_per_s, step.rate_per_s)));
+  const limit = answer.limit_us && answer.limit_us / 1000;
+  if (limit) series.push({ name: `objective ${answer.objective}`, colour: "var(--bad)", dash: "6 4", width: 1.4, points: [[0, limit], [most * 1.05, limit]] });
+  const found = answer.answer && answer.answer.kind === "found" ? answer.answer : null;
+  const marks = found ? [{ at: found.rate_per_s, name: `capacity ${compact(found.rate_per_s)}/s`, colour: "var(--good)" }] : [];
+  root.append(el("div", { class: "charts", style: "margin-top:10px" }, chart({ title: "Latency at each rate", series, alwaysKey: true, log: true, domain: [0, most * 1.05], marks, nameBands: true, height: 260,
+    tick: time, value: time, tickX: (at) => `${compact(at)}/s`, where: (at) => `${number(at, 4)}/s` })));
+  const behind = steps.filter((step) => step.achieved_per_s < 0.99 * step.rate_per_s);
+  if (behind.length) root.append(el("p", { class: "note" }, `A point lies at the rate that was achieved. Behind what was offered: ${behind.map((step) => `${number(step.achieved_per_s, 4)} of ${number(step.rate_per_s, 4)}/s`).join(", ")}.`));
 }
 const badge = (run) => el("span", { class: `word ${run.quotable ? "good" : "no"}` }, run.word);
 function metaOf(run) {
@@ -401,17 +447,16 @@ function comparison() {
     const mark = row.quotable ? "" : "?";
     const line = el("tr", {}, el("td", { class: several ? "mono" : "" }, several ? row.part : row.name),
       row.values.map((value) => el("td", { class: row.quotable ? "" : "weak", title: row.quotable ? "" : "too few samples" }, value === null ? "–" : number(value, 4) + mark)),
-      row.values.slice(1).map((value) => {
-        const base = row.values[0];
+      row.values.slice(1).map((value, place) => {
+        const base = row.values[0], verdict = row.verdicts[place + 1];
         if (!base || !value) return el("td", { class: "weak" }, "–");
-        const ratio = value / base, change = Math.abs(ratio - 1), up = ratio > 1;
-        const word = !row.quotable || change <= row.margin ? "weak" : up === row.higher_is_better ? "good" : "no";
-        return el("td", { class: word }, `× ${ratio.toFixed(3)}`);
+        // Only what `compare` tells has a colour.
+        return el("td", { class: { better: "good", worse: "no", equivalent: "" }[verdict] ?? "weak", title: verdict.replace("_", " ") }, `× ${(value / base).toFixed(3)}`);
       }));
     return begins ? [el("tr", {}, el("td", { class: "sum", colspan: columns }, row.name)), line] : [line];
   });
   root.append(el("h2", {}, "Side by side"), el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, heading), el("tbody", {}, rows))),
-    el("p", { class: "note" }, "Ratios of single runs have no interval: how much two runs of the same thing differ is not in them. Grey lies within the margin or has too few samples (?); `ab` gives a verdict."));
+    el("p", { class: "note" }, "A colour is a verdict of `compare`: green is better, red is worse by more than the margin. Grey cannot be told: single runs have no interval, because how much two runs of the same thing differ is not in them, or samples are too few (?). Several runs of each side, or `ab`, give a verdict."));
   if (data.differences.length) {
     root.append(el("h2", {}, "What differs in how they were run"), el("div", { class: "card scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", {}, "setting"), data.runs.map((run) => el("th", { class: "left" }, run.label)))),
@@ -430,7 +475,7 @@ function list(title, pick, name, kind) {
 }
 
 function timeCharts() {
-  const domain = extent();
+  const domain = extentOf(measuredLines);
   const withLines = data.runs.filter((run) => run.lines.length);
   if (!withLines.length) return;
   const bands = single ? data.runs[0].result.phases.map((phase) => ({ from: phase.starts_s, to: phase.starts_s + (phase.warmup_s || 0) + (phase.measured ? 0 : phase.duration_s), name: phase.measured ? "warm-up" : phase.name })) : [];
@@ -438,7 +483,7 @@ function timeCharts() {
   const phase = single && mainPhase(data.runs[0]);
   if (phase && phase.steady && phase.steady.found && phase.steady.from_s > 0) marks.push({ at: phase.starts_s + phase.steady.from_s, name: "steady from here", colour: "var(--good)" });
   const common = { time: true, domain, bands, marks, tickX: (at) => `${at} s`, where: (at) => `second ${Math.floor(at)}` };
-  const pick = (field) => (run) => run.lines.map((point) => [point.t + 0.5, point[field]]);
+  const pick = (field) => (run) => overSeconds(measuredLines(run), field);
   const perRun = (field, more) => data.runs.map((run, index) => ({ name: run.label, colour: runColour(index), points: pick(field)(run), ...more }));
   const one = (name, field, colour, more) => ({ name, colour, points: pick(field)(data.runs[0]), ...more });
   const holder = el("div", { class: "charts" });
@@ -447,7 +492,7 @@ function timeCharts() {
   if (single && data.runs[0].lines.some((point) => point.errors)) rate.push(one("errors", "errors", "var(--bad)"));
   holder.append(chart({ ...common, nameBands: true, title: "Completed per second", series: rate, value: (v) => `${number(v, 4)}/s` }));
   const log = { log: true, tick: time, value: time };
-  const has = (field) => data.runs.some((run) => run.lines.some((point) => point[field] !== null));
+  const has = (field) => data.runs.some((run) => measuredLines(run).some((point) => point[field] !== null));
   if (single && has("p99")) {
     const series = [one("p50", "p50", "var(--p50)"), one("p99", "p99", "var(--p99)")];
     if (has("max")) series.unshift(one("max", "max", "var(--max)", { width: 1.2 }));
@@ -462,7 +507,16 @@ function timeCharts() {
     const series = single ? [one("lag p99", "lag", "var(--lag)")] : perRun("lag");
     holder.append(chart({ ...common, ...log, title: "Generator lag p99 (the generator's own lateness)", series, height: 130 }));
   }
-  telemetry(common);
+  loading(common);
+  telemetry({ ...common, domain: wholeExtent() });
+}
+// How data was loaded, where something else was measured after it.
+function loading(common) {
+  const runs = data.runs.filter((run) => loads(run).length && measuredLines(run) !== run.lines);
+  if (!runs.length) return;
+  const series = runs.map((run) => ({ name: single ? "loaded" : run.label, colour: single ? "var(--p50)" : runColour(data.runs.indexOf(run)), fill: single, points: overSeconds(loads(run), "rate") }));
+  root.append(el("h2", {}, "While data was loaded"), el("div", { class: "charts" },
+    chart({ ...common, time: false, bands: [], marks: [], domain: extentOf(loads), title: "Completed per second", series, height: 130, value: (v) => `${number(v, 4)}/s` })));
 }
 const UNITS = [[/_bytes(_per_s)?$/, (v) => `${compact(v)}B`], [/_percent$/, (v) => `${number(v)} %`], [/_us$/, (v) => time(v / 1000)]];
 function telemetry(common) {
