@@ -25,6 +25,10 @@ pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
 /// Longest time before an operation for which a generator thread may look at its sockets instead of sleeping: beyond it a processor
 /// is taken for nothing.
 pub(crate) const BUSY_POLL_US_MAX: u32 = 10_000;
+/// Operations per second that can be asked for: a schedule counts nanoseconds.
+pub(crate) const RATE_MAX: f64 = 1e9;
+/// Size of data as a share of the original: counts of keys and rows keep room in 64 bits.
+pub(crate) const SCALE_MAX: f64 = 1e6;
 /// Steps of a phase: each has a result of its own, and a staircase has nearly twice as many.
 pub(crate) const STEPS_MAX: u32 = 1_000;
 /// Share of the answers that may meet another of their connection while they wait: those read together count from the last.

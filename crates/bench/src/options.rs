@@ -16,7 +16,10 @@ pub struct Context {
     pub commit: Option<String>,
 }
 
-/// Reads `60s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+/// Longest time that can be asked for: a year. A clock that counts nanoseconds in 64 bits has room for 584.
+const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+/// Reads `60s`, `500ms`, `2m`, `1h`; a bare number is seconds. At most a year.
 pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
@@ -28,7 +31,8 @@ pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
         other => return Err(format!("`{other}` is no unit of time; use ms, s, m or h")),
     };
     let number: f64 = number.parse().map_err(|_| format!("`{text}` is no duration; write it like 60s"))?;
-    Duration::try_from_secs_f64(number * per_unit).map_err(|e| format!("`{text}`: {e}"))
+    let duration = Duration::try_from_secs_f64(number * per_unit).ok();
+    duration.filter(|it| *it <= DURATION_MAX).ok_or_else(|| format!("`{text}` is longer than a year"))
 }
 
 #[cfg(test)]
@@ -42,7 +46,9 @@ mod tests {
         {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "60x", "-1s", "1.2.3s", "1e9h"] {
+        for text in
+            ["", "s", "60x", "-1s", "1.2.3s", "1e9h", "1e30s", "nan", "inf", "NaN", "99999999h", "1e400"]
+        {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

@@ -91,10 +91,12 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     let [a, b] = [&args.a, &args.b].map(|sets| published(sets));
     say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
-    series.load_data(&args.a)?;
+    let mut stays = series.load_data(&args.a)?;
     if series.data_of(&scenario) != series.data_of(&other) {
-        series.load_data(&args.b)?;
+        stays.extend(series.load_data(&args.b)?);
     }
+    stays.dedup();
+    stays.iter().try_for_each(|sentence| say(out, sentence))?;
     let ((answer, runs), sides) = match &sliced {
         None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {

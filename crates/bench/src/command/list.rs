@@ -1,46 +1,204 @@
-//! `tacho bench list`: the scenarios that are compiled in, and what the files of a directory hold.
+//! `tacho bench list`: the scenarios that are compiled in, and what the files of a directory hold: a line each, or all of one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
 use super::options_file::OptionsFile;
 use super::{say, words};
 use crate::error::{Error, Result};
-use crate::scenario::{BUILTIN, Scenario};
+use crate::scenario::{Alias, BUILTIN, Scenario};
 
 /// Where files are looked for.
 const SCENARIOS: &str = "scenarios";
+/// Characters of a line: those of the narrowest usual terminal.
+const LINE_CHARS: usize = 80;
 
 /// Lists scenarios
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho bench list
+  tacho bench list redis get
+  tacho bench list redis-get
+  tacho bench list my-scenario.toml
+  tacho bench list mqtt --json")]
 pub struct ListArgs {
-    /// Files [default: the built-in scenarios, and those of scenarios/*.toml that are others, if there is such a directory]
-    files: Vec<PathBuf>,
+    /// A driver or any words of name, alias or description: only scenarios with all of them; the name of one scenario or a file shows all
+    /// of it [default: the built-in scenarios, and those of scenarios/*.toml that are others]
+    #[arg(value_name = "WORD|FILE")]
+    words: Vec<String>,
+    /// One JSON document instead of lines
+    #[arg(long)]
+    json: bool,
 }
 
-/// Lists the files that are named, or the built-in scenarios and the directory's.
+/// A scenario, or a run of a file of options.
+#[derive(Debug, Serialize)]
+struct Entry {
+    /// As it is run.
+    name: String,
+    /// Who speaks to the server.
+    driver: String,
+    about: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    article: Option<String>,
+    phases: Vec<String>,
+    aliases: Vec<&'static str>,
+    /// The command that runs it.
+    command: String,
+    /// Why it cannot be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Lists the files that are named, or the scenarios that have all words.
 pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
-    if !args.files.is_empty() {
-        return args.files.iter().try_for_each(|file| say(out, &described(file)?));
+    let is_file = |word: &String| Path::new(word).extension().is_some_and(|it| it == "toml");
+    let (files, words): (Vec<&String>, Vec<&String>) = args.words.iter().partition(|word| is_file(word));
+    let mut entries = Vec::new();
+    for file in &files {
+        entries.extend(described(Path::new(file))?);
     }
+    if files.is_empty() {
+        entries = everything(Path::new(SCENARIOS))?;
+    }
+    let one = words.iter().find_map(|word| {
+        let name = Alias::named(word).map_or(word.as_str(), |alias| alias.scenario);
+        entries
+            .iter()
+            .position(|entry| entry.name == name)
+            .filter(|_| words.len() == 1 && !is_driver(word, &entries))
+    });
+    let is_whole = one.is_some() || !files.is_empty();
+    match one {
+        Some(index) => entries = vec![entries.swap_remove(index)],
+        None => entries.retain(|entry| words.iter().all(|word| entry.has(word))),
+    }
+    if entries.is_empty() {
+        return Err(Error::Options(no_such(&words)));
+    }
+    if args.json {
+        let json =
+            serde_json::to_string_pretty(&entries).map_err(|error| Error::Options(error.to_string()))?;
+        return say(out, &json);
+    }
+    let text = if is_whole {
+        entries.iter().map(Entry::whole).collect::<Vec<_>>().join("\n")
+    } else {
+        table(&entries)
+    };
+    say(out, &text)
+}
+
+fn is_driver(word: &str, entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| entry.driver == word)
+}
+
+fn no_such(words: &[&String]) -> String {
+    let words: Vec<&str> = words.iter().map(|word| word.as_str()).collect();
+    let meant = Scenario::load(&words.concat(), &[]).err().map(|error| error.to_string()).unwrap_or_default();
+    match words[..] {
+        [_] => meant,
+        _ => format!("no scenario has all of these words: {}", words.join(", ")),
+    }
+}
+
+/// The built-in scenarios and those of a directory that are others. A file that cannot be read hides none of the others.
+fn everything(directory: &Path) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
     for builtin in BUILTIN {
         let wrong = |what: String| Error::Scenario { path: PathBuf::from(builtin.name), what };
-        say(out, &scenario_lines(builtin.name, &builtin.scenario().map_err(wrong)?))?;
+        entries.push(Entry::of(builtin.name, &builtin.scenario().map_err(wrong)?));
     }
-    list_directory(Path::new(SCENARIOS), out)
+    for file in files(directory).into_iter().filter(|file| !is_builtin(file)) {
+        match described(&file) {
+            Ok(all) => entries.extend(all),
+            Err(error) => entries.push(Entry::unreadable(&file, &error)),
+        }
+    }
+    Ok(entries)
 }
 
-/// The files of a directory that are not those of built-in scenarios; none where there is no directory. A file that cannot be read
-/// hides none of the others.
-fn list_directory(directory: &Path, out: &mut dyn Write) -> Result<()> {
-    for file in files(directory).into_iter().filter(|file| !is_builtin(file)) {
-        let lines =
-            described(&file).unwrap_or_else(|error| format!("{} (not readable)\n  {error}", file.display()));
-        say(out, &lines)?;
+impl Entry {
+    fn of(name: &str, scenario: &Scenario) -> Self {
+        let head = &scenario.head;
+        Self {
+            name: name.to_owned(),
+            driver: head.driver.clone(),
+            about: head.about.clone(),
+            article: head.article.clone(),
+            phases: scenario.phases.iter().map(|phase| phase.name.clone()).collect(),
+            aliases: Alias::of(name).map(|alias| alias.name).collect(),
+            command: format!("tacho bench run {name}"),
+            error: None,
+        }
     }
-    Ok(())
+
+    fn unreadable(file: &Path, error: &Error) -> Self {
+        Self {
+            name: file.display().to_string(),
+            driver: "-".to_owned(),
+            about: format!("not readable: {error}"),
+            article: None,
+            phases: Vec::new(),
+            aliases: Vec::new(),
+            command: String::new(),
+            error: Some(error.to_string()),
+        }
+    }
+
+    /// Whether it is of this driver or has the word somewhere.
+    fn has(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        let texts = [&self.name, &self.driver, &self.about].into_iter().map(String::as_str);
+        texts.chain(self.aliases.iter().copied()).any(|text| text.to_lowercase().contains(&word))
+    }
+
+    /// All there is to say.
+    fn whole(&self) -> String {
+        let mut lines = vec![format!("{} ({})", self.name, self.driver), format!("  {}", self.about)];
+        let facts = [
+            ("from", self.article.clone().unwrap_or_default()),
+            ("phases", self.phases.join(", ")),
+            ("also called", self.aliases.join(", ")),
+        ];
+        lines.extend(
+            facts.iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| format!("  {name}: {text}")),
+        );
+        lines.extend(Some(format!("  {}", self.command)).filter(|_| !self.command.is_empty()));
+        lines.join("\n")
+    }
+}
+
+/// A line each: name, driver, and as much of the description as the line has room for.
+fn table(entries: &[Entry]) -> String {
+    let width =
+        |text: fn(&Entry) -> &str| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);
+    let (name_chars, driver_chars) = (width(|entry| &entry.name), width(|entry| &entry.driver));
+    let room = LINE_CHARS.saturating_sub(name_chars + driver_chars + 4).max(LINE_CHARS / 4);
+    let line = |entry: &Entry| {
+        let (name, driver, about) = (&entry.name, &entry.driver, cut(&entry.about, room));
+        format!("{name:<name_chars$}  {driver:<driver_chars$}  {about}")
+    };
+    let lines: Vec<String> = entries.iter().map(line).collect();
+    format!(
+        "{}\n\nAll of one: tacho bench list NAME. First try: tacho bench run NAME --quick",
+        lines.join("\n")
+    )
+}
+
+/// The first line of a text, cut at a word.
+fn cut(text: &str, chars: usize) -> String {
+    let text = text.lines().next().unwrap_or_default();
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    let short: String = text.chars().take(chars.saturating_sub(3)).collect();
+    let end = short.rfind(' ').unwrap_or(short.len());
+    format!("{}...", short[..end].trim_end_matches([',', ':', ';']))
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -57,36 +215,26 @@ fn is_builtin(file: &Path) -> bool {
 }
 
 /// What a file holds: a scenario, or runs of a load with options of its own.
-fn described(file: &Path) -> Result<String> {
-    if OptionsFile::is_one(file)? {
-        return options_lines(file);
-    }
+fn described(file: &Path) -> Result<Vec<Entry>> {
     let name = file.display().to_string();
-    Ok(scenario_lines(&name, &Scenario::load(&name, &[])?))
-}
-
-fn scenario_lines(name: &str, scenario: &Scenario) -> String {
-    let head = &scenario.head;
-    let phases: Vec<&str> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
-    let article = head.article.as_ref().map(|article| format!("  from: {article}\n")).unwrap_or_default();
-    let named = if name == head.name { name.to_owned() } else { format!("{name} {}", head.name) };
-    format!(
-        "{named} ({})\n  {}\n{article}  phases: {}\n  tacho bench run {name}",
-        head.driver,
-        head.about,
-        phases.join(", ")
-    )
-}
-
-fn options_lines(path: &Path) -> Result<String> {
-    let file = OptionsFile::load(path)?;
-    let mut lines = Vec::new();
-    for run in &file.runs {
-        let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
-        let words = words(&file, run).map_err(wrong)?.join(" ");
-        lines.push(format!("{} {}\n  {}\n  tacho bench run {words}", path.display(), run.name, run.about));
+    if !OptionsFile::is_one(file)? {
+        return Ok(vec![Entry::of(&name, &Scenario::load(&name, &[])?)]);
     }
-    Ok(lines.join("\n"))
+    let options = OptionsFile::load(file)?;
+    let wrong = |what: String| Error::Scenario { path: file.to_owned(), what };
+    let entry = |run: &super::Run| {
+        Ok(Entry {
+            name: format!("{name} {}", run.name),
+            driver: options.scenario.clone(),
+            about: run.about.clone(),
+            article: None,
+            phases: Vec::new(),
+            aliases: Vec::new(),
+            command: format!("tacho bench run {}", words(&options, run).map_err(wrong)?.join(" ")),
+            error: None,
+        })
+    };
+    options.runs.iter().map(entry).collect()
 }
 
 #[cfg(test)]
@@ -96,10 +244,11 @@ mod tests {
     use super::*;
     use crate::command::FileCommand;
 
-    fn listed(directory: &Path) -> String {
+    fn listed(words: &[&str], json: bool) -> std::result::Result<String, String> {
         let mut out = Vec::new();
-        list_directory(directory, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        run(&ListArgs { words, json }, &mut out).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(out).unwrap())
     }
 
     fn ours() -> PathBuf {
@@ -107,27 +256,56 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_is_listed() {
-        let mut out = Vec::new();
-        run(&ListArgs { files: Vec::new() }, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        for builtin in BUILTIN {
-            assert!(text.contains(&format!("tacho bench run {}\n", builtin.name)), "{text}");
+    fn every_scenario_has_a_line_that_fits() {
+        let text = listed(&[], false).unwrap();
+        let (lines, hint) = text.split_once("\n\n").unwrap();
+        assert_eq!(lines.lines().count(), BUILTIN.len(), "{text}");
+        for (builtin, line) in BUILTIN.iter().zip(lines.lines()) {
+            assert!(
+                line.starts_with(&format!("{} ", builtin.name)) && line.chars().count() <= LINE_CHARS,
+                "{line}"
+            );
         }
+        assert!(hint.contains("--quick"), "{hint}");
+    }
+
+    #[test]
+    fn words_choose_and_a_name_shows_all() {
+        let names = |words: &[&str]| -> Vec<String> {
+            let json: Vec<serde_json::Value> = serde_json::from_str(&listed(words, true).unwrap()).unwrap();
+            json.iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let found = names(&["redis", "GET"]);
+        assert!(
+            found.contains(&"gemini-str32".to_owned()) && found.iter().all(|name| name.starts_with("gemini")),
+            "{found:?}"
+        );
+        assert!(names(&["mqtt"]).len() >= 4 && names(&["sql"]).len() >= 10);
+        assert_eq!(
+            (names(&["redis-get"]), names(&["http-steps"])),
+            (vec!["gemini-str32".to_owned()], vec!["http-steps".to_owned()])
+        );
+        let one = listed(&["redis-get"], false).unwrap();
+        assert!(
+            one.contains("also called: redis, redis-get") && one.contains("tacho bench run gemini-str32\n"),
+            "{one}"
+        );
+        assert!(listed(&["redis-gte"], false).unwrap_err().contains("did you mean `redis-get`?"));
+        assert!(
+            listed(&["redis", "nonsense"], false)
+                .unwrap_err()
+                .contains("all of these words: redis, nonsense")
+        );
     }
 
     #[test]
     fn files_of_a_directory_are_listed_but_for_those_that_are_compiled_in() {
-        let text = listed(&ours());
-        assert!(
-            text.contains("thingsboard-runs.toml saturation") && text.contains("ledger-runs.toml full"),
-            "{text}"
-        );
-        assert!(
-            !text.contains("phases: ") && !text.contains("not readable"),
-            "all others are compiled in: {text}"
-        );
-        assert_eq!(listed(&ours().join("no-such-directory")), "");
+        let entries = everything(&ours()).unwrap();
+        let has = |name: &str| entries.iter().any(|entry| entry.name.ends_with(name));
+        assert!(has("thingsboard-runs.toml saturation") && has("ledger-runs.toml full"));
+        let others: Vec<&Entry> = entries.iter().filter(|entry| entry.name.contains(".toml")).collect();
+        assert!(others.iter().all(|entry| entry.phases.is_empty() && entry.error.is_none()), "{others:?}");
+        assert_eq!(everything(&ours().join("no-such-directory")).unwrap().len(), BUILTIN.len());
     }
 
     #[test]
@@ -141,20 +319,24 @@ mod tests {
         write("broken.toml", "[scenario");
         write("runs.toml", "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [1] }");
         write("notes.txt", "none");
-        let text = listed(directory.path());
-        let path = |name: &str| directory.path().join(name).display().to_string();
-        let mine = format!("{} mine (http)\n  HTTP requests: keep-alive at a rate", path("mine.toml"));
-        assert!(text.contains(&mine), "{text}");
-        assert!(text.contains(&format!("\n  tacho bench run {}\n", path("mine.toml"))), "{text}");
+        let entries = everything(directory.path()).unwrap();
+        let of = |name: &str| {
+            let path = directory.path().join(name).display().to_string();
+            entries.iter().find(|entry| entry.name == path)
+        };
+        let mine = of("mine.toml").unwrap();
+        assert!(mine.whole().contains(" (http)\n  HTTP requests: keep-alive at a rate"), "{}", mine.whole());
+        assert!(mine.command.ends_with("mine.toml"));
         for (name, what) in [
             ("wrong.toml", "phase `connection-each`: an open loop needs a `rate` above zero"),
             ("broken.toml", "TOML parse error"),
             ("runs.toml", "`kills` is a array"),
         ] {
-            let (_, after) = text.split_once(&format!("{} (not readable)\n", path(name))).unwrap();
-            assert!(after.contains(what), "{name}: {after}");
+            assert!(of(name).unwrap().error.as_ref().unwrap().contains(what), "{name}");
         }
-        assert!(!text.contains("copy.toml") && !text.contains("notes"), "{text}");
+        assert!(of("copy.toml").is_none() && of("notes.txt").is_none());
+        let file = directory.path().join("mine.toml").display().to_string();
+        assert!(listed(&[&file], false).unwrap().contains("  phases: warmup, keep-alive"));
     }
 
     #[test]

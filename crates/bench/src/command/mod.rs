@@ -2,6 +2,7 @@
 
 mod ab;
 mod ab_slices;
+mod advice;
 mod capacity;
 mod generators;
 mod ledger;
@@ -32,7 +33,7 @@ pub enum BenchCommand {
     Run(RunArgs),
     /// Runs what a file of options describes
     Scenario(ScenarioArgs),
-    /// Lists the scenarios, and the runs of files of options as the commands they stand for
+    /// Lists the scenarios, a line each, and the runs of files of options; words choose among them
     List(list::ListArgs),
     /// Finds the rate up to which an objective is met, with its interval
     Capacity(Box<capacity::CapacityArgs>),
@@ -49,10 +50,11 @@ pub enum BenchCommand {
 /// Runs a load
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`.
+Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`. --quick makes a first try of seconds.
 `thingsboard` and `ledger` have more.
 
 Examples:
+  tacho bench run redis-get --target redis://127.0.0.1:6379 --quick
   tacho bench run gemini-str32 --target redis://127.0.0.1:6379 --scale 0.0001
   tacho bench run gemini-mix --set phase.run.duration=30s --phase run --workers 2
   tacho bench run http-qps --target http://10.0.0.5/ --worker-command 'ssh gen2 tacho bench worker'

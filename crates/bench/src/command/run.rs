@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Parser};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::advice::advice;
 use super::generators::Generators;
 use super::{invalid, say};
 use crate::error::{Error, Result};
@@ -15,13 +16,13 @@ use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::Bundle;
 use crate::runner;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, quick};
 
 /// Runs a scenario and writes its result as a bundle
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 pub(super) struct Line {
-    /// Name of a built-in scenario (`tacho bench list`), or a file
+    /// Name of a built-in scenario or an alias (`tacho bench list`), or a file
     name: String,
     #[command(flatten)]
     common: Common,
@@ -46,6 +47,10 @@ pub(super) struct Common {
     /// it hides what waits
     #[arg(long)]
     pub(super) closed: bool,
+    /// A first try: little data, few connections, short phases. What else is given on the command line goes before it. Its figures are
+    /// for a first look
+    #[arg(long)]
+    quick: bool,
     /// Process of the target on this machine, to sample its CPU time and memory (found out where the server says it)
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
@@ -71,6 +76,11 @@ impl Common {
     /// A scenario with some keys changed, in closed loop where that is asked for.
     pub(super) fn scenario(&self, name: &str, sets: &[String]) -> Result<Scenario> {
         let mut scenario = Scenario::load(name, sets)?;
+        if self.quick {
+            let mut all = quick::sets(&scenario).map_err(Error::Options)?;
+            all.extend(sets.iter().cloned());
+            scenario = Scenario::load(name, &all)?;
+        }
         if self.closed {
             scenario.close();
         }
@@ -98,9 +108,15 @@ pub(super) fn scenario(
         stop: Arc::clone(&stop),
         ..runner::Options::default()
     };
+    if line.quick {
+        say(out, &format!("{} (about {:.0} s)", quick::SAID, quick::planned_s(scenario)))?;
+    }
     let mut bundle = line.generators.run(scenario, &options, context)?;
     let objective = scenario.slo.map(|slo| slo.sentences(&bundle));
     bundle.result.findings.extend(objective.into_iter().flatten());
+    if line.quick {
+        bundle.result.hides.insert(0, quick::SAID.to_owned());
+    }
     finish(&bundle, line, scenario, out)
 }
 
@@ -108,6 +124,9 @@ fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Wri
     let directory = line.out.clone().unwrap_or_else(|| default_directory(&scenario.head.name));
     let written = bundle.write_or_rescue(&directory, &mut stderr());
     say(out, &bundle.to_string())?;
+    for line in advice(bundle, scenario) {
+        say(out, &format!("to pass  {line}"))?;
+    }
     written.map_err(|error| Error::Verdict(error.to_string()))?;
     say(out, &format!("result: {}", directory.display()))?;
     if bundle.result.standing().is_quotable() { Ok(()) } else { Err(invalid()) }

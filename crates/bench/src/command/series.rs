@@ -16,6 +16,7 @@ use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::{Bundle, write_whole};
 use crate::runner;
+use crate::runner::asked::LEFT_BEHIND;
 use crate::runner::turns::{Table, alternate, interrupted};
 use crate::scenario::{Kind, Phase, Scenario};
 
@@ -87,18 +88,21 @@ impl<'a> Series<'a> {
         load(self.args, sets)
     }
 
-    /// Runs the phases before the measured one that load data.
-    pub(super) fn load_data(&self, sets: &[String]) -> Result<()> {
+    /// Runs the phases before the measured one that load data. Returns what stays on the target, in sentences.
+    pub(super) fn load_data(&self, sets: &[String]) -> Result<Vec<String>> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
         let names = loads_before(&scenario, &self.phase);
         if self.args.no_load || names.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let bundle = self.run_phases(&scenario, names, "data".to_owned())?;
         let standing = bundle.result.standing();
         match standing.reasons().next() {
-            None => Ok(()),
+            None => {
+                let stays = bundle.result.findings.iter().filter(|finding| finding.starts_with(LEFT_BEHIND));
+                Ok(stays.cloned().collect())
+            }
             Some(reason) => Err(Error::Verdict(format!("the data could not be loaded: {reason}"))),
         }
     }

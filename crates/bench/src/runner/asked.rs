@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::plan::without_password;
 use crate::scenario::Scenario;
+use crate::target_url::without_password;
 
 /// A command line without passwords, and without the place of the result, which moves.
 pub(super) fn command_line(words: &[String]) -> Vec<String> {
@@ -48,8 +48,16 @@ pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -
     format!("tacho bench run {}", words.join(" "))
 }
 
+/// How a sentence begins that says what stays on the target.
+pub(crate) const LEFT_BEHIND: &str = "The run leaves ";
+
+/// What a run leaves on the target, and the command that removes it.
+pub(super) fn left_behind(what: &str, command: &str) -> String {
+    format!("{LEFT_BEHIND}{what} on the target. To remove them: {command}")
+}
+
 /// A word in quotes where a shell would take it for something else.
-fn shell_word(word: &str) -> String {
+pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

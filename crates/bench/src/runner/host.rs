@@ -21,7 +21,7 @@ use crate::options::Context;
 use crate::progress::{Progress, place};
 use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
-use crate::scenario::{Phase, Scenario, typed};
+use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 
 /// Length of a slice in which blocks are made durable, milliseconds: a disk was seen to answer every 8 ms at times. One more or less in a
 /// slice is then a matter of microseconds, and here below a percent.
@@ -67,9 +67,9 @@ impl HostDriver {
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
             works.push(if operation.own.contains_key("kernel") {
-                Work::Kernel(typed::<KernelOwn>(operation.own.clone(), &place, &[])?.kernel)
+                Work::Kernel(typed::<KernelOwn>(operation.own.clone(), &place, OPERATION_KEYS)?.kernel)
             } else {
-                let job: Job = typed(operation.own.clone(), &place, &[])?;
+                let job: Job = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
                 job.check().map_err(|what| format!("{place}: {what}"))?;
                 Work::Fio(job)
             });
@@ -85,8 +85,7 @@ impl HostDriver {
                 ));
             }
             for mix in &phase.mixes {
-                let known = ["duration", "warmup", "connections", "arrival", "operations"];
-                no_keys(&mix.own, &format!("phase `{}`", phase.name), &known)?;
+                no_keys(&mix.own, &format!("phase `{}`", phase.name), PHASE_KEYS)?;
             }
         }
         Ok(driver)

@@ -25,7 +25,7 @@ use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::{Check, Target};
-use crate::scenario::{Arrival, Phase, Scenario, typed};
+use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, TARGET_KEYS, typed};
 use crate::server::Home;
 
 const TICK: Duration = Duration::from_millis(50);
@@ -73,7 +73,7 @@ impl LedgerDriver {
         if !scenario.operations.is_empty() {
             return Err("the operations of a ledger are its own: leave out [[operation]]".to_owned());
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", &[])?;
+        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
         let [phase] = &scenario.phases[..] else {
             return Err("a ledger has one [[phase]]".to_owned());
         };
@@ -111,7 +111,7 @@ impl LedgerDriver {
 
 fn options(phase: &Phase) -> std::result::Result<Options, String> {
     let [mix] = &phase.mixes[..] else { return Err("all devices of a ledger do the same".to_owned()) };
-    let own: PhaseOwn = typed(mix.own.clone(), "its options", &["connections", "window", "rate"])?;
+    let own: PhaseOwn = typed(mix.own.clone(), "its options", PHASE_KEYS)?;
     if mix.arrival != Arrival::Closed {
         return Err("devices of a ledger wait for answers: arrival = \"closed\"".to_owned());
     }

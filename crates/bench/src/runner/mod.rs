@@ -34,7 +34,7 @@ use crate::process::Sampled;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::{Builder, Bundle, Check, Generator, RunResult, ScenarioAsRun, Target};
-use crate::scenario::{Kind, Phase, Scenario, typed};
+use crate::scenario::{Kind, OPERATION_KEYS, Phase, Scenario, TARGET_KEYS, typed};
 use crate::telemetry::{Collector, Host, Process, Source};
 use book::Book;
 pub(crate) use hosted::Hosted;
@@ -161,7 +161,7 @@ pub(crate) trait Driver {
 /// The driver of a scenario. An error says what of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
     if !matches!(scenario.head.driver.as_str(), "mqtt" | "ledger") {
-        no_keys(&scenario.target.own, "[target]", &["url", "pid"])?;
+        no_keys(&scenario.target.own, "[target]", TARGET_KEYS)?;
     }
     match scenario.head.driver.as_str() {
         "mqtt" | "tcp" => no_keys_of_operations(scenario)?,
@@ -186,7 +186,7 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
 /// Operations of some drivers have a name and no more.
 fn no_keys_of_operations(scenario: &Scenario) -> std::result::Result<(), String> {
     scenario.operations.iter().try_for_each(|operation| {
-        no_keys(&operation.own, &format!("operation `{}`", operation.name), &["name", "weight"])
+        no_keys(&operation.own, &format!("operation `{}`", operation.name), OPERATION_KEYS)
     })
 }
 

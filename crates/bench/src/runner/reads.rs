@@ -18,7 +18,7 @@ use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
-use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
+use crate::scenario::{Arrival, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 use crate::server::{ADMIN, Home, Place, Server};
 use crate::telemetry::{Prometheus, Source};
 
@@ -69,7 +69,7 @@ impl ReadsDriver {
         }
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
-            typed::<OperationOwn>(operation.own.clone(), &place, &["name", "weight"])?;
+            typed::<OperationOwn>(operation.own.clone(), &place, OPERATION_KEYS)?;
             if operation.name != WRITE && !NAMES.contains(&operation.name.as_str()) {
                 return Err(format!("{place}: there is no such question; there are {}", NAMES.join(", ")));
             }
@@ -113,7 +113,7 @@ fn check(phase: &Phase) -> std::result::Result<(), String> {
         return Err("it has no `duration`, for which each question is asked".to_owned());
     }
     for mix in &phase.mixes {
-        no_keys(&mix.own, "its options", &["duration", "connections", "operations"])?;
+        no_keys(&mix.own, "its options", PHASE_KEYS)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The scenarios of the repository, compiled in so that they can be run anywhere.
 
 use super::Scenario;
+use super::alias::ALIASES;
 use super::typed::nearest;
 
 /// A compiled-in scenario.
@@ -67,9 +68,7 @@ impl Builtin {
 
 /// What to say about a name that is none.
 pub(super) fn unknown(name: &str) -> String {
-    let names = BUILTIN.iter().map(|builtin| builtin.name);
-    let meant =
-        nearest(name, names.clone()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-    let all: Vec<&str> = names.collect();
-    format!("there is no scenario `{name}` and no such file{meant} There are {}", all.join(", "))
+    let names = BUILTIN.iter().map(|builtin| builtin.name).chain(ALIASES.iter().map(|alias| alias.name));
+    let meant = nearest(name, names).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    format!("there is no scenario `{name}` and no such file{meant} `tacho bench list` has all scenarios")
 }

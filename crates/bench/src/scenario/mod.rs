@@ -30,11 +30,13 @@
 //! refuses what it does not know. Reading is pure: no file, no clock, no network but in `builtin` and [`Scenario::load`]; the
 //! machine is asked for the number of its processors alone.
 
+mod alias;
 mod builtin;
 mod origin;
 mod overrides;
 mod phase;
 mod processors;
+pub(crate) mod quick;
 mod typed;
 
 use std::path::Path;
@@ -44,13 +46,20 @@ use toml::Table;
 
 use crate::capacity::Objective;
 use crate::error::{Error, Result};
+use crate::limits::SCALE_MAX;
 use crate::machine;
 
+pub use alias::{ALIASES, Alias};
 pub use builtin::{BUILTIN, Builtin};
 pub use origin::Origin;
-pub(crate) use phase::duration;
 pub use phase::{Arrival, Kind, Mix, Phase};
+pub(crate) use phase::{PHASE_KEYS, duration};
 pub(crate) use typed::typed;
+
+/// Keys of `[target]` that every driver knows; all others are the driver's.
+pub(crate) const TARGET_KEYS: &[&str] = &["url", "pid"];
+/// The same of an `[[operation]]`.
+pub(crate) const OPERATION_KEYS: &[&str] = &["name", "weight"];
 
 /// A scenario, checked as far as the runner understands it.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,6 +161,27 @@ pub struct Gates {
     pub arrival_max: f64,
 }
 
+impl Gates {
+    /// A limit that is no number would pass everything or nothing.
+    fn check(&self) -> std::result::Result<(), String> {
+        let limits = [
+            ("sent_share_min", self.sent_share_min),
+            ("lag_p99_us_max", self.lag_p99_us_max),
+            ("error_share_max", self.error_share_max),
+            ("hit_share_min", self.hit_share_min),
+            ("generator_core_max", self.generator_core_max),
+            ("steal_share_max", self.steal_share_max),
+            ("arrival_max", self.arrival_max),
+        ];
+        match limits.into_iter().find(|(_, limit)| !(*limit >= 0.0 && limit.is_finite())) {
+            Some((name, limit)) => {
+                Err(format!("[gates] {name} = {limit}: it must be a number of zero or more"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl Default for Gates {
     fn default() -> Self {
         Self {
@@ -206,19 +236,22 @@ fn one_u32() -> u32 {
 }
 
 impl Scenario {
-    /// A built-in scenario by its name, or a file, with overrides `path.to.key=value`.
+    /// A built-in scenario by its name or an alias, or a file, with overrides `path.to.key=value`.
     pub fn load(name_or_file: &str, sets: &[String]) -> Result<Self> {
         let path = Path::new(name_or_file);
         let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
-        let text = match Builtin::named(name_or_file) {
+        let alias = Alias::named(name_or_file);
+        let text = match Builtin::named(alias.map_or(name_or_file, |alias| alias.scenario)) {
             Some(builtin) => builtin.text.to_owned(),
             None if path.extension().is_some() || path.exists() => {
                 std::fs::read_to_string(path).map_err(Error::file(path))?
             }
             None => return Err(Error::Options(builtin::unknown(name_or_file))),
         };
-        let mut scenario = Self::parse(&text, sets).map_err(wrong)?;
-        name_or_file.clone_into(&mut scenario.origin.name);
+        let of_alias = alias.into_iter().flat_map(|alias| alias.sets).map(|set| (*set).to_owned());
+        let all: Vec<String> = of_alias.chain(sets.iter().cloned()).collect();
+        let mut scenario = Self::parse(&text, &all).map_err(wrong)?;
+        scenario.origin = Origin { name: name_or_file.to_owned(), sets: sets.to_vec() };
         Ok(scenario)
     }
 
@@ -260,9 +293,13 @@ impl Scenario {
     }
 
     fn check(&self) -> std::result::Result<(), String> {
-        if !(self.head.scale > 0.0 && self.head.scale.is_finite()) {
-            return Err(format!("scale = {}: it must be a number above zero", self.head.scale));
+        if !(self.head.scale > 0.0 && self.head.scale <= SCALE_MAX) {
+            return Err(format!(
+                "scale = {}: it must be a number above zero, at most {SCALE_MAX}",
+                self.head.scale
+            ));
         }
+        self.gates.check()?;
         if self.phases.is_empty() {
             return Err("there is no [[phase]]".to_owned());
         }
@@ -326,9 +363,9 @@ fn close_table(table: &mut Table) {
 impl Target {
     fn read(mut table: Table) -> std::result::Result<Self, String> {
         let mut common = Table::new();
-        for key in ["url", "pid"] {
-            if let Some(value) = table.remove(key) {
-                common.insert(key.to_owned(), value);
+        for key in TARGET_KEYS {
+            if let Some(value) = table.remove(*key) {
+                common.insert((*key).to_owned(), value);
             }
         }
         let common: TargetCommon = typed(common, "[target]", &[])?;
@@ -339,9 +376,9 @@ impl Target {
 impl Operation {
     fn read(mut table: Table) -> std::result::Result<Self, String> {
         let mut common = Table::new();
-        for key in ["name", "weight"] {
-            if let Some(value) = table.remove(key) {
-                common.insert(key.to_owned(), value);
+        for key in OPERATION_KEYS {
+            if let Some(value) = table.remove(*key) {
+                common.insert((*key).to_owned(), value);
             }
         }
         let common: OperationCommon = typed(common, "[[operation]]", &[])?;

@@ -2,7 +2,13 @@
 
 use toml::{Table, Value};
 
+use super::phase::PHASE_KEYS;
 use super::typed::nearest;
+
+/// The tables of a file.
+const TABLES: [&str; 7] = ["scenario", "target", "dataset", "operation", "phase", "slo", "gates"];
+/// Keys that stand for those of `[scenario]`.
+const SHORT: [&str; 2] = ["seed", "scale"];
 
 /// Applies one override.
 pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
@@ -12,8 +18,13 @@ pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
     let value = parse(value.trim());
     let mut words: Vec<&str> = path.trim().split('.').collect();
     // What a user changes most stands in [scenario].
-    if let [word @ ("seed" | "scale")] = words[..] {
+    if let [word] = words[..]
+        && SHORT.contains(&word)
+    {
         words = vec!["scenario", word];
+    }
+    if !TABLES.contains(&words[0]) {
+        return Err(format!("--set {set}: {}", no_table(file, &words)));
     }
     let Some((key, tables)) = words.split_last() else { return Err(format!("--set {set}: no path")) };
     let mut place = file;
@@ -37,6 +48,28 @@ pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
     }
     place.insert((*key).to_owned(), value);
     Ok(())
+}
+
+/// What to say of a path that begins with no table of a file.
+fn no_table(file: &Table, words: &[&str]) -> String {
+    let names = |list: &str| -> Vec<&str> {
+        let members = file.get(list).and_then(Value::as_array).into_iter().flatten();
+        members.filter_map(|member| member.get("name")?.as_str()).collect()
+    };
+    if let Some(list) = ["phase", "operation"].into_iter().find(|list| names(list).contains(&words[0])) {
+        return format!("`{}` is the name of a member of {list}: {list}.{}", words[0], words.join("."));
+    }
+    if words.len() == 1 && PHASE_KEYS.contains(&words[0]) {
+        return format!(
+            "`{}` is a key of a phase: phase.NAME.{} (phases: {})",
+            words[0],
+            words[0],
+            names("phase").join(", ")
+        );
+    }
+    let meant = nearest(words[0], TABLES.into_iter().chain(SHORT));
+    let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    format!("there is no table `{}`, there are {}{meant}", words[0], TABLES.join(", "))
 }
 
 fn member<'a>(list: &'a mut [Value], name: &str) -> Result<&'a mut Table, String> {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer};
 use toml::Table;
 
 use super::typed::{nearest, typed};
-use crate::limits::{BUSY_POLL_US_MAX, STEPS_MAX, TIMER_US_MAX};
+use crate::limits::{BUSY_POLL_US_MAX, RATE_MAX, STEPS_MAX, TIMER_US_MAX};
 use crate::options::parse_duration;
 
 /// Keys of a phase that are the runner's; all others are the driver's.
-const PHASE_KEYS: &[&str] = &[
+pub(crate) const PHASE_KEYS: &[&str] = &[
     "name",
     "kind",
     "connections",
@@ -205,14 +205,14 @@ pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 }
 
 fn is_rate(rate: f64) -> bool {
-    rate > 0.0 && rate.is_finite()
+    rate > 0.0 && rate <= RATE_MAX
 }
 
 fn check_rate(place: &str, name: &str, rate: Option<f64>) -> Result<(), String> {
     match rate {
-        Some(rate) if !is_rate(rate) => {
-            Err(format!("{place}: {name} = {rate}; it must be a number above zero, or left out"))
-        }
+        Some(rate) if !is_rate(rate) => Err(format!(
+            "{place}: {name} = {rate}; it must be a number above zero, at most {RATE_MAX}, or left out"
+        )),
         _ => Ok(()),
     }
 }
@@ -285,7 +285,7 @@ impl Phase {
         for mix in &self.mixes {
             if mix.arrival.is_open_loop() && !mix.rate.is_some_and(is_rate) {
                 return Err(format!(
-                    "{place}: an open loop needs a `rate` above zero (or arrival = \"closed\")"
+                    "{place}: an open loop needs a `rate` above zero and at most {RATE_MAX} (or arrival = \"closed\")"
                 ));
             }
             if mix.arrival == Arrival::Reopen {
@@ -366,6 +366,12 @@ impl Mix {
     fn refined(&self, table: Table, place: &str) -> Result<Self, String> {
         let (common, own) = split(table, MIX_KEYS);
         let raw: RawMix = typed(common, &format!("{place}, mix"), &[])?;
+        if let Some(key) = own.keys().find(|key| PHASE_KEYS.contains(&key.as_str())) {
+            return Err(format!(
+                "{place}, mix `{}`: `{key}` is the same for all mixes of a phase: set it there",
+                raw.name
+            ));
+        }
         let mut merged = self.own.clone();
         merged.extend(own);
         Ok(Self {

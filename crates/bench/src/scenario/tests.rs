@@ -98,8 +98,18 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         ("phase.run.timer_us=1000001", "use at most 1000000"),
         ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is none"),
         ("scale=0", "above zero"),
+        ("scale=nan", "above zero"),
+        ("phase.run.rate=1e300", "at most 1000000000"),
+        ("phase.run.duration=1e30", "longer than a year"),
+        ("phase.run.duration=nan", "no unit of time"),
+        ("gates.steal_share_max=nan", "[gates] steal_share_max = NaN"),
         ("phase.rate=1", "`phase` is a list; say which one: phase.NAME.rate"),
         ("scale", "path.to.key=value"),
+        ("phaze.run.rate=1", "did you mean `phase`?"),
+        ("run.rate=1", "`run` is the name of a member of phase: phase.run.rate"),
+        ("get.weight=1", "`get` is the name of a member of operation: operation.get.weight"),
+        ("rate=1", "`rate` is a key of a phase: phase.NAME.rate (phases: load, run)"),
+        ("sede=1", "did you mean `seed`?"),
     ] {
         let error = parse(&[set]).unwrap_err();
         assert!(error.contains(expected), "{set}: {error}");
@@ -253,6 +263,95 @@ fn a_key_that_nobody_knows_is_refused_in_every_table_of_every_driver() {
     }
 }
 
+/// A suggestion is a key of the table that the wrong key stands in.
+#[test]
+fn a_suggestion_is_of_the_same_table() {
+    for builtin in BUILTIN {
+        let refused = |set: String| {
+            let scenario = match Scenario::load(builtin.name, &[set]) {
+                Ok(scenario) => scenario,
+                Err(error) => return error.to_string(),
+            };
+            crate::runner::driver(&scenario).err().unwrap_or_default()
+        };
+        let scenario = builtin.scenario().unwrap();
+        for phase in &scenario.phases {
+            for (wrong, meant) in [
+                ("rte", "rate"),
+                ("duratoin", "duration"),
+                ("arival", "arrival"),
+                ("wamup", "warmup"),
+                ("widow", "window"),
+            ] {
+                let error = refused(format!("phase.{}.{wrong}=5", phase.name));
+                assert!(error.contains(&format!("did you mean `{meant}`?")), "{}: {error}", builtin.name);
+            }
+        }
+        for operation in &scenario.operations {
+            let error = refused(format!("operation.{}.wieght=5", operation.name));
+            assert!(error.contains("did you mean `weight`?"), "{}: {error}", builtin.name);
+        }
+        let error = refused("dataset.rte=5".to_owned());
+        assert!(
+            !error.is_empty() && !error.contains("mean `rate`"),
+            "a data set has no rate: {}: {error}",
+            builtin.name
+        );
+        let error = refused("target.ulr=x".to_owned());
+        assert!(error.contains("did you mean `url`?"), "{}: {error}", builtin.name);
+        let error = refused("gates.error_share=1".to_owned());
+        assert!(error.contains("did you mean `error_share_max`?"), "{}: {error}", builtin.name);
+    }
+}
+
+/// Odd numbers are used or refused, in every place where a scenario has a number.
+#[test]
+fn no_number_of_a_scenario_makes_a_driver_panic() {
+    fn numbers(path: &str, value: &toml::Value, found: &mut Vec<String>) {
+        match value {
+            toml::Value::Integer(_) | toml::Value::Float(_) => found.push(path.to_owned()),
+            toml::Value::Table(table) => {
+                table.iter().for_each(|(key, value)| numbers(&format!("{path}.{key}"), value, found))
+            }
+            toml::Value::Array(list) => {
+                for (index, value) in list.iter().enumerate() {
+                    let name = value.get("name").and_then(toml::Value::as_str);
+                    let name = name.map_or_else(|| index.to_string(), str::to_owned);
+                    numbers(&format!("{path}.{name}"), value, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    for builtin in BUILTIN {
+        let mut found = Vec::new();
+        numbers("", &toml::Value::Table(builtin.scenario().unwrap().effective), &mut found);
+        let more = [
+            "scale",
+            "phase.run.rate",
+            "phase.run.rate_to",
+            "gates.arrival_max",
+            "dataset.exponent",
+            "dataset.deviation",
+        ];
+        let paths = found.iter().map(|path| path.trim_start_matches('.')).chain(more);
+        for path in paths {
+            for odd in ["nan", "inf", "-inf", "-1", "0", "1e300", "9223372036854775807", "'1e30s'", "'nan'"] {
+                if let Ok(scenario) = Scenario::load(builtin.name, &[format!("{path}={odd}")]) {
+                    let _ = crate::runner::driver(&scenario);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_of_the_whole_phase_is_refused_in_a_mix() {
+    let scenario = Scenario::load("gemini-mix", &["phase.run.mix.hash.warmup=5s".to_owned()]);
+    let error = scenario.unwrap_err().to_string();
+    assert!(error.contains("mix `hash`: `warmup` is the same for all mixes"), "{error}");
+}
+
 #[test]
 fn every_builtin_scenario_is_one_and_has_its_name() {
     for builtin in BUILTIN {
@@ -263,6 +362,26 @@ fn every_builtin_scenario_is_one_and_has_its_name() {
     }
     let error = Scenario::load("gemini-hsah", &[]).unwrap_err().to_string();
     assert!(error.contains("did you mean `gemini-hash`?"), "{error}");
+}
+
+#[test]
+fn every_alias_is_of_a_scenario_and_its_name_of_nothing_else() {
+    let mut names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+    names.extend(ALIASES.iter().map(|alias| alias.name));
+    let different: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(different.len(), names.len(), "{names:?}");
+    for alias in ALIASES {
+        let scenario = Scenario::load(alias.name, &["seed=9".to_owned()]).unwrap();
+        assert_eq!((scenario.head.name.as_str(), scenario.head.seed), (alias.scenario, 9));
+        assert_eq!(scenario.origin.name, alias.name);
+        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{}: {error}", alias.name));
+    }
+    for (wrong, meant) in
+        [("redis-gte", "redis-get"), ("mqtt-qos-1", "mqtt-qos1"), ("postgre", "postgres"), ("htpp", "http")]
+    {
+        let error = Scenario::load(wrong, &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("did you mean `{meant}`?")), "{error}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use serde::de::DeserializeOwned;
 use toml::Table;
 
+/// How alike two words are that differ by one letter, or by two that are swapped.
+const ONE_SLIP: f64 = 0.9;
 /// How alike a suggestion must be.
 const LIKENESS_MIN: f64 = 0.65;
 
@@ -41,5 +43,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 
 /// From 0 to 1: swapped letters and different ends are what hands do.
 fn likeness(a: &str, b: &str) -> f64 {
-    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
+    // Of a short word one slip is a large share, and yet it is the likeliest of all.
+    let one_slip = if strsim::damerau_levenshtein(a, b) == 1 { ONE_SLIP } else { 0.0 };
+    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b)).max(one_slip)
 }

@@ -11,12 +11,8 @@ mod options;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use toml::Table;
-
 use self::options::{ConnectionOwn, DataOwn, GroupOwn, OperationOwn, StatusOwn};
-use super::plan::{Url, plan};
+use super::plan::{plan, target_url};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
 use crate::driver::http::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
@@ -26,11 +22,12 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
-use crate::scenario::{Mix, Phase, Scenario, typed};
+use crate::scenario::{Mix, OPERATION_KEYS, Phase, Scenario, typed};
+use crate::target_url::{ASKED, HTTP, TargetUrl};
 use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, server_pid};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
-const PORT: u16 = 80;
-const SCHEMES: [&str; 1] = ["http"];
 /// Names that a server of this protocol has as a process.
 const PROCESS_NAMES: [&str; 10] =
     ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
@@ -50,7 +47,7 @@ struct Total {
 /// The driver of one scenario.
 pub(super) struct HttpDriver {
     scenario: Scenario,
-    url: Url,
+    url: TargetUrl,
     address: Option<SocketAddr>,
     server_pid: Option<u32>,
     nginx_status: Option<String>,
@@ -66,14 +63,16 @@ pub(super) struct HttpDriver {
 
 impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
-        let url = Url::parse(&scenario.target.url, &SCHEMES)?;
+        let url = target_url(scenario, &HTTP)?;
         let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
-            // The data set is in the result as it is.
-            Some(url) if url.contains('@') => Err(format!(
-                "`{name}` cannot have a user and password: those of target.url are for the target"
-            )),
-            url => Ok(url.map(str::to_owned)),
+            // The data set is in the result as it is: a password is refused.
+            Some(url) => match TargetUrl::parse(url, &ASKED) {
+                Ok(_) => Ok(Some(url.to_owned())),
+                Err(what) => Err(format!("[dataset] {name}: {what}")),
+            },
+            None => Ok(None),
         };
+        GroupOwn::check_dataset(&scenario.dataset)?;
         let driver = Self {
             nginx_status: address("nginx_status")?,
             elasticsearch_stats: address("elasticsearch_stats")?,
@@ -108,23 +107,7 @@ impl HttpDriver {
     }
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
-        let mut table: Table = self.scenario.dataset.clone();
-        table.extend(mix.own.clone());
-        let more = ["duration", "warmup", "connections", "arrival", "operations", "threads", "window"];
-        let own: GroupOwn = typed(table, "its options", &more)?;
-        if (&own.nginx_status, &own.elasticsearch_stats) != (&self.nginx_status, &self.elasticsearch_stats) {
-            return Err("`nginx_status` and `elasticsearch_stats` belong into [dataset]".to_owned());
-        }
-        let data = [
-            ("data_bytes", own.data_bytes),
-            ("data_compressed", own.data_compressed),
-            ("data_seed", own.data_seed),
-        ];
-        if let Some((name, _)) =
-            data.iter().find(|(name, value)| value.as_ref() != self.scenario.dataset.get(*name))
-        {
-            return Err(format!("`{name}` belongs into [dataset]: what one phase writes another reads"));
-        }
+        let own = GroupOwn::read(&self.scenario.dataset, &mix.own)?;
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
@@ -150,7 +133,7 @@ impl HttpDriver {
         close: bool,
     ) -> std::result::Result<Operation, String> {
         let place = format!("operation `{}`", operation.name);
-        let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+        let own: OperationOwn = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
         let data = self.data;
         own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
@@ -166,7 +149,7 @@ impl HttpDriver {
         let request = Request {
             method: method.to_owned(),
             target,
-            host: self.url.host_port.clone(),
+            host: self.url.host_port(),
             headers,
             body: own.body,
             data,
@@ -243,9 +226,9 @@ impl Driver for HttpDriver {
     }
 
     fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
-        let address = self.url.resolve(PORT)?;
+        let address = self.url.resolve()?;
         let product = match self.speaks_h1() {
-            true => probe::server(address, &self.url.host_port, &format!("/{}", self.url.path))?,
+            true => probe::server(address, &self.url.host_port(), &format!("/{}", self.url.path))?,
             false => None,
         };
         self.status()?;

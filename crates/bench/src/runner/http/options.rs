@@ -8,7 +8,7 @@ use toml::Table;
 use crate::dataset::{Alphabet, Content, Distribution};
 use crate::driver::http::{Data, Version, has_data, has_key};
 use crate::limits::HTTP_DATA_BYTES_MAX;
-use crate::scenario::typed;
+use crate::scenario::{PHASE_KEYS, typed};
 
 /// What an operation says.
 #[derive(Debug, Deserialize)]
@@ -104,12 +104,41 @@ pub(super) struct GroupOwn {
     #[serde(default = "uniform")]
     pub(super) distribution: Distribution,
     pub(super) requests: Option<u64>,
-    pub(super) nginx_status: Option<String>,
-    pub(super) elasticsearch_stats: Option<String>,
-    // Of the data set alone.
-    pub(super) data_bytes: Option<toml::Value>,
-    pub(super) data_compressed: Option<toml::Value>,
-    pub(super) data_seed: Option<toml::Value>,
+}
+
+/// Keys of `[dataset]` that a phase cannot have, and why.
+const OF_DATASET: [(&str, &str); 5] = [
+    ("nginx_status", "the page is that of the target"),
+    ("elasticsearch_stats", "the address is that of the target"),
+    ("data_bytes", ONE_DATA),
+    ("data_compressed", ONE_DATA),
+    ("data_seed", ONE_DATA),
+];
+const ONE_DATA: &str = "what one phase writes another reads";
+
+impl GroupOwn {
+    /// What data set, phase and mix say together; `own` is of the latter two.
+    pub(super) fn read(dataset: &Table, own: &Table) -> std::result::Result<Self, String> {
+        if let Some((name, why)) = OF_DATASET.iter().find(|(name, _)| own.contains_key(*name)) {
+            return Err(format!("`{name}` belongs into [dataset]: {why}"));
+        }
+        let mut table = of_all_phases(dataset);
+        table.extend(own.clone());
+        typed(table, "its options", PHASE_KEYS)
+    }
+
+    /// Refuses what `[dataset]` cannot have. By itself: what is wrong there is near to none of the phase's keys.
+    pub(super) fn check_dataset(dataset: &Table) -> std::result::Result<(), String> {
+        let names: Vec<&str> = OF_DATASET.iter().map(|(name, _)| *name).collect();
+        typed::<Self>(of_all_phases(dataset), "[dataset]", &names).map(|_| ())
+    }
+}
+
+/// What `[dataset]` says that a phase may say otherwise.
+fn of_all_phases(dataset: &Table) -> Table {
+    let mut table = dataset.clone();
+    table.retain(|name, _| !OF_DATASET.iter().any(|(known, _)| *known == name));
+    table
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use toml::Table;
 
-use super::plan::{Url, plan};
+use super::plan::{plan, target_url};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
 use crate::driver::mqtt::{Config, Messages, Mqtt, Tally};
@@ -26,13 +26,13 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
-use crate::scenario::{Phase, Scenario, typed};
+use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
+use crate::target_url::MQTT;
 use crate::telemetry::{Prometheus, Source, server_pid};
 use own::OfPhase;
 use platform::{Platform, TargetOwn};
 use verify::Verification;
 
-const PORT: u16 = 1_883;
 /// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
 const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
@@ -53,9 +53,9 @@ impl MqttDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let has_target = !scenario.target.url.is_empty();
         if has_target {
-            Url::parse(&scenario.target.url, &["mqtt", "tcp"])?;
+            target_url(scenario, &MQTT)?;
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", &["url", "pid"])?;
+        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
         target.check(has_target)?;
         for phase in &scenario.phases {
             OfPhase::read(scenario, phase)?;
@@ -85,8 +85,7 @@ impl Driver for MqttDriver {
             self.platform = Some(platform);
             (address, true)
         } else {
-            let url = Url::parse(&self.scenario.target.url, &["mqtt", "tcp"]).map_err(Error::Options)?;
-            let address = url.resolve(PORT)?;
+            let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
             self.platform = Platform::running(address, &self.scenario, (&self.target, &own), progress)?;
             (address, false)
         };

@@ -6,7 +6,7 @@ use wire::mqtt::QoS;
 
 use crate::driver::mqtt::{Messages, Version};
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
-use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
+use crate::scenario::{Arrival, Mix, PHASE_KEYS, Phase, Scenario, typed};
 
 /// What the devices of one mix are and publish.
 #[derive(Debug, Deserialize)]
@@ -76,6 +76,8 @@ pub(super) struct OfPhase {
 impl OfPhase {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
         let place = format!("phase `{}`", phase.name);
+        // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+        typed::<Own>(scenario.dataset.clone(), "[dataset]", &[])?;
         Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
             true => what,
             false => format!("{place}: {what}"),
@@ -111,7 +113,7 @@ impl OfPhase {
 fn read(scenario: &Scenario, mix: &Mix, place: &str) -> Result<Own, String> {
     let mut table: Table = scenario.dataset.clone();
     table.extend(mix.own.clone());
-    typed(table, place, &["duration", "warmup", "connections", "arrival", "operations", "threads"])
+    typed(table, place, PHASE_KEYS)
 }
 
 /// The class of a mix's operations: a device does one thing.
@@ -208,7 +210,7 @@ mod tests {
             ),
             ("thingsboard", &["phase.run.qos=3"], "phase `run`: qos = 3"),
             ("thingsboard", &["dataset.devices=3"], "need as many devices"),
-            ("thingsboard", &["dataset.colour=1"], "phase `run`: unknown field"),
+            ("thingsboard", &["dataset.colour=1"], "[dataset]: unknown field"),
         ] {
             let error = of_run(scenario, sets).err().unwrap_or_default();
             assert!(error.contains(expected), "{sets:?}: {error}");

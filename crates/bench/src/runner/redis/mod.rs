@@ -8,8 +8,8 @@ mod options;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::asked::load_command;
-use super::plan::{Url, plan};
+use super::asked::{left_behind, load_command, shell_word};
+use super::plan::{plan, target_url};
 use super::turns::SLICE_MS_EVENTS;
 use super::{Counts, Driver};
 use crate::driver::redis::control::Control;
@@ -19,12 +19,12 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
-use crate::result::{Check, Target};
+use crate::result::{Check, RunResult, Target};
 use crate::scenario::{Kind, Phase, Scenario};
+use crate::target_url::{REDIS, TargetUrl, without_password};
 use crate::telemetry::{self, Source, has_name, is_local};
 use options::groups;
 
-const PORT: u16 = 6_379;
 /// Keys looked for to see whether a data set is there.
 const SAMPLED_KEYS: u64 = 100;
 /// Names that a server of this protocol has as a process; others with the same number are not it.
@@ -33,6 +33,7 @@ const PROCESS_NAMES: [&str; 4] = ["redis", "valkey", "keydb", "tacho"];
 /// The driver of one scenario.
 pub(super) struct RedisDriver {
     scenario: Scenario,
+    url: TargetUrl,
     login: Login,
     address: Option<SocketAddr>,
     control: Option<Control>,
@@ -46,23 +47,21 @@ pub(super) struct RedisDriver {
 
 impl RedisDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
-        let url = Url::parse(&scenario.target.url, &["redis", "valkey", "tcp"])?;
-        let (path, resp3) = match url.path.strip_suffix("?resp=3") {
-            Some(path) => (path, true),
-            None => (url.path.as_str(), false),
-        };
-        let database = match path {
+        let url = target_url(scenario, &REDIS)?;
+        let database = match url.path.as_str() {
             "" => 0,
             text => text.parse().map_err(|_| format!("target.url: `/{text}` is no database number"))?,
         };
-        let password = url.password.or_else(passwords::target);
-        let login = Login { user: url.user, password, database, resp3 };
+        let resp3 = url.parameter("resp") == Some("3");
+        let password = url.password.clone().or_else(passwords::target);
+        let login = Login { user: url.user.clone(), password, database, resp3 };
         for phase in &scenario.phases {
             Redis::new(groups(scenario, phase)?, login.clone())
                 .map_err(|e| format!("phase `{}`: {e}", phase.name))?;
         }
         Ok(Self {
             scenario: scenario.clone(),
+            url,
             login,
             address: None,
             control: None,
@@ -90,7 +89,7 @@ impl RedisDriver {
         }
         let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
         let loads: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
-        let target = super::plan::without_password(&self.scenario.target.url);
+        let target = without_password(&self.scenario.target.url);
         Err(Error::Options(format!(
             "the data set of {} is not there: of {} keys looked for none exists. Load it first: {}",
             self.scenario.head.name,
@@ -203,6 +202,21 @@ fn calls_of(name: &str, counted: &BTreeMap<String, u64>) -> u64 {
     counted.iter().filter(|(counted, _)| is_it(counted)).map(|(_, calls)| calls).sum()
 }
 
+/// Whether a command leaves something.
+fn writes(command: &str) -> bool {
+    const READS: [&str; 12] = [
+        "GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "STRLEN", "TTL", "LRANGE", "ZRANGE", "SMEMBERS",
+        "DEL",
+    ];
+    let name = command.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+    !READS.contains(&name.as_str())
+}
+
+/// A prefix as a pattern of SCAN that stands for itself.
+fn glob_escaped(prefix: &str) -> String {
+    prefix.chars().flat_map(|c| "*?[]^\\".contains(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
 /// `None` where it is not told, as to a user without the right to ask.
 fn number_of_keys(control: &mut Control) -> Option<u64> {
     control.text(&["DBSIZE"]).ok()?.parse().ok()
@@ -218,9 +232,7 @@ impl Driver for RedisDriver {
     }
 
     fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
-        let url =
-            Url::parse(&self.scenario.target.url, &["redis", "valkey", "tcp"]).map_err(Error::Options)?;
-        let address = url.resolve(PORT)?;
+        let address = self.url.resolve()?;
         let mut control = Control::connect(address, &self.login)?;
         let server = control.info("server").map_err(|error| match error {
             Error::Answer(text) if text.contains("NOAUTH") => Error::Options(format!(
@@ -245,6 +257,27 @@ impl Driver for RedisDriver {
         self.control = Some(control);
         self.address = Some(address);
         Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+    }
+
+    fn conclusions(&self, result: &RunResult) -> Vec<String> {
+        let mut prefixes: Vec<String> = Vec::new();
+        let ran = |phase: &&Phase| result.phases.iter().any(|known| known.name == phase.name);
+        for phase in self.scenario.phases.iter().filter(ran) {
+            for group in groups(&self.scenario, phase).unwrap_or_default() {
+                let prefix = &group.keys.prefix;
+                if group.commands.iter().any(|command| writes(&command.text)) && !prefixes.contains(prefix) {
+                    prefixes.push(prefix.clone());
+                }
+            }
+        }
+        let target = without_password(&self.scenario.target.url);
+        let sentence = |prefix: &String| {
+            let client = format!("redis-cli -u {}", shell_word(&target));
+            let pattern = shell_word(&format!("{}*", glob_escaped(prefix)));
+            let command = format!("{client} --scan --pattern {pattern} | xargs -r -n 1000 {client} UNLINK");
+            left_behind(&format!("keys that begin with `{prefix}`"), &command)
+        };
+        prefixes.iter().map(sentence).collect()
     }
 
     fn slice_ms(&self, _: &Phase) -> Option<u32> {

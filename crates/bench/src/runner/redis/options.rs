@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::driver::redis::{Command, Content, GroupConfig, Keys, Pattern, Size};
-use crate::scenario::{Mix, Phase, Scenario, typed};
+use crate::scenario::{Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 
 /// What an operation says.
 #[derive(Debug, Deserialize)]
@@ -106,6 +106,8 @@ fn yes() -> bool {
 
 /// The groups of a phase: what the data set says, then the phase, then the mix.
 pub(super) fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<Vec<GroupConfig>, String> {
+    // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+    typed::<GroupOwn>(scenario.dataset.clone(), "[dataset]", &[])?;
     phase.mixes.iter().map(|mix| group(scenario, phase, mix)).collect()
 }
 
@@ -113,15 +115,16 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
     let place = format!("phase `{}`", phase.name);
     let mut table: Table = scenario.dataset.clone();
     table.extend(mix.own.clone());
-    let own: GroupOwn =
-        typed(table, &place, &["duration", "warmup", "connections", "arrival", "operations", "threads"])?;
+    let own: GroupOwn = typed(table, &place, PHASE_KEYS)?;
     let commands = mix
         .operations
         .iter()
         .map(|name| command(scenario, name))
         .collect::<std::result::Result<Vec<_>, _>>()?;
     let base = own.base.unwrap_or(own.keys[0]);
-    let scaled = |key: u64| base + (key.saturating_sub(base) as f64 * scenario.head.scale).round() as u64;
+    let scaled = |key: u64| {
+        base.saturating_add((key.saturating_sub(base) as f64 * scenario.head.scale).round() as u64)
+    };
     let keys = Keys {
         prefix: own.prefix,
         min: scaled(own.keys[0]),
@@ -178,7 +181,7 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
 fn command(scenario: &Scenario, name: &str) -> std::result::Result<Command, String> {
     let place = format!("operation `{name}`");
     let operation = scenario.operation(name).ok_or_else(|| format!("{place} is not there"))?;
-    let own: OperationOwn = typed(operation.own.clone(), &place, &["name", "weight"])?;
+    let own: OperationOwn = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
     Ok(Command {
         class: scenario.class_of(name),
         text: own.command,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::asked::load_command;
+use super::asked::{left_behind, load_command};
 use super::plan::plan;
 use super::turns::SLICE_MS_THREADS;
 use super::{Counts, Driver, nothing};
@@ -25,8 +25,8 @@ use crate::limits::SILENCE_TIMEOUT_S;
 use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
-use crate::result::{Check, Target};
-use crate::scenario::{Kind, Mix, Phase, Scenario, typed};
+use crate::result::{Check, RunResult, Target};
+use crate::scenario::{Kind, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 use crate::telemetry::{Database, Source, server_pid};
 use loading::Load;
 
@@ -79,7 +79,7 @@ impl SqlDriver {
         let mut transactions = Vec::new();
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
-            transactions.push(typed::<Transaction>(operation.own.clone(), &place, &[])?);
+            transactions.push(typed::<Transaction>(operation.own.clone(), &place, OPERATION_KEYS)?);
         }
         let driver = Self {
             scenario: scenario.clone(),
@@ -214,7 +214,7 @@ impl SqlDriver {
 
 fn action(phase: &Phase) -> std::result::Result<Action, String> {
     let place = format!("phase `{}`", phase.name);
-    let own = |mix: &Mix| typed::<PhaseOwn>(mix.own.clone(), &place, &[]);
+    let own = |mix: &Mix| typed::<PhaseOwn>(mix.own.clone(), &place, PHASE_KEYS);
     let owns = phase.mixes.iter().map(own).collect::<std::result::Result<Vec<_>, _>>()?;
     Ok(owns.first().map(|own| own.action).unwrap_or_default())
 }
@@ -243,6 +243,24 @@ impl Driver for SqlDriver {
         self.counters = Some(counters);
         self.server_pid = process_of(&self.address);
         Ok(Target { address: place, product: Some(product), started_by_run: false, settings })
+    }
+
+    fn conclusions(&self, result: &RunResult) -> Vec<String> {
+        let of = |action_of: Action| {
+            let phases = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+            phases.filter(move |phase| action(phase) == Ok(action_of)).map(|phase| phase.name.as_str())
+        };
+        let ran = |name: &&str| result.phases.iter().any(|known| known.name == *name);
+        if of(Action::Load).filter(ran).count() == 0 || of(Action::Cleanup).filter(ran).count() > 0 {
+            return Vec::new();
+        }
+        let cleanups: Vec<&str> = of(Action::Cleanup).collect();
+        let what = format!("tables sbtest1 to sbtest{}", self.tables.tables);
+        if cleanups.is_empty() {
+            return vec![left_behind(&what, "a phase with kind = \"load\" and action = \"cleanup\"")];
+        }
+        let command = load_command(&self.scenario, &cleanups, &self.address.without_password());
+        vec![left_behind(&what, &command)]
     }
 
     fn has_figures_each_second(&self, phase: &Phase) -> bool {

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::Driver;
-use super::plan::{Url, plan};
+use super::plan::{plan, target_url};
 use super::turns::SLICE_MS_EVENTS;
 use crate::driver::tcp::Tcp;
 use crate::driver::tcp::ports::Kernel;
@@ -26,26 +26,25 @@ use crate::process::Sampled;
 use crate::progress::Progress;
 use crate::result::{self, OperationCounts, RunResult, Target};
 use crate::scenario::{Phase, Scenario};
+use crate::target_url::{TCP, TargetUrl};
 use crate::telemetry::{is_local, listener_pid};
 use sentences::Attempts;
 use test::{Kind, Test};
 
-const PORT: u16 = 80;
-const SCHEMES: [&str; 2] = ["http", "tcp"];
 /// Longest wait for the first connection and its answer.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The driver of one scenario.
 pub(super) struct TcpDriver {
     scenario: Scenario,
-    url: Url,
+    url: TargetUrl,
     address: Option<SocketAddr>,
     server_pid: Option<u32>,
 }
 
 impl TcpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
-        let url = Url::parse(&scenario.target.url, &SCHEMES)?;
+        let url = target_url(scenario, &TCP)?;
         for phase in &scenario.phases {
             Test::of(scenario, phase)?;
         }
@@ -153,14 +152,14 @@ impl Driver for TcpDriver {
     }
 
     fn limits(&self, phases: &[&Phase]) -> Result<()> {
-        let address = self.url.resolve(PORT)?;
+        let address = self.url.resolve()?;
         phases.iter().try_for_each(|phase| self.plan(phase, address, (0, 1)).map(|_| ()))
     }
 
     fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
-        let address = self.url.resolve(PORT)?;
+        let address = self.url.resolve()?;
         let request =
-            self.scenario.phases.iter().map(|phase| self.test(phase).application(&self.url.host_port));
+            self.scenario.phases.iter().map(|phase| self.test(phase).application(&self.url.host_port()));
         let product = first_answer(address, &request.map(|a| a.request()).max().unwrap_or_default())?;
         self.address = Some(address);
         self.server_pid = is_local(address.ip()).then(|| listener_pid(address.port())).flatten();
@@ -192,12 +191,12 @@ impl Driver for TcpDriver {
         let plan = self.plan(phase, address, part)?;
         let test = self.test(phase);
         if test.kind == Kind::Qps
-            && let Some(http) = test.http(&self.scenario, &self.url.host_port).map_err(Error::Options)?
+            && let Some(http) = test.http(&self.scenario, &self.url.host_port()).map_err(Error::Options)?
         {
             // A web server ends a connection after so many requests; this protocol opens it again.
             return Ok(event::run(&http, &plan, shared, on_event)?.segments);
         }
-        let tcp = Tcp::new(test.config(&self.scenario, &self.url.host_port));
+        let tcp = Tcp::new(test.config(&self.scenario, &self.url.host_port()));
         let before = self.memory_now(part);
         let (mut holding, mut last) = (false, Vec::new());
         let mut outcome = event::run(&tcp, &plan, shared, |event| {

@@ -12,7 +12,7 @@ use crate::driver::tcp::ports::Needs;
 use crate::driver::tcp::{Application, Config};
 use crate::engine::{Close, Connect, Load, Segment, Sustained, Then, When};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
-use crate::scenario::{Arrival, Phase, Scenario, duration, typed};
+use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
 
 /// The operation that opens a connection.
@@ -122,8 +122,12 @@ impl Test {
         let place = format!("phase `{}`", phase.name);
         let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
         let mut table: Table = scenario.dataset.clone();
+        // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+        let mut dataset = table.clone();
+        dataset.entry("test").or_insert_with(|| toml::Value::String("qps".to_owned()));
+        typed::<Own>(dataset, "[dataset]", &[])?;
         table.extend(mix.own.clone());
-        let own: Own = typed(table, &place, &["duration", "warmup", "connections", "rate", "open_rate"])?;
+        let own: Own = typed(table, &place, PHASE_KEYS)?;
         let rate = mix.rate.unwrap_or(1.0) * scenario.rate_scale();
         let scheduled = match mix.arrival {
             Arrival::Poisson => Some((rate, Arrivals::Poisson)),
