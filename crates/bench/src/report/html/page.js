@@ -90,7 +90,7 @@ function chart(options) {
   const box = el("section", { class: "card chart" });
   const header = el("header", {}, el("h3", {}, options.title));
   if (options.series.length > 1 || options.alwaysKey) {
-    for (const line of options.series) {
+    for (const line of options.series.filter((line) => !line.unnamed)) {
       const key = svg("svg", { width: 18, height: 8, "aria-hidden": "true" });
       key.append(svg("line", { x1: 0, x2: 18, y1: 4, y2: 4, stroke: line.colour, "stroke-width": line.width || 2, "stroke-dasharray": line.dash || "" }));
       header.append(el("span", { class: "key" }, key, line.name));
@@ -152,10 +152,8 @@ function draw(self) {
     for (const part of segments(line.points, options.log)) {
       const place = ([px, py]) => `${x(px).toFixed(1)} ${y(py).toFixed(1)}`;
       const path = `M${part.map(place).join("L")}`;
-      if (line.dots || part.length === 1) {
-        for (const [px, py] of part) image.append(svg("circle", { cx: x(px), cy: y(py), r: 3, fill: line.colour }));
-        if (line.dots === "only") continue;
-      }
+      if (line.dots || part.length === 1) for (const [px, py] of part) image.append(svg("circle", { cx: x(px), cy: y(py), r: line.dots ? 2.5 : 3, fill: line.colour, opacity: line.dots ? 0.5 : 1 }));
+      if (line.dots) continue;
       if (line.fill) image.append(svg("path", { d: `${path}L${x(part[part.length - 1][0]).toFixed(1)} ${bottom}L${x(part[0][0]).toFixed(1)} ${bottom}Z`, fill: line.colour, opacity: 0.1 }));
       image.append(svg("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-linejoin": "round",
         "stroke-linecap": "round", "stroke-dasharray": line.dash || "" }));
@@ -207,7 +205,7 @@ function hover(self, x, event, left, right, image) {
     if (at < low || at > high) { other.cross.style.visibility = "hidden"; continue; }
     other.cross.setAttribute("x1", place); other.cross.setAttribute("x2", place); other.cross.style.visibility = "visible";
   }
-  const rows = self.options.series.map((line) => {
+  const rows = self.options.series.filter((line) => !line.unnamed).map((line) => {
     const point = nearest(line.points, at, self.options.logX);
     return point && el("div", {}, el("span", { class: "swatch", style: `background:${line.colour}` }), el("span", {}, line.name), el("span", {}, self.options.value(point[1])));
   });
@@ -362,6 +360,16 @@ function answers() {
     }
   }
 }
+// Of points that lie within a few percent of each other the one in the middle, at their middle.
+function medians(points) {
+  const groups = [];
+  for (const point of points) {
+    const last = groups[groups.length - 1];
+    if (last && point[0] <= last[0][0] * 1.06) last.push(point); else groups.push([point]);
+  }
+  const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  return groups.map((group) => [middle(group.map(([x]) => x)), middle(group.map(([, y]) => y))]);
+}
 // Latency over the rate that was achieved, with the objective and what the search came to.
 function rateCurve(answer) {
   const known = answer.steps.filter((step) => !step.generator_fault && step.achieved_per_s > 0);
@@ -370,9 +378,11 @@ function rateCurve(answer) {
   const asked = /^(p[\d.]+)/.exec(answer.objective || ""), name = asked ? asked[1] : "objective's percentile";
   const ms = (step, field) => (step[field] === null || step[field] === undefined ? null : step[field] / 1000);
   const points = (field) => steps.map((step) => [step.achieved_per_s, ms(step, field)]).filter(([, y]) => y !== null).sort((a, b) => a[0] - b[0]);
-  const lines = [{ name: "p50", colour: "var(--p50)", points: points("p50_us"), dots: true }, { name: "p99", colour: "var(--p99)", points: points("p99_us"), dots: true }];
-  if (name !== "p99" && name !== "p50") lines.push({ name, colour: "var(--lag)", points: points("quantile_us"), dots: true });
-  const series = lines.map((line) => (line.name === name && !line.points.length ? { ...line, points: points("quantile_us") } : line)).filter((line) => line.points.length);
+  const lines = [{ name: "p50", colour: "var(--p50)", points: points("p50_us") }, { name: "p99", colour: "var(--p99)", points: points("p99_us") }];
+  if (name !== "p99" && name !== "p50") lines.push({ name, colour: "var(--lag)", points: points("quantile_us") });
+  // A dot for each step, and a line through the medians of steps at about one rate.
+  const series = lines.map((line) => (line.name === name && !line.points.length ? { ...line, points: points("quantile_us") } : line)).filter((line) => line.points.length)
+    .flatMap((line) => [{ ...line, dots: true, unnamed: true }, { ...line, points: medians(line.points) }]);
   const most = Math.max(...steps.map((step) => Math.max(step.achieved_per_s, step.rate_per_s)));
   const limit = answer.limit_us && answer.limit_us / 1000;
   if (limit) series.push({ name: `objective ${answer.objective}`, colour: "var(--bad)", dash: "6 4", width: 1.4, points: [[0, limit], [most * 1.05, limit]] });
@@ -512,7 +522,7 @@ function timeCharts() {
 }
 // How data was loaded, where something else was measured after it.
 function loading(common) {
-  const runs = data.runs.filter((run) => loads(run).length && measuredLines(run) !== run.lines);
+  const runs = data.runs.filter((run) => loads(run).some((point) => point.rate > 0) && measuredLines(run) !== run.lines);
   if (!runs.length) return;
   const series = runs.map((run) => ({ name: single ? "loaded" : run.label, colour: single ? "var(--p50)" : runColour(data.runs.indexOf(run)), fill: single, points: overSeconds(loads(run), "rate") }));
   root.append(el("h2", {}, "While data was loaded"), el("div", { class: "charts" },
