@@ -128,10 +128,11 @@ impl Live {
             return;
         }
         let watchers = self.watchers.read();
-        for update in ready {
-            for mailbox in watchers.get(&update.series).into_iter().flatten() {
-                self.metrics.live_values.inc();
-                let lost = mailbox.put(update.clone());
+        // Together, so that a row is not told by halves to a subscriber that wakes up in between.
+        for of_series in ready.chunk_by(|one, next| one.series == next.series) {
+            for mailbox in watchers.get(&of_series[0].series).into_iter().flatten() {
+                self.metrics.live_values.inc_by(of_series.len() as u64);
+                let lost = mailbox.put(of_series);
                 self.metrics.live_coalesced.inc_by(lost as u64);
             }
         }

@@ -24,14 +24,16 @@ struct Content {
 }
 
 impl Mailbox {
-    /// Adds an update; returns how many older ones had to go.
-    pub(super) fn put(&self, update: Update) -> usize {
+    /// Adds updates, which the subscriber finds together; returns how many older ones had to go.
+    pub(super) fn put(&self, updates: &[Update]) -> usize {
         let mut content = self.content.lock();
-        content.updates.push(update);
         let mut lost = 0;
-        if content.updates.len() > content.reduce_above.max(MAILBOX_UPDATES_MAX) {
-            lost = coalesce(&mut content.updates);
-            content.reduce_above = 2 * content.updates.len();
+        for update in updates {
+            content.updates.push(update.clone());
+            if content.updates.len() > content.reduce_above.max(MAILBOX_UPDATES_MAX) {
+                lost += coalesce(&mut content.updates);
+                content.reduce_above = 2 * content.updates.len();
+            }
         }
         drop(content);
         self.filled.notify_one();
@@ -84,7 +86,7 @@ mod tests {
         let keys = 2 * MAILBOX_UPDATES_MAX;
         for n in 0..4 * keys {
             let (ts, series) = (Timestamp::from_micros(n as i64), SeriesId((n % keys) as u64));
-            mailbox.put(Update { series, key: "a".into(), ts, value: Value::I64(n as i64) });
+            mailbox.put(&[Update { series, key: "a".into(), ts, value: Value::I64(n as i64) }]);
         }
         let waiting = mailbox.waiting();
         let newest: HashMap<_, _> = waiting.iter().map(|update| (update.series, update.ts)).collect();

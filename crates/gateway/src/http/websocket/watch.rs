@@ -1,5 +1,5 @@
 //! Watches: the newest values of many devices, at an interval and in one short message. Not of ThingsBoard; it is what
-//! the dashboard asks for (`docs/protocol/values.md`).
+//! the dashboard asks for (`docs/protocol/live.md`).
 //!
 //! A message names devices by their place in the list that the client sent. It comes at every interval, also when
 //! there is nothing new: a client that hears nothing for longer knows that the connection is dead.
@@ -48,6 +48,8 @@ pub(crate) struct Watch {
     places: HashMap<SeriesId, Vec<usize>>,
     /// All keys when `None`.
     keys: Option<HashSet<String>>,
+    /// The time of the newest value per key that the client has been told: what is older came late.
+    told: HashMap<SeriesId, HashMap<String, Timestamp>>,
     interval: Duration,
     due: Instant,
     deflate: bool,
@@ -140,6 +142,7 @@ impl Watches {
                 watch.places.keys().filter(|series| !places.contains_key(series)).copied().collect();
             gone.into_iter().for_each(|series| watch.subscriber.unwatch(series));
             places.keys().for_each(|series| self::watch(&mut watch.subscriber, *series));
+            watch.told.retain(|series, _| places.contains_key(series));
             watch.places = places;
         }
     }
@@ -163,14 +166,16 @@ impl Watch {
             devices: devices.into_iter().map(|(device, _)| device).collect(),
             places,
             keys: command.keys.map(|keys| keys.into_iter().collect()),
+            told: HashMap::new(),
             interval: command.interval.map_or(WATCH_INTERVAL_DEFAULT, Duration::from_millis),
             due: Instant::now(),
             deflate: command.deflate,
         }
     }
 
-    /// The newest value of each wanted key of each device, those of one time together.
-    fn rows(&self, updates: Vec<Update>) -> Vec<Row> {
+    /// The newest value of each wanted key of each device, those of one time together. None is older than what the client
+    /// has been told.
+    fn rows(&mut self, updates: Vec<Update>) -> Vec<Row> {
         let mut newest: HashMap<(SeriesId, String), (Timestamp, Value)> = HashMap::new();
         for Update { series, key, ts, value } in updates {
             if self.keys.as_ref().is_some_and(|keys| !keys.contains(&key)) {
@@ -183,7 +188,14 @@ impl Watch {
         }
         let mut rows: BTreeMap<(usize, Timestamp), BTreeMap<String, Value>> = BTreeMap::new();
         for ((series, key), (ts, value)) in newest {
-            for place in self.places.get(&series).into_iter().flatten() {
+            let Some(places) = self.places.get(&series) else { continue };
+            let told = self.told.entry(series).or_default();
+            match told.get_mut(&key) {
+                Some(told) if ts < *told => continue,
+                Some(told) => *told = ts,
+                None => drop(told.insert(key.clone(), ts)),
+            }
+            for place in places {
                 rows.entry((*place, ts)).or_default().insert(key.clone(), value.clone());
             }
         }
@@ -294,7 +306,8 @@ mod tests {
         Update { series: SeriesId(series), key: key.into(), ts: Timestamp::from_millis(ms).unwrap(), value }
     }
 
-    fn texts(watch: &Watch, updates: Vec<Update>) -> Vec<String> {
+    fn texts(watch: &mut Watch, updates: Vec<Update>) -> Vec<String> {
+        let messages = messages_of(watch.rows(updates));
         let text = |rows: &Vec<Row>| match watch.frame(rows).unwrap() {
             Frame::Text(text) => text,
             Frame::Deflated(bytes) => {
@@ -303,7 +316,7 @@ mod tests {
                 text
             }
         };
-        messages_of(watch.rows(updates)).iter().map(text).collect()
+        messages.iter().map(text).collect()
     }
 
     #[test]
@@ -320,22 +333,31 @@ mod tests {
             ]
         };
         let expected = r#"{"watchId":1,"rows":[[0,1000,{"rpm":"900"}],[0,2000,{"door":"a\"b","gear":"4"}],[1,2000,{"speed":"42.5"}]]}"#;
-        assert_eq!(texts(&watch_of(json!({})), updates()), [expected]);
-        assert_eq!(texts(&watch_of(json!({ "deflate": true })), updates()), [expected]);
+        assert_eq!(texts(&mut watch_of(json!({})), updates()), [expected]);
+        assert_eq!(texts(&mut watch_of(json!({ "deflate": true })), updates()), [expected]);
         let expected = r#"{"watchId":1,"rows":[[1,2000,{"speed":"42.5"}]]}"#;
-        assert_eq!(texts(&watch_of(json!({ "keys": ["speed"] })), updates()), [expected]);
+        assert_eq!(texts(&mut watch_of(json!({ "keys": ["speed"] })), updates()), [expected]);
+    }
+
+    #[test]
+    fn a_late_value_is_not_told_after_a_newer_one() {
+        let mut watch = watch_of(json!({}));
+        let mut after = |ms, value| texts(&mut watch, vec![update(10, "a", ms, Value::I64(value))]).remove(0);
+        assert_eq!(after(2_000, 1), r#"{"watchId":1,"rows":[[0,2000,{"a":"1"}]]}"#);
+        assert_eq!(after(1_000, 2), r#"{"watchId":1,"rows":[]}"#);
+        assert_eq!(after(2_000, 3), r#"{"watchId":1,"rows":[[0,2000,{"a":"3"}]]}"#, "a correction");
     }
 
     #[test]
     fn a_message_comes_also_when_there_is_nothing_new() {
-        assert_eq!(texts(&watch_of(json!({})), vec![]), [r#"{"watchId":1,"rows":[]}"#]);
+        assert_eq!(texts(&mut watch_of(json!({})), vec![]), [r#"{"watchId":1,"rows":[]}"#]);
     }
 
     #[test]
     fn long_values_are_several_messages() {
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX));
         let updates = vec![update(10, "a", 1_000, long.clone()), update(20, "a", 1_000, long)];
-        let texts = texts(&watch_of(json!({})), updates);
+        let texts = texts(&mut watch_of(json!({})), updates);
         assert!(texts.len() == 2 && texts[1].contains("[1,1000"), "{} messages", texts.len());
     }
 
@@ -344,7 +366,7 @@ mod tests {
         let mut watches = Watches::default();
         watches.add(watch_of(json!({}))).unwrap();
         watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(SeriesId(25)));
-        let watch = &watches.by_id[&1];
+        let watch = watches.by_id.get_mut(&1).unwrap();
         let updates =
             [10, 20, 25].map(|series| update(series, "a", 1_000, Value::I64(7))).into_iter().collect();
         assert_eq!(texts(watch, updates), [r#"{"watchId":1,"rows":[[1,1000,{"a":"7"}]]}"#]);
