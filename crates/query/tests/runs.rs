@@ -294,3 +294,39 @@ async fn groups_that_change_with_each_row_are_no_runs() {
         assert!(!plan.contains("RunAggregate"), "{sql}: {plan}");
     }
 }
+
+/// Sums of runs are those of rows, beyond 64 bits too.
+#[tokio::test]
+async fn sums_of_integers_do_not_wrap() {
+    let store = Arc::new(MemoryStore::new());
+    let series = store.series(&SeriesKey::device("large", "d1").unwrap()).unwrap();
+    let mut batch = Batch::new();
+    let mut builder = batch.builder();
+    for row in 0..10_i64 {
+        builder.field("n", ValueRef::I64(9_000_000_000_000_000_000 + row));
+        builder.row(series, Timestamp::from_micros(NEW_YEAR_US + row));
+    }
+    builder.finish();
+    store.append(&batch, Durability::Memory).unwrap();
+    let engine = engine(store);
+    let by_series = "SELECT device, sum(n), sum(n) / count(n) > 9e18 FROM large GROUP BY device";
+    assert!(plan(&engine, by_series).await.contains("RunAggregateExec"));
+    let by_hash = "SELECT CASE WHEN n < 0 THEN '' ELSE device END AS d, sum(n), sum(n) / count(n) > 9e18 FROM large GROUP BY d";
+    assert!(!plan(&engine, by_hash).await.contains("RunAggregate"));
+    let expected = ["d1 90000000000000000045 true"];
+    assert_eq!(rows(&engine, by_series).await, expected);
+    assert_eq!(rows(&engine, by_hash).await, expected);
+    assert_eq!(rows(&engine, "SELECT sum(n) FROM large").await, ["90000000000000000045"]);
+    for sql in [
+        "SELECT n + n FROM large",
+        "SELECT sum(n * 2) FROM large",
+        "SELECT -n - n FROM large WHERE n + n > 0",
+    ] {
+        let error = crate::support::refusal(&engine, sql).await;
+        assert_eq!(
+            (error.sql_state(), error.to_string().as_str()),
+            ("22003", "bigint out of range"),
+            "{sql}"
+        );
+    }
+}

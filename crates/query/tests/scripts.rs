@@ -61,6 +61,11 @@ fn functions_compute_what_a_person_does() {
 }
 
 #[test]
+fn values_are_those_of_postgresql() {
+    run("dialect.slt");
+}
+
+#[test]
 fn gaps_are_filled() {
     run("gaps.slt");
 }

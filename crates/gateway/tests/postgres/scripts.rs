@@ -138,6 +138,11 @@ async fn functions_compute_what_a_person_does() {
 }
 
 #[tokio::test]
+async fn values_are_those_of_postgresql() {
+    run("dialect.slt").await;
+}
+
+#[tokio::test]
 async fn gaps_are_filled() {
     run("gaps.slt").await;
 }

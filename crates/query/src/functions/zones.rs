@@ -151,3 +151,39 @@ fn posix_offset(text: &str) -> Option<i64> {
     }
     Some(sign * seconds)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_US: i64 = HOUR_S * 1_000_000;
+    /// 2026-03-29 01:00 UTC, when clocks in Berlin go from two to three.
+    const SPRING_US: i64 = 1_774_746_000_000_000;
+    /// 2026-10-25 01:00 UTC, when they go from three to two.
+    const AUTUMN_US: i64 = 1_792_890_000_000_000;
+
+    #[test]
+    fn clocks_are_put_forward_and_back() {
+        let berlin = Zone::of_name("Europe/Berlin").unwrap();
+        assert_eq!(berlin.local(SPRING_US - 1).unwrap(), SPRING_US - 1 + HOUR_US);
+        assert_eq!(berlin.local(SPRING_US).unwrap(), SPRING_US + 2 * HOUR_US);
+        // Half past two does not exist on that day; it is read as if it were winter.
+        assert_eq!(berlin.utc(SPRING_US + HOUR_US * 3 / 2).unwrap(), SPRING_US + HOUR_US / 2);
+        // Half past two comes twice; the second counts.
+        assert_eq!(berlin.utc(AUTUMN_US + HOUR_US * 3 / 2).unwrap(), AUTUMN_US + HOUR_US / 2);
+    }
+
+    #[test]
+    fn names_are_abbreviations_then_zones_then_offsets() {
+        let offset =
+            |name: &str| Zone::of_name(name).unwrap().local(SPRING_US + 2_000 * HOUR_US).unwrap() - SPRING_US;
+        let hours = |name: &str| offset(name) / HOUR_US - 2_000;
+        assert_eq!(hours("CET"), 1);
+        assert_eq!(hours("Europe/Berlin"), 2);
+        assert_eq!(hours("+02"), -2);
+        assert_eq!(hours("UTC+2"), -2);
+        assert_eq!(hours("-03:00"), 3);
+        assert_eq!(hours("utc"), 0);
+        assert!(["Nowhere/X", "", "+99", "1:2:3:4"].iter().all(|name| Zone::of_name(name).is_err()));
+    }
+}

@@ -221,3 +221,57 @@ fn checked(regex: String, pattern: &str) -> Result<String, QueryError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(regex: &str, text: &str) -> bool {
+        regex::Regex::new(regex).unwrap().is_match(text)
+    }
+
+    #[test]
+    fn similar_to_matches_all_of_a_text() {
+        for (pattern, text, is_match) in [
+            ("abc", "abc", true),
+            ("a", "abc", false),
+            ("%(b|d)%", "abc", true),
+            ("a|b", "ab", false),
+            ("a.c", "abc", false),
+            ("a_c", "a\nc", true),
+            ("[a[]", "[", true),
+            ("a{2}b", "aab", true),
+            ("\\%", "%", true),
+            ("^a$", "^a$", true),
+        ] {
+            assert_eq!(
+                matches(&similar_to(pattern, Some('\\')).unwrap(), text),
+                is_match,
+                "{pattern} {text}"
+            );
+        }
+        assert!(similar_to("a\\", Some('\\')).is_err());
+        assert!(escape_of("ab").is_err());
+    }
+
+    #[test]
+    fn regular_expressions_mean_what_they_mean_in_postgresql() {
+        for (pattern, text, is_match) in [
+            ("a.b", "a\nb", true),
+            ("\\mb", "a b", true),
+            ("\\mb", "ab", false),
+            ("[a[]", "[", true),
+            ("[&&]", "&", true),
+            ("[]a]", "]", true),
+            ("[[:digit:]]", "5", true),
+            ("(?i)ABC", "abc", true),
+            ("a{", "a{", true),
+            ("\\Aa\\Z", "a", true),
+        ] {
+            assert_eq!(matches(&regex(pattern).unwrap(), text), is_match, "{pattern} {text}");
+        }
+        for refused in ["(a)\\1", "a(?=b)", "(?<=a)b", "(?n)a", "***=a", "[[.a.]]", "a\\", "[a", "(a"] {
+            assert!(regex(refused).is_err(), "{refused}");
+        }
+    }
+}

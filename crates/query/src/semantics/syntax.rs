@@ -5,12 +5,15 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, TableFactor, Value, ValueWithSpan, VisitMut,
-    VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, TableFactor, UnaryOperator, Value,
+    ValueWithSpan, VisitorMut,
 };
+
+use datafusion::sql::sqlparser::tokenizer::Span;
 
 use super::{literals, patterns};
 use crate::QueryError;
+use crate::walk::walk_mut;
 
 /// The arguments of `make_interval` in their order.
 const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
@@ -21,33 +24,44 @@ const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", 
 /// A pattern that exists in PostgreSQL and not here.
 pub(crate) fn rewrite(statement: &mut Statement) -> Result<(), QueryError> {
     match statement {
-        Statement::Statement(statement) => match VisitMut::visit(&mut **statement, &mut Rewrite) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(error) => Err(error),
-        },
+        Statement::Statement(statement) => {
+            let mut rewrite = Rewrite { refused: None };
+            // It stops where something is refused.
+            let _ = walk_mut(&mut **statement, &mut rewrite);
+            rewrite.refused.map_or(Ok(()), Err)
+        }
         Statement::Explain(explain) => rewrite(&mut explain.statement),
         _ => Ok(()),
     }
 }
 
-struct Rewrite;
+struct Rewrite {
+    refused: Option<QueryError>,
+}
+
+impl Rewrite {
+    fn refuse(&mut self, error: QueryError) -> ControlFlow<()> {
+        self.refused = Some(error);
+        ControlFlow::Break(())
+    }
+}
 
 impl VisitorMut for Rewrite {
-    type Break = QueryError;
+    type Break = ();
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                ControlFlow::Break(QueryError::unsupported("TABLESAMPLE"))
+                self.refuse(QueryError::unsupported("TABLESAMPLE"))
             }
             _ => ControlFlow::Continue(()),
         }
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match rewritten(expr) {
             Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
+            Err(error) => self.refuse(error),
         }
     }
 }
@@ -101,6 +115,17 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
                 *interval.value = text_of(text);
             }
         }
+        // The planner would put the sign before the text, where it belongs to the first part alone.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: interval }
+            if matches!(**interval, Expr::Interval(_)) =>
+        {
+            let factor = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
+            *expr = Expr::BinaryOp {
+                left: Box::new(take(interval)),
+                op: BinaryOperator::Multiply,
+                right: Box::new(factor),
+            };
+        }
         Expr::Function(function)
             if matches!(function.args, FunctionArguments::None)
                 && function.name.to_string().eq_ignore_ascii_case("localtimestamp") =>
@@ -120,12 +145,6 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
 
 /// Types with a length or a precision, which the planner does not look at: text is cut and times are rounded.
 fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option<Expr>, QueryError> {
-    let number = |number: u64| {
-        Expr::Value(ValueWithSpan {
-            value: Value::Number(number.to_string(), false),
-            span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
-        })
-    };
     let cast = |inner: &mut Box<Expr>, data_type: DataType| Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(take(inner)),
@@ -210,10 +229,7 @@ fn in_order(list: &mut FunctionArgumentList) {
     if !list.args.is_empty() && list.args.iter().all(|arg| name_of(arg).is_none()) {
         return;
     }
-    let zero = FunctionArgExpr::Expr(Expr::Value(ValueWithSpan {
-        value: Value::Number("0".into(), false),
-        span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
-    }));
+    let zero = FunctionArgExpr::Expr(number(0));
     let mut parts: Vec<FunctionArg> =
         INTERVAL_PARTS.iter().map(|_| FunctionArg::Unnamed(zero.clone())).collect();
     for (place, arg) in list.args.iter().enumerate() {
@@ -256,10 +272,15 @@ fn constant(expr: &Expr) -> Option<String> {
 }
 
 fn text_of(text: String) -> Expr {
-    Expr::Value(ValueWithSpan {
-        value: Value::SingleQuotedString(text),
-        span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
-    })
+    value(Value::SingleQuotedString(text))
+}
+
+fn number(number: u64) -> Expr {
+    value(Value::Number(number.to_string(), false))
+}
+
+fn value(value: Value) -> Expr {
+    Expr::Value(ValueWithSpan { value, span: Span::empty() })
 }
 
 fn take(expr: &mut Box<Expr>) -> Expr {
