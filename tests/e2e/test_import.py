@@ -410,7 +410,7 @@ def test_wrong_directories_say_what_is_wrong(data, tmp_path):
     imported(data, write(tmp_path / "a.csv", "ts,n\n2024-05-01T08:00:00Z,1\n"), "--table", "t")
     for directory, expected in [
         (tmp_path / "nothing", "there is no data directory"),
-        (empty, "is empty"),
+        (empty, "it is empty"),
         (other, "is no data directory"),
         (data / "store", f"--data {data}"),
         (tmp_path / "a.csv", "is a file"),

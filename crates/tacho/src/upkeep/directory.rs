@@ -38,7 +38,7 @@ pub(super) fn check(data: &Path) -> anyhow::Result<()> {
         Some(other) => {
             bail!("{shown} is no data directory, but {} is; say --data {}", other.display(), other.display())
         }
-        None if names.is_empty() => bail!("{shown} is empty and no data directory; {}", advice(data)),
+        None if names.is_empty() => bail!("{shown} is no data directory, it is empty; {}", advice(data)),
         None => bail!("{shown} is no data directory; name one with --data, or a server with --url"),
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         std::fs::write(at("file"), "x").unwrap();
         assert!(error(&at("file")).contains("is a file"));
         std::fs::create_dir(at("empty")).unwrap();
-        assert!(error(&at("empty")).contains("is empty"));
+        assert!(error(&at("empty")).contains("it is empty"));
         make(&at("empty")).unwrap();
         check(&at("empty")).unwrap();
         let parent = error(place.path());
