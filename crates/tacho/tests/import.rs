@@ -113,7 +113,7 @@ fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
     assert!(missing.contains("/nowhere.csv"), "{missing}");
     let unknown = run(&["import", "--device", "bus", "--data", data, text(&good)]).failed(1);
     assert!(unknown.contains("cannot find the device \"bus\"; add it with `"), "{unknown}");
-    assert!(unknown.contains("tacho device add`"), "{unknown}");
+    assert!(unknown.contains("tacho device add bus --data "), "{unknown}");
     assert_eq!(server.api().history("car", "a"), []);
 }
 
