@@ -211,9 +211,22 @@ def test_the_address_of_another_door_is_no_answer(own_server):
 
 def test_a_directory_that_is_no_data_directory_is_named(tmp_path):
     (tmp_path / "photos").mkdir()
-    done = run("sql", "--data", tmp_path / "photos", "SELECT 1", check=False)
-    assert done.returncode == 1 and "is no data directory" in done.stderr, done.stderr
+    for command in (["sql", "SELECT 1"], ["status"]):
+        done = run(*command, "--data", tmp_path / "photos", check=False)
+        assert done.returncode == 1 and "is no data directory" in done.stderr, done.stderr
     assert list((tmp_path / "photos").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["serve"], ["sql", "SELECT 1"], ["status"], ["check"]], ids=lambda command: command[0])
+def test_a_file_is_no_data_directory(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run(*command, "--data", tmp_path / "file", check=False)
+    assert done.returncode == 1 and "is a file, not a data directory" in done.stderr, done.stderr
+
+
+def test_an_empty_name_of_the_data_directory_is_refused(tmp_path):
+    done = run("serve", env={"TACHO_DATA": ""}, check=False)
+    assert done.returncode == 2 and "setting data is empty" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("command", [["serve"], ["sql", "SELECT 1"], ["status"], ["check"], ["table", "list"]], ids=lambda command: command[0])

@@ -106,6 +106,9 @@ pub(crate) enum LogFormat {
 
 /// Checks every value and gives it its type.
 pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
+    if raw.data.as_os_str().is_empty() {
+        return Err(ConfigError::value("data", "empty", "name a directory, such as ./data"));
+    }
     Ok(Config {
         data: raw.data,
         mqtt: mqtt(&raw.mqtt)?,

@@ -15,15 +15,18 @@ pub(crate) enum Use {
     Change,
 }
 
-/// Refuses a data directory that this user may not use, and says whose it is and what to do. A directory that is not there
-/// is no matter of permissions.
+/// Refuses a file, and a data directory that this user may not use; says whose it is and what to do. A directory that is not
+/// there is no matter of permissions.
 pub(crate) fn check(data: &Path, wanted: Use) -> anyhow::Result<()> {
     let needed = match wanted {
         Use::Read => Access::READ_OK | Access::EXEC_OK,
         Use::Change => Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK,
     };
     let Ok(metadata) = fs::metadata(data) else { return Ok(()) };
-    if !metadata.is_dir() || access(data, needed).is_ok() {
+    if !metadata.is_dir() {
+        bail!("{} is a file, not a data directory; name a directory with --data", data.display());
+    }
+    if access(data, needed).is_ok() {
         return Ok(());
     }
     let (owner, me) = (user(metadata.uid()), user(geteuid().as_raw()));
@@ -65,6 +68,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         check(directory.path(), Use::Change).unwrap();
         check(&directory.path().join("new"), Use::Change).unwrap();
+        fs::write(directory.path().join("file"), "").unwrap();
+        assert!(
+            check(&directory.path().join("file"), Use::Read).unwrap_err().to_string().contains("is a file")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::cli::output::{fail, say};
 use crate::client::{Api, ApiError, RuntimeFile, ServerArgs};
 use crate::config::Config;
 use crate::limits::{STATUS_RATE_SPAN, STATUS_TIMEOUT};
-use crate::server::{Use, check_access, holder};
+use crate::server::{REGISTRY_FILE, Use, check_access, holder};
 use report::{Disk, Report, State};
 
 /// Says whether a server runs, whether it takes data, and how it is
@@ -90,6 +90,9 @@ fn local(config: &Config) -> anyhow::Result<Result<String, Report>> {
             process: process.parse().ok(),
             ..Report::of(State::Starting, data)
         }),
+        (None, None) if !data.join(REGISTRY_FILE).exists() => {
+            bail!("{} is no data directory; name one with --data, or a server with --url", data.display())
+        }
         (None, _) => Err(Report { disk: Disk::of(data).ok(), ..Report::of(State::Stopped, data) }),
     })
 }

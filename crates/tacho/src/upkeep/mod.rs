@@ -46,7 +46,11 @@ pub(crate) fn stopped_or_running<T>(
         }
     }
     let mut api = server.find(config)?;
-    server.log_in(&mut api, config).context("the server has to be asked, because it has the directory")?;
+    let logged_in = server.log_in(&mut api, config);
+    match server.url {
+        Some(_) => logged_in?,
+        None => logged_in.context("the server has to be asked, because it has the directory")?,
+    }
     Ok(Err(api))
 }
 
