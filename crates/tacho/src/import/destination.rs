@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use store::Store;
 
 use crate::bulk::{IntoServer, Sink, import::PATIENCE};
+use crate::cli::program::word;
 use crate::client::{Api, ApiError, ServerArgs, escaped};
 use crate::config::Config;
 use crate::server::REGISTRY_FILE;
@@ -58,7 +59,10 @@ impl Destination {
             return Ok(known);
         }
         if !create {
-            bail!("cannot find the device \"{name}\"; add it with `tacho device add`, or let --create do it");
+            bail!(
+                "cannot find the device \"{name}\"; add it with `tacho device add {}`, or let --create do it",
+                word(name)
+            );
         }
         let adding = || format!("cannot add the device \"{name}\"");
         match self {
