@@ -17,6 +17,9 @@ use crate::registry::Device;
 /// The table that keeps what was refused.
 pub const DEAD_LETTER_TABLE: &str = "dead_letter";
 
+/// What its rows may have.
+pub(crate) const DEAD_LETTER_KEYS: [&str; 5] = ["door", "topic", "reason", "payload", "payload_base64"];
+
 /// A payload that cannot be taken, on its way into [`DEAD_LETTER_TABLE`].
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLetter<'a> {

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::DEVICE_TAG;
+use model::FieldType;
 use model::limits::QueryLimits;
 use query::{Access, Engine, ScalarValue, Session};
+use store::{FieldColumn, TableColumns, TagColumn};
 use uuid::Uuid;
 
-use crate::registry::Registry;
+use crate::ingest::DEAD_LETTER_KEYS;
+use crate::registry::{Profile, Registry};
 use crate::{DEAD_LETTER_TABLE, Hub};
 
 // Words of the engine that are part of the hub's own interface.
@@ -34,6 +38,8 @@ pub enum Parameter {
     Timestamp(i64),
     /// Days since 1970.
     Date(i32),
+    /// An array. Its values that are not NULL are of one kind.
+    List(Vec<Parameter>),
 }
 
 impl From<Parameter> for ScalarValue {
@@ -47,6 +53,17 @@ impl From<Parameter> for ScalarValue {
             Parameter::Bytes(bytes) => Self::Binary(Some(bytes)),
             Parameter::Timestamp(micros) => Self::TimestampMicrosecond(Some(micros), Some("UTC".into())),
             Parameter::Date(days) => Self::Date32(Some(days)),
+            Parameter::List(values) => {
+                // Those that are not NULL have one type, which is converted to the one that the statement needs.
+                let types = values.iter().filter_map(Parameter::data_type);
+                let element = types.last().unwrap_or(DataType::Null);
+                let typed = |value: Parameter| match value {
+                    Parameter::Null => Self::try_from(&element).unwrap_or(Self::Null),
+                    other => Self::from(other),
+                };
+                let values: Vec<_> = values.into_iter().map(typed).collect();
+                Self::List(Self::new_list_nullable(&values, &element))
+            }
         }
     }
 }
@@ -95,11 +112,33 @@ impl Reader {
             let hidden = !sees_tables || (is_public && table == DEAD_LETTER_TABLE);
             if hidden { Access::Nothing } else { Access::Everything }
         });
+        let profiles = registry.profiles(self.tenant);
+        let session = session.with_expected_tables(move || tables_to_come(&profiles));
         match self.timeout {
             Some(timeout) => session.with_timeout(timeout),
             None => session,
         }
     }
+}
+
+/// The tables of all profiles and that of dead letters, as they are before anybody has written to them.
+fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
+    let columns = |table: &str, fields: &[&str]| TableColumns {
+        table: table.into(),
+        tags: vec![TagColumn { tag: DEVICE_TAG.into(), column: DEVICE_TAG.into() }],
+        fields: fields
+            .iter()
+            .map(|key| FieldColumn {
+                key: (*key).into(),
+                field_type: FieldType::String,
+                column: (*key).into(),
+                with_integers: false,
+            })
+            .collect(),
+    };
+    let mut tables: Vec<_> = profiles.iter().map(|profile| columns(&profile.table, &[])).collect();
+    tables.push(columns(DEAD_LETTER_TABLE, &DEAD_LETTER_KEYS));
+    tables
 }
 
 impl Hub {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::registry::{Device, NewDevice, Registry};
+use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Durability, Hub, Metrics};
-use model::limits::IngestLimits;
+use model::limits::{IngestLimits, QueryLimits};
 use model::{Batch, SeriesKey, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
 use store::{Store, StoreError};
@@ -142,4 +143,32 @@ fn dead_letters_keep_every_byte_and_never_overwrite_each_other() {
     assert_eq!(field(1, "payload_base64"), Some(Value::String("/wA=".into())));
     let key = SeriesKey::device(hub::DEAD_LETTER_TABLE, "car").unwrap();
     assert_eq!(Some(batch.row(0).series()), fixture.store.find_series(&key));
+}
+
+#[tokio::test]
+async fn tables_are_there_before_their_first_row() {
+    let fixture = fixture();
+    let registry = fixture.hub.registry();
+    let tenant = registry.default_tenant();
+    registry.add_profile(tenant, "tram", "trams", Durability::Os).unwrap();
+    fixture.hub.open_sql(QueryLimits::default()).unwrap();
+    let columns = async |table: &str, reader: &Reader| {
+        let answer = fixture.hub.sql(&format!("SELECT * FROM {table}"), Vec::new(), reader).await?;
+        let names: Vec<_> = answer.schema.fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(answer.collect().await?, []);
+        Ok::<_, SqlError>(names.join(" "))
+    };
+    let (user, public) = (Reader::user(tenant, "a user"), Reader::public(tenant));
+    let letters = "device ts door topic reason payload payload_base64";
+    for (table, names) in [("telemetry", "device ts"), ("trams", "device ts"), ("dead_letter", letters)] {
+        assert_eq!(columns(table, &user).await.unwrap(), names);
+    }
+    assert_eq!(columns("trams", &public).await.unwrap(), "device ts");
+    for (table, reader) in [("dead_letter", &public), ("buses", &user)] {
+        assert!(matches!(columns(table, reader).await, Err(SqlError::UnknownTable { .. })), "{table}");
+    }
+    let batch = one_row(&fixture, 1, 50);
+    fixture.hub.ingest(&batch, Durability::Memory).unwrap();
+    let answer = fixture.hub.sql("SELECT speed FROM telemetry", Vec::new(), &user).await.unwrap();
+    assert_eq!(answer.collect().await.unwrap()[0].num_rows(), 1);
 }

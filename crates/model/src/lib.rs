@@ -18,6 +18,6 @@ pub use date::Date;
 pub use interval::Interval;
 pub use name::NameError;
 pub use panics::PanicEndsProcess;
-pub use series::{SeriesId, SeriesKey};
+pub use series::{DEVICE_TAG, SeriesId, SeriesKey};
 pub use time::{TimeRange, Timestamp};
 pub use value::{FieldType, Value, ValueRef};

@@ -64,6 +64,7 @@ impl ContextProvider for Lookup<'_> {
         postgres::function(name, &self.names)
             .or_else(|| self.planner.functions.scalar.get(name).cloned())
             .or_else(|| gapfill::fill_function(name))
+            .or_else(|| postgres::array_comparison(name))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

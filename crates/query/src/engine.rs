@@ -213,11 +213,17 @@ impl Inner {
         let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
         let context = query.parts.task_context(&self.planner, planned.reads_names);
         let mut rows = execute_stream(operators, context)?;
-        if opened.send((rows.schema(), planned.headings)).is_err() {
+        let schema = postgres::shown_columns(&rows.schema());
+        let is_renamed = !Arc::ptr_eq(&schema, &rows.schema());
+        if opened.send((Arc::clone(&schema), planned.headings)).is_err() {
             return Ok(());
         }
         while let Some(batch) = rows.next().await {
-            let batch = batch.map_err(|error| query.explain(error.into()))?;
+            let mut batch = batch.map_err(|error| query.explain(error.into()))?;
+            if is_renamed {
+                batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
+                    .map_err(|error| QueryError::Bug { message: error.to_string() })?;
+            }
             if batch.num_rows() > 0 && batches.send(batch).await.is_err() {
                 return Ok(());
             }
@@ -284,7 +290,7 @@ impl Inner {
         let headings = postgres::headings(&statement);
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let parameter_types = parameter_types(&plan, types, &named)?;
-        let schema = Arc::clone(plan.schema().inner());
+        let schema = postgres::shown_columns(plan.schema().inner());
         let mut known = Needs::of(&plan)?.known(Arc::new(plan), Arc::clone(&headings), false);
         if known.reads_names {
             // It holds what was listed at this moment; each run lists anew.
@@ -306,7 +312,8 @@ impl Inner {
         let statement = statement::parse(&resolved.sql)?;
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let column = |field: &FieldRef| (field.name().clone(), field.data_type().clone());
-        if !plan.schema().fields().iter().map(column).eq(resolved.schema.fields().iter().map(column)) {
+        let shown = postgres::shown_columns(plan.schema().inner());
+        if !shown.fields().iter().map(column).eq(resolved.schema.fields().iter().map(column)) {
             return Err(QueryError::ResultChanged);
         }
         let known = Needs::of(&plan)?.known(Arc::new(plan), known.headings, false);

@@ -54,6 +54,12 @@ pub enum QueryError {
         /// The most similar name of a column there.
         nearest: Option<String>,
     },
+    /// There is no such function, or none that takes such arguments.
+    #[error("{message}")]
+    UnknownFunction {
+        /// Which function, and a similar one.
+        message: String,
+    },
     /// The statement is SQL, but makes no sense for these tables: a wrong type, a missing GROUP BY.
     #[error("{message}")]
     Invalid {
@@ -129,6 +135,7 @@ impl QueryError {
             | Self::ReadOnly { .. }
             | Self::UnknownTable { .. }
             | Self::UnknownColumn { .. }
+            | Self::UnknownFunction { .. }
             | Self::Invalid { .. }
             | Self::ResultChanged
             | Self::Unsupported { .. }
@@ -148,6 +155,7 @@ impl QueryError {
             Self::ReadOnly { .. } => "25006",
             Self::UnknownTable { .. } => "42P01",
             Self::UnknownColumn { .. } => "42703",
+            Self::UnknownFunction { .. } => "42883",
             Self::Invalid { .. } => "42000",
             Self::Unsupported { .. } | Self::ResultChanged => "0A000",
             Self::Value { sql_state, .. } => sql_state,
@@ -199,7 +207,7 @@ impl From<DataFusionError> for QueryError {
             }
             DataFusionError::SchemaError(error, _) => from_schema(error),
             DataFusionError::ArrowError(error, _) => from_arrow(error),
-            DataFusionError::Plan(message) => Self::Invalid { message: message.clone() },
+            DataFusionError::Plan(message) => from_plan(message),
             DataFusionError::Configuration(message) => Self::Invalid { message: message.clone() },
             DataFusionError::NotImplemented(message) => Self::Unsupported { message: message.clone() },
             DataFusionError::Execution(message) => Self::value(DATA_EXCEPTION, message),
@@ -212,6 +220,20 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::ExecutionJoin(error) => Self::Bug { message: error.to_string() },
             other => Self::Bug { message: other.strip_backtrace() },
         }
+    }
+}
+
+/// What the planner refuses: it tells only in words when a function is not there.
+fn from_plan(message: &str) -> QueryError {
+    let unknown = message.strip_prefix("Invalid function '").and_then(|rest| rest.split_once('\''));
+    match unknown {
+        Some((function, rest)) => QueryError::UnknownFunction {
+            message: format!("function {function} does not exist{}", rest.trim_start_matches('.').trim_end()),
+        },
+        None if message.contains("No function matches the given name and argument types") => {
+            QueryError::UnknownFunction { message: message.to_owned() }
+        }
+        None => QueryError::Invalid { message: message.to_owned() },
     }
 }
 

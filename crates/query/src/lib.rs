@@ -9,6 +9,7 @@ mod admission;
 mod answer;
 mod catalog;
 mod context;
+mod empty_table;
 mod engine;
 mod error;
 mod functions;

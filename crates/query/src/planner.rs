@@ -66,8 +66,11 @@ impl Planner {
         parameters: &[Option<DataType>],
         session: &PlanningSession,
     ) -> Result<LogicalPlan, QueryError> {
+        postgres::name_columns(&mut statement);
         semantics::syntax::rewrite(&mut statement)?;
         postgres::rewrite(&mut statement, &self.functions);
+        postgres::name_comparisons(&mut statement);
+        postgres::normalize_forms(&mut statement);
         gapfill::name_fills(&mut statement);
         let lookup = Lookup::new(self, session);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
@@ -100,6 +103,7 @@ impl Planner {
             }));
         }
         let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
+        let analyzed = postgres::settle_arrays(analyzed)?;
         let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
         let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
         Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)
@@ -127,6 +131,8 @@ fn config(limits: &QueryLimits, threads: usize) -> SessionConfig {
         .with_information_schema(true);
     let options = config.options_mut();
     options.execution.time_zone = Some("+00:00".into());
+    // Whether a column can be NULL is found with other results for UNION and for the operators of it, which harms nothing.
+    options.execution.skip_physical_aggregate_schema_check = true;
     // A whole window of rows read ahead of a merge; the default of 1 GiB is four times what a query may hold.
     options.execution.sort_pushdown_buffer_capacity = 16 * 1024 * 1024;
     // What we know of a scan is an estimate; few rows are not worth several tasks.

@@ -7,6 +7,7 @@ use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use model::limits;
 use parking_lot::Mutex;
@@ -66,7 +67,7 @@ impl Prepared {
             let message = format!("{given} parameters were given, the statement has {wanted}");
             return Err(QueryError::Invalid { message });
         }
-        let converted = parameters.iter().zip(types).map(|(value, data_type)| value.cast_to(data_type));
+        let converted = parameters.iter().zip(types).map(|(value, data_type)| converted(value, data_type));
         let parameters = converted.collect::<Result<_, _>>()?;
         self.engine.run_prepared(Arc::clone(&self.resolved), parameters, session).await
     }
@@ -79,6 +80,14 @@ impl std::fmt::Debug for Prepared {
             .field("parameters", parameter_types)
             .field("schema", schema)
             .finish_non_exhaustive()
+    }
+}
+
+/// A value as one of another type. The text of an array stands for the array.
+fn converted(value: &ScalarValue, data_type: &DataType) -> datafusion::common::Result<ScalarValue> {
+    match (value.try_as_str(), data_type) {
+        (Some(Some(text)), DataType::List(element)) => postgres::read_array(text, element),
+        _ => value.cast_to(data_type),
     }
 }
 
@@ -127,8 +136,14 @@ fn types_of_places(plan: &LogicalPlan) -> Result<HashMap<String, DataType>, Quer
                 })?;
             }
         }
+        let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
+                for (argument, data_type) in postgres::parameter_places(expr, &schema) {
+                    if let Expr::Placeholder(Placeholder { id, .. }) = argument {
+                        types.entry(id.clone()).or_insert(data_type);
+                    }
+                }
                 if let Expr::ScalarFunction(call) = expr
                     && postgres::is_of_catalog(&call.func)
                 {

@@ -143,8 +143,10 @@ fn tag(condition: &Expr, schema: &Schema) -> Option<TagMatcher> {
             None => (right.try_as_col()?, compared_text(op.swap()?, text(left)?)?),
         },
         Expr::InList(InList { expr, list, negated }) => {
-            let values: Vec<_> =
-                list.iter().map(|value| text(value).map(str::to_owned)).collect::<Option<_>>()?;
+            // A NULL in the list fits nothing, and leaves all others open: NOT IN finds no row.
+            let is_null = |value: &&Expr| matches!(value, Expr::Literal(value, _) if value.is_null());
+            let known = list.iter().filter(|value| *negated || !is_null(value));
+            let values: Vec<_> = known.map(|value| text(value).map(str::to_owned)).collect::<Option<_>>()?;
             let predicate = if *negated { TagPredicate::NoneOf(values) } else { TagPredicate::OneOf(values) };
             (expr.try_as_col()?, predicate)
         }

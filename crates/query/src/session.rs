@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::TagMatcher;
+use store::{TableColumns, TagMatcher};
 
 /// What a user may read of a table.
 #[derive(Debug, Clone, Default)]
@@ -19,19 +19,26 @@ pub enum Access {
 }
 
 type AccessRule = dyn Fn(&str) -> Access + Send + Sync;
+type ExpectedTables = dyn Fn() -> Vec<TableColumns> + Send + Sync;
 
 /// Who runs a query. Times are UTC in every session.
 #[derive(Clone)]
 pub struct Session {
     user: Arc<str>,
     access: Arc<AccessRule>,
+    expected: Arc<ExpectedTables>,
     timeout: Option<Duration>,
 }
 
 impl Session {
     /// A user who may read every table.
     pub fn new(user: &str) -> Self {
-        Self { user: user.into(), access: Arc::new(|_| Access::Everything), timeout: None }
+        Self {
+            user: user.into(),
+            access: Arc::new(|_| Access::Everything),
+            expected: Arc::new(Vec::new),
+            timeout: None,
+        }
     }
 
     /// The same user, who may read of each table what `rule` says for its name. The rule is asked while a query is
@@ -39,6 +46,16 @@ impl Session {
     #[must_use]
     pub fn with_access(self, rule: impl Fn(&str) -> Access + Send + Sync + 'static) -> Self {
         Self { access: Arc::new(rule), ..self }
+    }
+
+    /// The same user, for whom these tables are there, without rows, as long as nobody has written to them. They are
+    /// asked for when the store does not have a table that a query names, and when tables are listed.
+    #[must_use]
+    pub fn with_expected_tables(
+        self,
+        tables: impl Fn() -> Vec<TableColumns> + Send + Sync + 'static,
+    ) -> Self {
+        Self { expected: Arc::new(tables), ..self }
     }
 
     /// The same user, whose queries end after this time. It can shorten the limit of the engine, not extend it.
@@ -55,6 +72,11 @@ impl Session {
     /// What this user may read of a table.
     pub fn access(&self, table: &str) -> Access {
         (self.access)(table)
+    }
+
+    /// The tables that are there though the store may not have them.
+    pub(crate) fn expected_tables(&self) -> Vec<TableColumns> {
+        (self.expected)()
     }
 
     /// How long a query of this session may take, given the engine's limit.

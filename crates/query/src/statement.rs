@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{self, SetExpr, Value, ValueWithSpan, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, SetExpr, SetOperator, SetQuantifier, Value, ValueWithSpan, Visitor,
+};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use model::limits;
@@ -132,6 +134,13 @@ fn check_body(body: &SetExpr) -> Result<(), QueryError> {
         SetExpr::Select(select) if select.into.is_some() => Err(read_only("SELECT INTO")),
         SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Table(_) => Ok(()),
         SetExpr::Query(query) => check_query(query),
+        SetExpr::SetOperation {
+            op: SetOperator::Except | SetOperator::Intersect,
+            set_quantifier: SetQuantifier::All,
+            ..
+        } => Err(QueryError::Unsupported {
+            message: "EXCEPT ALL and INTERSECT ALL; without ALL they give each row once".into(),
+        }),
         SetExpr::SetOperation { left, right, .. } => check_body(left).and_then(|()| check_body(right)),
         SetExpr::Insert(_) => Err(read_only("INSERT")),
         SetExpr::Update(_) => Err(read_only("UPDATE")),

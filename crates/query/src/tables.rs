@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use parking_lot::Mutex;
-use store::{Store, TableColumns, TableSnapshot, TagMatcher};
+use store::{Store, TableColumns, TableSnapshot, TableStatus, TagMatcher};
 
+use crate::empty_table::EmptyTable;
 use crate::postgres::{Object, number};
-use crate::{Access, QueryError, Session};
+use crate::{Access, QueryError, Session, empty_table};
 
 /// Schemas kept between queries. Beyond it all are forgotten, which costs one conversion per table.
 const SCHEMAS_MAX: usize = 4_096;
@@ -68,7 +69,13 @@ impl OpenTables {
             Access::Everything => Vec::new(),
             Access::Series(matchers) => matchers,
         };
-        let Some(snapshot) = self.store.snapshot(name)? else { return Ok(None) };
+        let snapshot = match self.store.snapshot(name)? {
+            Some(snapshot) => snapshot,
+            None => match self.session.expected_tables().into_iter().find(|table| &*table.table == name) {
+                Some(columns) => Arc::new(EmptyTable(columns)),
+                None => return Ok(None),
+            },
+        };
         let schema = self.schemas.of(snapshot.columns());
         let table = OpenTable { snapshot, schema, matchers };
         self.opened.lock().insert(name.to_owned(), table.clone());
@@ -92,14 +99,25 @@ impl OpenTables {
 
     /// The tables that the user may see, with their numbers in PostgreSQL's catalog, sorted by name.
     pub(crate) fn objects(&self) -> Result<Vec<Object>, QueryError> {
-        let tables = self.store.tables()?;
+        let tables = self.status()?;
         Ok(number(tables, |name| !matches!(self.session.access(name), Access::Nothing)))
     }
 
     /// Names of the tables that the user may see, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>, QueryError> {
-        let names = self.store.tables()?.into_iter().map(|status| status.table);
+        let names = self.status()?.into_iter().map(|status| status.table);
         Ok(names.filter(|name| !matches!(self.session.access(name), Access::Nothing)).collect())
+    }
+
+    /// The store's tables and those that are expected, sorted by name.
+    fn status(&self) -> Result<Vec<TableStatus>, QueryError> {
+        let mut tables = self.store.tables()?;
+        for columns in self.session.expected_tables() {
+            if let Err(place) = tables.binary_search_by(|table| table.table.as_str().cmp(&columns.table)) {
+                tables.insert(place, empty_table::status(&columns));
+            }
+        }
+        Ok(tables)
     }
 }
 

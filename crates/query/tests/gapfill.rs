@@ -54,16 +54,14 @@ async fn each_group_has_all_buckets_and_its_own_values() {
 }
 
 #[tokio::test]
-async fn columns_are_named_as_they_are_written() {
+async fn columns_are_named_as_in_postgresql() {
     let engine = engine(fleet());
     let sql = format!(
         "SELECT time_bucket_gapfill('1 minute', ts), locf(avg(speed)), 1 + interpolate(max(odo)) FROM telemetry WHERE {BUSES} GROUP BY 1"
     );
     let answer = engine.run(&sql, &user()).await.unwrap();
     let names: Vec<_> = answer.schema.fields().iter().map(|field| field.name().as_str()).collect();
-    assert!(names[0].starts_with("time_bucket_gapfill("), "{names:?}");
-    assert_eq!(names[1], "locf(avg(telemetry.speed))");
-    assert!(names[2].contains("interpolate(max(telemetry.odo))"), "{names:?}");
+    assert_eq!(names, ["time_bucket_gapfill", "locf", "?column?"]);
     assert_eq!(answer.collect().await.unwrap().iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
 }
 

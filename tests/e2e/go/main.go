@@ -62,7 +62,11 @@ func main() {
 }
 
 func ask(connection *sql.Conn, asked question) answer {
-	rows, err := connection.QueryContext(context.Background(), asked.SQL, asked.Arguments...)
+	arguments := make([]any, len(asked.Arguments))
+	for i, argument := range asked.Arguments {
+		arguments[i] = bound(argument)
+	}
+	rows, err := connection.QueryContext(context.Background(), asked.SQL, arguments...)
 	if err != nil {
 		return failed(err)
 	}
@@ -92,6 +96,35 @@ func ask(connection *sql.Conn, asked question) answer {
 		return failed(err)
 	}
 	return found
+}
+
+// Lists as the driver takes them: texts, or whole numbers.
+func bound(argument any) any {
+	list, isList := argument.([]any)
+	if !isList {
+		return argument
+	}
+	texts, numbers := []string{}, []int64{}
+	for _, element := range list {
+		switch element := element.(type) {
+		case string:
+			texts = append(texts, element)
+		case float64:
+			numbers = append(numbers, int64(element))
+		}
+	}
+	if len(numbers) > 0 {
+		return wrapped(numbers)
+	}
+	return wrapped(texts)
+}
+
+// lib/pq wants arrays wrapped, pgx takes them as they are.
+func wrapped(list any) any {
+	if os.Args[1] == "postgres" {
+		return pq.Array(list)
+	}
+	return list
 }
 
 // Times and bytes as JSON has none.

@@ -5,6 +5,7 @@
 //!
 //! What it does not do: COPY, replication, notifications, function calls, SCRAM.
 
+mod arrays;
 mod cancel;
 mod error;
 mod frontend;
@@ -17,6 +18,7 @@ mod server;
 mod session;
 mod settings;
 mod statement;
+mod unread;
 mod value_text;
 mod values;
 mod wire;

@@ -22,6 +22,7 @@ use model::Interval;
 use pgwire::api::Type;
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 
+use super::arrays::{Lists, element_of};
 use super::error::PgError;
 use super::numeric;
 use super::value_text::{TimeText, write_f32, write_f64};
@@ -132,6 +133,10 @@ enum Values {
     Interval(IntervalMonthDayNanoArray),
     /// Microseconds between two times.
     Difference(DurationMicrosecondArray),
+    Lists {
+        lists: Lists,
+        elements: Box<Values>,
+    },
 }
 
 impl Values {
@@ -165,6 +170,12 @@ impl Values {
             (DataType::Duration(TimeUnit::Nanosecond), &Type::INTERVAL) => {
                 let nanos = array.as_primitive::<DurationNanosecondType>();
                 Self::Difference(nanos.unary(|nanos| nanos.div_euclid(1_000)))
+            }
+            (DataType::List(_), told) => {
+                let element = element_of(told)?;
+                let lists = Lists::of(array, element)?;
+                let elements = Box::new(Self::of(lists.values(), element)?);
+                Self::Lists { lists, elements }
             }
             _ => return None,
         })
@@ -204,6 +215,9 @@ impl Values {
                 out.put_i32(days);
                 out.put_i32(months);
             }
+            Self::Lists { lists, elements } => {
+                lists.write_binary(row, out, |index, out| elements.write_binary(index, out))?;
+            }
         }
         Ok(())
     }
@@ -222,6 +236,9 @@ impl Values {
             Self::Numeric { digits, scale } => numeric::write_text(digits.value(row), *scale, out),
             Self::Interval(_) | Self::Difference(_) => {
                 write!(out, "{}", self.interval(row)).expect("BUG: memory takes text");
+            }
+            Self::Lists { lists, elements } => {
+                lists.write_text(row, out, |index, out| elements.write_text(index, out))?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_pg::datatypes::{arrow_schema_to_pg_fields, into_pg_type};
-use arrow_schema::{Schema, TimeUnit};
+use arrow_schema::{Field, Schema, TimeUnit};
 use bytes::Buf;
 use hub::sql::{DataType, Parameter};
 use pgwire::api::Type;
@@ -11,8 +11,10 @@ use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
+use super::arrays;
 use super::error::PgError;
 use super::frontend::{Bound, ValueFormat};
+use super::unread::Unread;
 
 /// Microseconds and days from 1970 to 2000, where PostgreSQL's times begin.
 pub(super) const EPOCH_US: i64 = 946_684_800_000_000;
@@ -76,7 +78,12 @@ pub(super) fn type_number(data_type: &DataType) -> Result<u32, PgError> {
 
 /// What a client says of a parameter's type; nothing where it leaves it open.
 pub(super) fn data_type(number: u32) -> Option<DataType> {
-    Some(match Type::from_oid(number)? {
+    let kind = Type::from_oid(number)?;
+    if let Some(element) = arrays::element_of(&kind) {
+        let element = data_type(element.oid())?;
+        return Some(DataType::List(Arc::new(Field::new_list_field(element, true))));
+    }
+    Some(match kind {
         Type::BOOL => DataType::Boolean,
         Type::INT2 => DataType::Int16,
         Type::INT4 => DataType::Int32,
@@ -107,24 +114,6 @@ pub(super) fn parameter(position: usize, number: u32, bound: &Bound) -> Result<P
     })
 }
 
-/// Why a value cannot be taken.
-#[derive(Debug, PartialEq, thiserror::Error)]
-enum Unread {
-    #[error("this is no value of the type")]
-    Invalid,
-    #[error("values of this type cannot be bound in binary form; cast the parameter, such as $1::text")]
-    Type,
-}
-
-impl Unread {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Invalid => "22P02",
-            Self::Type => "0A000",
-        }
-    }
-}
-
 fn from_text(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unread::Invalid)?;
     let trimmed = text.trim();
@@ -139,7 +128,7 @@ fn from_text(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
         }
         Type::FLOAT4 | Type::FLOAT8 => Parameter::F64(trimmed.parse().map_err(|_| Unread::Invalid)?),
         Type::BYTEA => Parameter::Bytes(hex(trimmed.strip_prefix("\\x").ok_or(Unread::Invalid)?)?),
-        // The engine reads the rest, such as times.
+        // The engine reads the rest, such as times and arrays.
         _ => Parameter::Text(text.into()),
     })
 }
@@ -154,6 +143,11 @@ fn hex(digits: &str) -> Result<Vec<u8>, Unread> {
 }
 
 fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
+    if let Some(element) = arrays::element_of(kind) {
+        // Decimal numbers have no type of their own here and come as text.
+        let wanted = data_type(element.oid()).unwrap_or(DataType::Utf8);
+        return arrays::from_binary(bytes, &wanted, from_binary);
+    }
     fn sized<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Unread> {
         bytes.try_into().map_err(|_| Unread::Invalid)
     }

@@ -19,7 +19,8 @@ use crate::QueryError;
 
 /// Functions that make a list of any length from a number. `generate_series` and `range` in a FROM clause give rows one
 /// batch after the other and stay.
-pub(super) const LEFT_OUT: [&str; 4] = ["array_repeat", "array_resize", "generate_series", "range"];
+pub(super) const LEFT_OUT: [&str; 5] =
+    ["array_dims", "array_repeat", "array_resize", "generate_series", "range"];
 
 /// The function, with a bound if it needs one.
 pub(super) fn bound(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {

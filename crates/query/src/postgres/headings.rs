@@ -23,13 +23,16 @@ pub(crate) fn headings(statement: &Statement) -> Arc<[String]> {
 
 fn of_query(query: &Query) -> Option<Vec<String>> {
     let names = items(&query.body)?.iter().map(|item| match item {
-        SelectItem::UnnamedExpr(expr) => {
-            Some(figured(expr).map_or_else(|| NAMELESS.to_owned(), |name| name.text))
-        }
+        SelectItem::UnnamedExpr(expr) => Some(name_of(expr)),
         SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
         _ => None,
     });
     names.collect()
+}
+
+/// The name of a column that has none in the statement.
+pub(super) fn name_of(expr: &Expr) -> String {
+    figured(expr).map_or_else(|| NAMELESS.to_owned(), |name| name.text)
 }
 
 /// What the first of all SELECTs gives; the others have its names.
@@ -100,7 +103,7 @@ fn figured(expr: &Expr) -> Option<Name> {
 }
 
 /// In small letters, unless it was written in quotes.
-fn folded(name: &Ident) -> String {
+pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
 

@@ -5,15 +5,18 @@
 //! of the catalog it is rewritten then ([`rewrite`]) into what the planner understands; all others stay as they are.
 //! Everything listed is made for one query, from the tables that its user may see. Nothing of it is kept.
 
+mod arrays;
 mod casts;
 mod columns;
 mod empty;
+mod forms;
 mod functions;
 mod headings;
 mod listing;
 mod lookup;
 mod names;
 mod objects;
+mod output_names;
 mod relations;
 mod rewrite;
 mod truth;
@@ -25,11 +28,17 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
 use crate::catalog::{Names, SCHEMA};
+pub(crate) use arrays::{
+    function as array_comparison, name_comparisons, parameter_places, read as read_array,
+    settle as settle_arrays,
+};
 use columns::INFORMATION_SCHEMA_NAME;
 pub(crate) use columns::PG_CATALOG_NAME;
+pub(crate) use forms::normalize_forms;
 pub(crate) use functions::{find as function, is_of_catalog};
 pub(crate) use headings::headings;
 pub(crate) use objects::{Object, number};
+pub(crate) use output_names::{name_columns, shown as shown_columns};
 pub(crate) use rewrite::rewrite;
 pub(crate) use truth::planner as truth_planner;
 

@@ -7,9 +7,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef, TableFactor, Value, Visitor,
-    VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -143,7 +142,6 @@ impl VisitorMut for Rewrite<'_> {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         empty::clear_select(select, self.functions);
-        name_apart(select);
         ControlFlow::Continue(())
     }
 
@@ -229,26 +227,6 @@ fn unqualify(name: &mut ObjectName) {
     }
 }
 
-/// `SELECT t.oid, t.*` has a column twice, which the planner refuses: the first one gets another name.
-fn name_apart(select: &mut Select) {
-    let is_whole = |table: &Ident, item: &SelectItem| match item {
-        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-            last(name) == table.value
-        }
-        _ => false,
-    };
-    for index in 0..select.projection.len() {
-        if let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) = &select.projection[index]
-            && let [table, column] = parts.as_slice()
-            && select.projection.iter().any(|item| is_whole(table, item))
-        {
-            let alias = Ident::new(format!("{}_", column.value));
-            let expr = Expr::CompoundIdentifier(parts.clone());
-            select.projection[index] = SelectItem::ExprWithAlias { expr, alias };
-        }
-    }
-}
-
 /// `x = ANY (...)` and `x <> ALL (...)` as IN, where the planner finds out about types. Other comparisons with all rows of
 /// a subquery become comparisons with a list.
 fn among(expr: &mut Expr) -> Option<Expr> {
@@ -314,7 +292,7 @@ fn in_list(inner: &mut Expr, subquery: &Query, negated: bool) -> Option<Expr> {
 }
 
 /// A query of one column as one list.
-fn listed(query: &Query) -> Option<Query> {
+pub(super) fn listed(query: &Query) -> Option<Query> {
     let mut outer = parsed_query("SELECT array_agg(x) FROM (SELECT NULL) AS listed (x)");
     let ast::SetExpr::Select(select) = &mut *outer.body else { return None };
     let TableFactor::Derived { subquery, .. } = &mut select.from.first_mut()?.relation else { return None };

@@ -64,7 +64,7 @@ fn said(literal: Expr) -> Result<Expr> {
 }
 
 /// The spellings of <https://www.postgresql.org/docs/current/datatype-boolean.html>: words or unique beginnings of them.
-fn truth(text: &str) -> Option<bool> {
+pub(super) fn truth(text: &str) -> Option<bool> {
     let word = text.trim().to_ascii_lowercase();
     let begins = |whole: &str| !word.is_empty() && whole.starts_with(&word);
     if begins("true") || begins("yes") || word == "on" || word == "1" {

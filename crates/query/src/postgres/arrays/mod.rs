@@ -1,0 +1,17 @@
+//! Arrays as PostgreSQL's clients write and read them: their text, and comparisons with their elements.
+//!
+//! The planner would take `'{a,b}'::text[]` for an array of the one text `{a,b}`, and answers comparisons with ANY and ALL by the
+//! smallest and the largest element. So ANY and ALL become functions of ours in the statement ([`name_comparisons`]), and once types
+//! are known, texts become the arrays that they mean and comparisons with known elements become IN, which the store understands
+//! ([`settle`]).
+
+mod casts;
+mod compare;
+mod settle;
+mod statement;
+mod text;
+
+pub(crate) use compare::function;
+pub(crate) use settle::{parameter_places, settle};
+pub(crate) use statement::name_comparisons;
+pub(crate) use text::read;

@@ -1,0 +1,132 @@
+//! Forms of SQL that mean the same as others that the planner knows.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Fetch, Ident, LimitClause,
+    ObjectName, Query, Subscript, TableAlias, TableAliasColumnDef, TableFactor, Value, VisitorMut,
+};
+
+use super::rewrite::{call, last, literal, take, unnamed};
+use crate::walk::walk_mut;
+
+/// Window functions whose numbers the planner has without a sign, so that their differences would wrap.
+const COUNTS: [&str; 4] = ["dense_rank", "ntile", "rank", "row_number"];
+
+/// The same of functions of arrays, and of aggregates.
+const ARRAY_COUNTS: [&str; 5] =
+    ["array_length", "array_ndims", "array_position", "cardinality", "regr_count"];
+/// Functions that do for all elements what the planner's of the same name do for the first, and other names.
+const RENAMED: [(&str, &str); 4] = [
+    ("array_remove", "array_remove_all"),
+    ("array_replace", "array_replace_all"),
+    ("every", "bool_and"),
+    ("variance", "var_samp"),
+];
+
+/// Writes those forms in the other way.
+pub(crate) fn normalize_forms(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            // It never stops early.
+            let _ = walk_mut(&mut **statement, &mut Forms);
+        }
+        Statement::Explain(explain) => normalize_forms(&mut explain.statement),
+        _ => {}
+    }
+}
+
+struct Forms;
+
+impl VisitorMut for Forms {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let Some(limited) =
+            query.fetch.as_ref().and_then(|fetch| fetched(query.limit_clause.as_ref(), fetch))
+        {
+            query.limit_clause = Some(limited);
+            query.fetch = None;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { args: Some(_), alias: Some(alias), .. } => name_column(alias),
+            TableFactor::UNNEST { alias: Some(alias), array_exprs, .. } if array_exprs.len() == 1 => {
+                name_column(alias);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(call) => {
+                let name = last(&call.name);
+                if let Some((_, other)) = RENAMED.iter().find(|(known, _)| *known == name) {
+                    call.name = ObjectName::from(vec![Ident::new(*other)]);
+                } else if ARRAY_COUNTS.contains(&name.as_str())
+                    || (call.over.is_some() && COUNTS.contains(&name.as_str()))
+                {
+                    *expr = cast(take(expr), DataType::BigInt(None));
+                } else if name == "array_positions" {
+                    let bigint = Box::new(DataType::BigInt(None));
+                    *expr = cast(take(expr), DataType::Array(ArrayElemTypeDef::SquareBracket(bigint, None)));
+                }
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
+                let args = [take(left), take(right)].map(unnamed).to_vec();
+                *expr = Expr::Function(call("array_has_any", args));
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Subscript(Subscript::Index { index }) = access {
+                        at_least_one(index);
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Elements are counted from 1; the planner counts those below from the end.
+fn at_least_one(index: &mut Expr) {
+    if matches!(index, Expr::Value(_)) {
+        return;
+    }
+    let zero = || literal(Value::Number("0".into(), false));
+    let positive = Expr::Function(call("greatest", vec![unnamed(take(index)), unnamed(zero())]));
+    *index = Expr::Function(call("nullif", vec![unnamed(positive), unnamed(zero())]));
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; without a number it is one row.
+fn fetched(limit_clause: Option<&LimitClause>, fetch: &Fetch) -> Option<LimitClause> {
+    let offset = match limit_clause {
+        None => None,
+        Some(LimitClause::LimitOffset { limit: None, offset, limit_by }) if limit_by.is_empty() => {
+            offset.clone()
+        }
+        Some(_) => return None,
+    };
+    let one = || literal(Value::Number("1".into(), false));
+    let limit = Some(fetch.quantity.clone().unwrap_or_else(one));
+    let is_plain = !fetch.percent && !fetch.with_ties;
+    is_plain.then_some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() })
+}
+
+/// The only column of a function in FROM has the name of its alias.
+fn name_column(alias: &mut TableAlias) {
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}

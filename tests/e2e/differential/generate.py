@@ -1,0 +1,255 @@
+"""Random statements over the tables, compared on both servers: python -m differential.generate --seconds 600 --seed 7
+
+A seed gives the same statements again. An error of both is no difference, whatever its SQLSTATE, nor is a refusal of ours that says so.
+"""
+
+import argparse
+import random
+import sys
+import time
+
+from differential.compare import ask, difference, is_ordered
+from differential.servers import both
+
+# Columns by kind, and constants.
+COLUMNS = {
+    "readings": {"text": ["device", "note"], "int": ["gear"], "float": ["speed"], "bool": ["active"], "time": ["ts"]},
+    "vehicles": {"text": ["device", "depot", "label"], "int": ["built"], "float": ["weight"], "bool": [], "time": ["ts"]},
+}
+CONSTANTS = {
+    "text": ["'bus-1'", "'ok'", "''", "'Über'", "'a_b'", "'7'", "'Tür auf'", "NULL::text"],
+    "int": ["0", "1", "-1", "3", "10", "2016", "NULL::bigint"],
+    "float": ["0.5::float8", "12.25::float8", "-1.5::float8", "50::float8", "NULL::float8"],
+    "bool": ["true", "false", "NULL::bool"],
+    "time": ["timestamptz '2026-01-15 08:05:00+00'", "timestamptz '2026-01-15 08:10:00.25+00'", "timestamptz '2026-01-15 00:00:00+00'"],
+}
+LIKES = ["'%a%'", "'bus%'", "'_'", "'%\\_%'", "'Ü%'", "''", "'%'"]
+KINDS = list(CONSTANTS)
+# Refusals that name what is not there.
+REFUSED = {"0A000", "42883"}
+
+
+class Generator:
+    """Makes statements; two generators with one seed make the same ones."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+
+    def one(self, *choices):
+        """One of these."""
+        return self.random.choice(choices)
+
+    def often(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.random.random() < probability
+
+    # Values.
+
+    def value(self, kind: str, source: dict, depth: int = 2) -> str:
+        """An expression of a kind over the columns of `source`."""
+        columns = source.get(kind, [])
+        if depth == 0 or self.often(0.4):
+            return self.one(*columns) if columns and self.often(0.8) else self.one(*CONSTANTS[kind])
+        inner = lambda kind: self.value(kind, source, depth - 1)
+        common = [
+            lambda: f"CASE WHEN {self.condition(source, depth - 1)} THEN {inner(kind)} ELSE {inner(kind)} END",
+            lambda: f"coalesce({inner(kind)}, {inner(kind)})",
+            lambda: f"nullif({inner(kind)}, {inner(kind)})",
+        ]
+        own = {
+            "text": [
+                lambda: f"({inner('text')} || {inner('text')})",
+                lambda: f"substr({inner('text')}, {self.one(1, 2, 3)}, {self.one(0, 1, 4)})",
+                lambda: f"replace({inner('text')}, 'a', 'bb')",
+                lambda: f"{self.one('left', 'right')}({inner('text')}, {self.one(0, 1, 3, -1)})",
+                lambda: f"greatest({inner('text')}, {inner('text')})",
+            ],
+            "int": [
+                lambda: f"({inner('int')} {self.one('+', '-')} {self.one(0, 1, 7)})",
+                lambda: f"length({inner('text')})",
+                lambda: f"({inner('int')} % {self.one(2, 3, -7)})",
+                lambda: f"least({inner('int')}, {inner('int')})",
+                lambda: f"({inner('int')} / {self.one(2, 3, -7)})",
+            ],
+            "float": [
+                lambda: f"({inner('float')} {self.one('+', '-', '*')} {self.one('0.5', '2', '-1.25')}::float8)",
+                lambda: f"abs({inner('float')})",
+                lambda: f"greatest({inner('float')}, {inner('float')})",
+                lambda: f"({inner('int')} + {inner('float')})",
+            ],
+            "bool": [lambda: f"({self.condition(source, depth - 1)})"],
+            "time": [
+                lambda: f"({inner('time')} {self.one('+', '-')} interval '{self.one('1 minute', '90 seconds', '1 day')}')",
+                lambda: f"date_trunc('{self.one('minute', 'hour', 'day')}', {inner('time')})",
+            ],
+        }
+        return self.one(*common, *own[kind])()
+
+    def condition(self, source: dict, depth: int = 2) -> str:
+        """A condition over the columns of `source`."""
+        inner = lambda kind: self.value(kind, source, max(depth - 1, 0))
+        kind = self.one(*KINDS)
+        simple = [
+            lambda: f"{inner(kind)} {self.one('=', '<>', '<', '<=', '>', '>=')} {inner(kind)}",
+            lambda: f"{inner(kind)} IS {self.one('', 'NOT ')}NULL",
+            lambda: f"{inner(kind)} IS {self.one('', 'NOT ')}DISTINCT FROM {inner(kind)}",
+            lambda: f"{inner(kind)} {self.one('', 'NOT ')}IN ({', '.join(self.one(*CONSTANTS[kind]) for _ in range(self.one(1, 2, 4)))})",
+            lambda: f"{inner(kind)} {self.one('', 'NOT ')}BETWEEN {inner(kind)} AND {inner(kind)}",
+            lambda: f"{inner('text')} {self.one('', 'NOT ')}{self.one('LIKE', 'ILIKE')} {self.one(*LIKES)}",
+            lambda: f"{inner('bool')} IS {self.one('', 'NOT ')}{self.one('TRUE', 'FALSE', 'UNKNOWN')}",
+            lambda: f"{inner(kind)} {self.one('=', '<>', '<', '>=')} {self.one('ANY', 'ALL')} ({self.array(kind)})",
+            lambda: inner("bool"),
+        ]
+        if depth > 0 and self.often(0.4):
+            return f"({self.condition(source, depth - 1)}) {self.one('AND', 'OR')} ({self.condition(source, depth - 1)})"
+        if depth > 0 and self.often(0.15):
+            return f"NOT ({self.condition(source, depth - 1)})"
+        return self.one(*simple)()
+
+    def array(self, kind: str) -> str:
+        """An array of constants."""
+        texts = {
+            "text": "'{bus-1,tram,NULL}'::text[]",
+            "int": "'{0,1,2}'::bigint[]",
+            "float": "'{0.5,50}'::float8[]",
+            "bool": "'{t,NULL}'::bool[]",
+            "time": "'{2026-01-15 08:05:00+00}'::timestamptz[]",
+        }
+        return self.one(texts[kind], f"ARRAY[{', '.join(self.one(*CONSTANTS[kind]) for _ in range(2))}]")
+
+    def aggregate(self, source: dict) -> str:
+        """An aggregate."""
+        kind = self.one("text", "int", "float", "time")
+        value = self.value(kind, source, 1)
+        call = self.one(
+            "count(*)",
+            f"count({value})",
+            f"count(DISTINCT {value})",
+            f"min({value})",
+            f"max({value})",
+            f"bool_or({self.condition(source, 1)})",
+            f"bool_and({self.condition(source, 1)})",
+            f"sum({self.value('float', source, 1)})",
+            f"avg({self.value('float', source, 1)})",
+        )
+        return f"{call} FILTER (WHERE {self.condition(source, 1)})" if self.often(0.2) else call
+
+    def window(self, source: dict, key: str) -> str:
+        """A window function; rows have the order of `key`, which is unique."""
+        value = self.value(self.one("text", "int", "float"), source, 1)
+        call = self.one("row_number()", "count(*)", f"count({value})", f"max({value})", f"min({value})", f"lag({value})", f"lead({value})", f"first_value({value})", f"last_value({value})")
+        partition = f"PARTITION BY {self.value(self.one('text', 'bool', 'int'), source, 1)} " if self.often(0.6) else ""
+        framed = not call.startswith(("row_number", "lag", "lead"))
+        frame = self.one("", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING", " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+        return f"{call} OVER ({partition}ORDER BY {key}{frame if framed else ''})"
+
+    # Statements.
+
+    def statement(self) -> str:
+        """A whole statement."""
+        return self.one(self.rows, self.rows, self.groups, self.groups, self.joined, self.windows, self.combined, self.nested)()
+
+    def table(self):
+        """A table and its columns."""
+        name = self.one(*COLUMNS)
+        return name, COLUMNS[name]
+
+    def where(self, source: dict) -> str:
+        """Perhaps a condition."""
+        return f" WHERE {self.condition(source)}" if self.often(0.8) else ""
+
+    def rows(self) -> str:
+        """Rows of a table in an order of all columns."""
+        name, source = self.table()
+        items = [self.value(self.one(*KINDS), source) for _ in range(self.one(1, 2, 3))]
+        places = ", ".join(f"{place + 1}{self.one('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST')}" for place in range(len(items)))
+        distinct = self.one("", "", "DISTINCT ")
+        limit = f" LIMIT {self.one(1, 5, 50)}{self.one('', ' OFFSET 2')}" if self.often(0.3) else ""
+        return f"SELECT {distinct}{', '.join(items)} FROM {name}{self.where(source)} ORDER BY {places}{limit}"
+
+    def groups(self) -> str:
+        """Groups of a table."""
+        name, source = self.table()
+        keys = [self.value(self.one(*KINDS), source, 1) for _ in range(self.one(0, 1, 1, 2))]
+        items = keys + [self.aggregate(source) for _ in range(self.one(1, 2))]
+        group = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
+        if keys and self.often(0.15):
+            group = f" GROUP BY {self.one('ROLLUP', 'CUBE')} ({', '.join(keys)})"
+        having = f" HAVING {self.aggregate(source)} IS NOT NULL" if keys and self.often(0.2) else ""
+        return f"SELECT {', '.join(items)} FROM {name}{self.where(source)}{group}{having}"
+
+    def joined(self) -> str:
+        """A join of both tables."""
+        kind = self.one("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+        source = {kind: [f"r.{column}" for column in COLUMNS["readings"][kind]] + [f"v.{column}" for column in COLUMNS["vehicles"][kind]] for kind in KINDS}
+        on = "r.device = v.device"
+        if kind in ("JOIN", "LEFT JOIN", "RIGHT JOIN") and self.often(0.4):
+            on += f" AND {self.condition(source, 1)}"
+        items = [self.aggregate(source) for _ in range(2)] if self.often(0.5) else [self.value(self.one(*KINDS), source) for _ in range(2)]
+        return f"SELECT {', '.join(items)} FROM readings r {kind} vehicles v ON {on}{self.where(source)}"
+
+    def windows(self) -> str:
+        """Window functions over the rows of a table."""
+        name, source = self.table()
+        key = "device, ts"
+        items = ["device", "ts"] + [self.window(source, key) for _ in range(self.one(1, 2))]
+        return f"SELECT {', '.join(items)} FROM {name}{self.where(source)} ORDER BY {key}"
+
+    def combined(self) -> str:
+        """Two queries with a set operation between them."""
+        kinds = [self.one(*KINDS) for _ in range(self.one(1, 2))]
+        sides = []
+        for _ in range(2):
+            name, source = self.table()
+            sides.append(f"SELECT {', '.join(self.value(kind, source, 1) for kind in kinds)} FROM {name}{self.where(source)}")
+        return f"{sides[0]} {self.one('UNION', 'UNION ALL', 'INTERSECT', 'EXCEPT')} {sides[1]}"
+
+    def nested(self) -> str:
+        """Subqueries."""
+        name, source = self.table()
+        other, columns = self.table()
+        kind = self.one("text", "int", "float")
+        inner = f"SELECT {self.value(kind, columns, 1)} FROM {other}{self.where(columns)}"
+        condition = self.one(
+            lambda: f"{self.value(kind, source, 1)} {self.one('', 'NOT ')}IN ({inner})",
+            lambda: f"{self.one('', 'NOT ')}EXISTS (SELECT 1 FROM {other} o WHERE o.device = {name}.device AND {self.condition({kind: [f'o.{column}' for column in found] for kind, found in columns.items()}, 1)})",
+            lambda: f"{self.value(kind, source, 1)} {self.one('<', '>=', '=', '<>')} {self.one('ANY', 'ALL')} ({inner})",
+            lambda: f"{self.value('int', source, 1)} > (SELECT count(*) FROM {other}{self.where(columns)})",
+        )()
+        if self.often(0.3):
+            return f"WITH c AS (SELECT * FROM {name} WHERE {self.condition(source, 1)}) SELECT count(*), {self.aggregate(source)} FROM c"
+        return f"SELECT device, {self.value(self.one(*KINDS), source, 1)} FROM {name} WHERE {condition}"
+
+
+def problem(theirs, ours, sql: str) -> str | None:
+    """How the answers to a generated statement differ."""
+    wanted, given = ask(theirs, sql), ask(ours, sql)
+    # What PostgreSQL does not take as a statement has no right answer.
+    is_no_question = wanted.error and wanted.error.startswith("42")
+    if is_no_question or (wanted.error and given.error) or given.error in REFUSED:
+        return None
+    return difference(wanted, given, is_ordered(sql))
+
+
+def main() -> None:
+    """Runs for some time and prints what differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    generator, asked, failed, errors = Generator(options.seed), 0, 0, 0
+    with both() as (theirs, ours):
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            sql = generator.statement()
+            asked += 1
+            errors += ask(theirs, sql).error is not None
+            if found := problem(theirs, ours, sql):
+                failed += 1
+                print(f"{sql}\n    {found}", flush=True)
+    print(f"{asked} statements of seed {options.seed}, {errors} errors of PostgreSQL, {failed} differences")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Arrays through the PostgreSQL door, as drivers bind and read them, and as postgres_fdw asks with them."""
+
+import datetime
+
+import jpype
+import psycopg
+import pytest
+
+from harness.postgresql import PostgreSql
+from harness.server import Server
+from test_postgres import T0, USER
+from test_postgres_go import ask, program, rows_of  # noqa: F401
+from test_postgres_jdbc import DRIVER
+
+UTC = datetime.timezone.utc
+FIRST = datetime.datetime.fromtimestamp(T0 / 1_000, UTC)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server with three rows of each of three trucks."""
+    with Server(tmp_path_factory.mktemp("arrays"), {"TACHO_POSTGRES_LISTEN": "127.0.0.1:0"}) as server:
+        server.trucks = [server.device() for _ in range(3)]
+        for number, truck in enumerate(server.trucks):
+            rows = [{"ts": T0 + n * 1_000, "values": {"speed": n + 0.5, "gear": number * 10 + n, "on": n % 2 == 0, "note": f"n{n}"}} for n in range(3)]
+            server.api.send(truck.token, rows)
+        server.names = [truck.name for truck in server.trucks]
+        server.port = server.listeners["postgres"]
+        yield server
+        assert server.alive(), server.log()
+
+
+def connect(server, **more):
+    """A psycopg connection as the administrator."""
+    return psycopg.connect(host="127.0.0.1", port=server.port, user=USER, password=server.password, dbname="tacho", **more)
+
+
+COUNTS = [
+    # A condition with one array, its value, the rows it leaves, the type of the array.
+    ("device = ANY({})", lambda server: server.names[:2], 6, "text"),
+    ("device <> ALL({})", lambda server: server.names[:2], 3, "text"),
+    ("device = ANY({})", lambda server: [server.names[0], None], 3, "text"),
+    ("device = ANY({})", lambda server: [], 0, "text"),
+    ("gear = ANY({})", lambda server: [0, 1, 22], 3, "int8"),
+    ("gear > ALL({})", lambda server: [0, 10], 5, "int8"),
+    ("speed = ANY({})", lambda server: [0.5, 2.5], 6, "float8"),
+    ('"on" = ANY({})', lambda server: [False], 3, "bool"),
+    ("ts = ANY({})", lambda server: [FIRST, FIRST + datetime.timedelta(seconds=1)], 6, "timestamptz"),
+]
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_psycopg_binds_arrays(server, is_binary):
+    place = "%b" if is_binary else "%t"
+    with connect(server) as connection:
+        for condition, value, rows, kind in COUNTS:
+            for typed in (place, f"{place}::{kind}[]"):
+                found = connection.execute(f"SELECT count(*) FROM telemetry WHERE {condition.format(typed)}", (value(server),))
+                assert found.fetchone() == (rows,), (condition, typed)
+
+
+def test_texts_are_arrays_where_one_is_wanted(server):
+    """As node-postgres and pg8000 bind them, and psycopg2 writes them into the statement."""
+    names = "{" + ",".join(f'"{name}"' for name in server.names[:2]) + "}"
+    with connect(server) as connection:
+        for condition, rows in [("device = ANY(%s)", 6), ("device <> ALL(%s)", 3)]:
+            assert connection.execute(f"SELECT count(*) FROM telemetry WHERE {condition}", (names,)).fetchone() == (rows,)
+        assert connection.execute("SELECT count(*) FROM telemetry WHERE gear = ANY(%s)", ("{0,NULL,22}",)).fetchone() == (2,)
+        with psycopg.ClientCursor(connection) as cursor:
+            cursor.execute("SELECT count(*) FROM telemetry WHERE device = ANY(%s) AND gear <> ALL(%s)", (server.names[:2], [0, 1]))
+            assert cursor.fetchone() == (4,)
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            connection.execute("SELECT count(*) FROM telemetry WHERE gear = ANY(%s)", ("{x}",))
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_psycopg_reads_arrays(server, is_binary):
+    with connect(server) as connection, connection.cursor(binary=is_binary) as cursor:
+        cursor.execute(
+            "SELECT array_agg(device ORDER BY device), array_agg(gear ORDER BY gear), array_agg(speed ORDER BY speed), array_agg(\"on\" ORDER BY ts), array_agg(ts ORDER BY ts) "
+            "FROM telemetry WHERE device = ANY(%s)",
+            (server.names[:1],),
+        )
+        assert [column.type_code for column in cursor.description] == [1009, 1016, 1022, 1000, 1185]
+        times = [FIRST + datetime.timedelta(seconds=n) for n in range(3)]
+        assert cursor.fetchone() == (server.names[:1] * 3, [0, 1, 2], [0.5, 1.5, 2.5], [True, False, True], times)
+        cursor.execute("""SELECT '{"a b",NULL,"c,\\"d","",😀}'::text[], '{}'::int[], %s::text[]""", (["x", None],))
+        assert cursor.fetchone() == (["a b", None, 'c,"d', "", "😀"], [], ["x", None])
+
+
+def test_go_binds_arrays(ask, server):  # noqa: F811
+    names = server.names[:2]
+    [texts, numbers] = ask(
+        ["SELECT count(*) FROM telemetry WHERE device = ANY($1)", names],
+        ["SELECT count(*) FROM telemetry WHERE gear = ANY($1)", [0, 1, 22]],
+    )
+    assert rows_of(texts) == [[6]]
+    assert rows_of(numbers) == [[3]]
+
+
+@pytest.mark.parametrize("mode", [{"preferQueryMode": "simple"}, {"preferQueryMode": "extended"}, {"prepareThreshold": -1}])
+def test_jdbc_binds_and_reads_arrays(server, mode):
+    if not jpype.isJVMStarted():
+        jpype.startJVM("-Xmx256m", "-Duser.timezone=UTC", classpath=[str(DRIVER)], convertStrings=True)
+    given = jpype.JClass("java.util.Properties")()
+    for name, value in {"user": USER, "password": server.password, **mode}.items():
+        given.setProperty(name, str(value))
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/tacho"
+    connection = jpype.JClass("java.sql.DriverManager").getConnection(url, given)
+    try:
+        objects = jpype.JArray(jpype.JClass("java.lang.Object"))
+        for kind, condition, values, rows in [("text", "device = ANY(?)", server.names[:2], 6), ("int8", "gear = ANY(?)", [jpype.JLong(n) for n in (0, 1, 22)], 3)]:
+            statement = connection.prepareStatement(f"SELECT count(*) FROM telemetry WHERE {condition}")
+            for _ in range(3):
+                statement.setArray(1, connection.createArrayOf(kind, objects(values)))
+                found = statement.executeQuery()
+                assert found.next() and found.getLong(1) == rows
+        found = connection.createStatement().executeQuery("SELECT array_agg(gear ORDER BY gear) FROM telemetry WHERE gear < 10")
+        assert found.next() and list(found.getArray(1).getArray()) == [0, 1, 2]
+    finally:
+        connection.close()
+
+
+def test_postgres_fdw_reads_tables_with_conditions(server):
+    with PostgreSql() as postgresql, postgresql.connect() as connection:
+        connection.execute("CREATE EXTENSION postgres_fdw")
+        connection.execute(f"CREATE SERVER tacho FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '{server.port}', dbname 'tacho')")
+        connection.execute(f"CREATE USER MAPPING FOR CURRENT_USER SERVER tacho OPTIONS (user '{USER}', password '{server.password}')")
+        connection.execute("CREATE SCHEMA far")
+        connection.execute("IMPORT FOREIGN SCHEMA public LIMIT TO (telemetry) FROM SERVER tacho INTO far")
+        first, second, third = server.names
+        for condition, rows in [
+            (f"device IN ('{first}', '{second}')", 6),
+            (f"device NOT IN ('{first}', '{second}')", 3),
+            ("gear IN (0, 1, 22)", 3),
+            ("gear = ANY('{0,22}')", 2),
+            ("speed IN (0.5, 2.5)", 6),
+            (f"ts >= '{FIRST.isoformat()}' AND device = '{third}'", 3),
+            ("note LIKE 'n%' AND \"on\"", 6),
+        ]:
+            query = f"SELECT count(*) FROM far.telemetry WHERE {condition}"
+            plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN (VERBOSE, COSTS OFF) {query}"))
+            assert "Remote SQL" in plan and "Filter:" not in plan, plan
+            assert connection.execute(query).fetchone() == (rows,), condition
+        rows = connection.execute("SELECT device, ts, gear, speed, \"on\", note FROM far.telemetry WHERE device IN (%s, %s) ORDER BY gear LIMIT 1", (first, second))
+        assert rows.fetchone() == (first, FIRST, 0, 0.5, True, "n0")
