@@ -230,7 +230,10 @@ fn from_plan(message: &str) -> QueryError {
         Some((function, rest)) => QueryError::UnknownFunction {
             message: format!("function {function} does not exist{}", rest.trim_start_matches('.').trim_end()),
         },
-        None if message.contains("No function matches the given name and argument types") => {
+        None if message.contains("No function matches the given name and argument types")
+            // Functions of ours tell what is wrong.
+            && !message.contains("user-defined coercion failed") =>
+        {
             QueryError::UnknownFunction { message: message.to_owned() }
         }
         None => QueryError::Invalid { message: message.to_owned() },
