@@ -55,8 +55,8 @@ impl From<Parameter> for ScalarValue {
             Parameter::Date(days) => Self::Date32(Some(days)),
             Parameter::List(values) => {
                 // Those that are not NULL have one type, which is converted to the one that the statement needs.
-                let types = values.iter().filter_map(Parameter::data_type);
-                let element = types.last().unwrap_or(DataType::Null);
+                let mut types = values.iter().filter_map(Parameter::data_type);
+                let element = types.next_back().unwrap_or(DataType::Null);
                 let typed = |value: Parameter| match value {
                     Parameter::Null => Self::try_from(&element).unwrap_or(Self::Null),
                     other => Self::from(other),

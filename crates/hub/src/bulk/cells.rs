@@ -338,8 +338,7 @@ mod tests {
     fn every_scalar_is_taken_exactly_as_a_field_and_as_a_tag() {
         // The same as a float16.
         let half = Float16Array::from_iter_values(
-            [(-1.5f32)]
-                .map(|value| <Float16Type as arrow_array::ArrowPrimitiveType>::Native::from_f32(value)),
+            [(-1.5f32)].map(<Float16Type as arrow_array::ArrowPrimitiveType>::Native::from_f32),
         );
         let cases: Vec<(ArrayRef, ValueRef<'_>, &str)> = vec![
             (Arc::new(BooleanArray::from(vec![true])), ValueRef::Bool(true), "true"),

@@ -32,9 +32,9 @@ use Kind::{Bool, Date, Decimal, Float, Int, Local, Text, Time, Zoned};
 const INTERVAL: Kind = Kind::Interval;
 
 const TO_CHAR: &[Form] = &[
-    form(&[Zoned, Text], Text, |args| moment(args)),
-    form(&[Local, Text], Text, |args| moment(args)),
-    form(&[INTERVAL, Text], Text, |args| moment(args)),
+    form(&[Zoned, Text], Text, moment),
+    form(&[Local, Text], Text, moment),
+    form(&[INTERVAL, Text], Text, moment),
     form(&[Int, Text], Text, |args| Ok(number_text(Number::Integer(args[0].int()), args[1].text())?.into())),
     form(
         &[Float, Text],
@@ -71,15 +71,14 @@ const TO_NUMBER: &[Form] =
     &[form(&[Text, Text], Float, |args| Ok(Value::Float(read_number(args[0].text(), args[1].text())?)))];
 
 const PART: &[Form] = &[
-    form(&[Text, Zoned], Float, |args| part(args)),
-    form(&[Text, Local], Float, |args| part(args)),
-    form(&[Text, Date], Float, |args| part(args)),
-    form(&[Text, Time], Float, |args| part(args)),
-    form(&[Text, INTERVAL], Float, |args| part(args)),
+    form(&[Text, Zoned], Float, part),
+    form(&[Text, Local], Float, part),
+    form(&[Text, Date], Float, part),
+    form(&[Text, Time], Float, part),
+    form(&[Text, INTERVAL], Float, part),
 ];
 
-const AGE: &[Form] =
-    &[form(&[Zoned, Zoned], INTERVAL, |args| age(args)), form(&[Local, Local], INTERVAL, |args| age(args))];
+const AGE: &[Form] = &[form(&[Zoned, Zoned], INTERVAL, age), form(&[Local, Local], INTERVAL, age)];
 
 /// `AT TIME ZONE`.
 const TIMEZONE: &[Form] = &[
@@ -129,13 +128,13 @@ const JUSTIFY: &[Form] = &[form(&[INTERVAL], INTERVAL, |args| {
 })];
 
 const MAKE_INTERVAL: &[Form] = &[
-    form(&[Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int, Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int, Int, Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int, Int, Int, Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int, Int, Int, Int, Int], INTERVAL, |args| made_interval(args)),
-    form(&[Int, Int, Int, Int, Int, Int, Float], INTERVAL, |args| made_interval(args)),
+    form(&[Int], INTERVAL, made_interval),
+    form(&[Int, Int], INTERVAL, made_interval),
+    form(&[Int, Int, Int], INTERVAL, made_interval),
+    form(&[Int, Int, Int, Int], INTERVAL, made_interval),
+    form(&[Int, Int, Int, Int, Int], INTERVAL, made_interval),
+    form(&[Int, Int, Int, Int, Int, Int], INTERVAL, made_interval),
+    form(&[Int, Int, Int, Int, Int, Int, Float], INTERVAL, made_interval),
 ];
 
 const MAKE_TIMESTAMP: &[Form] =

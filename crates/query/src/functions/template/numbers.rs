@@ -402,7 +402,7 @@ impl Writer {
             shape = Shape { is_roman: true, fills: shape.fills, ..Shape::default() };
         }
         let sign_is_written = if shape.has_plus || shape.has_minus {
-            !(shape.has_plus && !shape.has_minus)
+            !shape.has_plus || shape.has_minus
         } else {
             if !is_negative && shape.fills {
                 shape.has_brackets = false;
@@ -563,13 +563,15 @@ impl Writer {
         self.sign_is_written = true;
     }
 
+    fn write_point(&mut self) {
+        if !self.ends_at_point() || self.shape.fills {
+            self.out.push('.');
+        }
+    }
+
     fn write_digit(&mut self, key: Key) {
         match self.number.get(self.at) {
-            Some(b'.') => {
-                if !self.ends_at_point() || self.shape.fills {
-                    self.out.push('.');
-                }
-            }
+            Some(b'.') => self.write_point(),
             _ if self.last_relevant.is_some_and(|last| self.at > last) && key != Key::Digit0 => {}
             _ if self.leaves_zero_out() => {
                 if !self.shape.fills {

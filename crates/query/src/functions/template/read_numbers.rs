@@ -80,17 +80,9 @@ impl Reader<'_> {
                 self.place(key);
                 self.at += 1;
             }
-            Key::Comma | Key::Group => {
-                if !self.shape.fills && self.next() == Some(b',') {
-                    self.at += 1;
-                }
-            }
+            Key::Comma | Key::Group => self.skip_comma(),
             Key::Currency => self.skip_others(1),
-            Key::Ordinal(_) => {
-                if !self.shape.has_point && self.sign != Some(b'-') {
-                    self.skip_others(2);
-                }
-            }
+            Key::Ordinal(_) => self.skip_ordinal(),
             Key::Minus | Key::Plus | Key::SignOrPlus => {
                 let wanted: &[u8] = match key {
                     Key::Minus => b"-",
@@ -156,10 +148,25 @@ impl Reader<'_> {
                 self.sign = Some(sign);
                 self.at += 1;
             }
-        } else if !is_read && !self.shape.has_sign && !self.shape.has_plus && !self.shape.has_minus {
-            if let b'-' | b'+' = next {
-                self.sign = Some(next);
-            }
+        } else if !is_read
+            && !self.shape.has_sign
+            && !self.shape.has_plus
+            && !self.shape.has_minus
+            && matches!(next, b'-' | b'+')
+        {
+            self.sign = Some(next);
+        }
+    }
+
+    fn skip_comma(&mut self) {
+        if !self.shape.fills && self.next() == Some(b',') {
+            self.at += 1;
+        }
+    }
+
+    fn skip_ordinal(&mut self) {
+        if !self.shape.has_point && self.sign != Some(b'-') {
+            self.skip_others(2);
         }
     }
 
