@@ -1,4 +1,5 @@
-# Two commands: `make run` (build, then the demo) and `make test` (everything). The rest are their steps.
+# Two commands: `make run` (build, then the demo) and `make test` (everything). `make install` copies the program, its man pages and
+# the completions of shells to $(PREFIX). The rest are their steps.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,13 +18,29 @@ VENV := .venv
 E2E := tests/e2e
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: run test
+.PHONY: run test install release
 .PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e fuzz-brief
 
+RELEASE := $(CARGO_TARGET_DIR)/release/tacho
+PREFIX ?= $(HOME)/.local
+INSTALLED := $(DESTDIR)$(PREFIX)
+
 # make run ARGS="--devices 50 --rate 2"
-run: $(if $(shell command -v npm),dashboard-build)
+run: release
+	exec "$(RELEASE)" demo $(ARGS)
+
+release: $(if $(shell command -v npm),dashboard-build)
+	@[ -e "$(RELEASE)" ] || echo "The first build takes a quarter of an hour on two processors, and some gigabytes in $(CARGO_TARGET_DIR)."
 	cargo build --release --package tacho
-	exec "$(CARGO_TARGET_DIR)/release/tacho" demo $(ARGS)
+
+# make install PREFIX=/usr/local
+install: release
+	install -D -m 755 "$(RELEASE)" "$(INSTALLED)/bin/tacho"
+	mkdir -p "$(INSTALLED)"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}
+	"$(RELEASE)" man --out "$(INSTALLED)/share/man/man1"
+	"$(RELEASE)" completions bash > "$(INSTALLED)/share/bash-completion/completions/tacho"
+	"$(RELEASE)" completions zsh > "$(INSTALLED)/share/zsh/site-functions/_tacho"
+	"$(RELEASE)" completions fish > "$(INSTALLED)/share/fish/vendor_completions.d/tacho.fish"
 
 # Cheap steps first: a forgotten format shows in seconds, not after the build.
 test: setup format tidy dashboard lint unit docs licences binary e2e fuzz-brief
