@@ -186,13 +186,15 @@ def test_only_what_is_looked_at_is_asked_for(demo, page):
     page.set_viewport_size({"width": 1280, "height": 600})
     page.goto(demo.url)
     expect(page.locator("#fleet-body")).to_have_text(re.compile(r"\d"))
-    name = page.locator("#fleet-body tr").nth(3).locator("td,th").first.inner_text()
-    page.locator("#fleet-filter").fill(name)
-    expect(page.locator("#fleet-body tr")).to_have_count(1)
 
     def rows():
         return [command for command in watched if "keys" not in command]
 
+    while not any(len(command["entityIds"]) > 2 for command in rows()):
+        page.wait_for_timeout(50)
+    name = page.locator("#fleet-body tr").nth(3).locator("td,th").first.inner_text()
+    page.locator("#fleet-filter").fill(name)
+    expect(page.locator("#fleet-body tr")).to_have_count(1)
     while len(rows()[-1]["entityIds"]) != 2:
         page.wait_for_timeout(50)
     # At first some rows are in sight, and not all; at the end that of the filter and the one that is drawn.

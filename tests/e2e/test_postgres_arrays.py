@@ -10,7 +10,7 @@ from harness.postgresql import PostgreSql
 from harness.server import Server
 from test_postgres import T0, USER
 from test_postgres_go import ask, program, rows_of  # noqa: F401
-from test_postgres_jdbc import DRIVER
+from test_postgres_jdbc import start_java
 
 UTC = datetime.timezone.utc
 FIRST = datetime.datetime.fromtimestamp(T0 / 1_000, UTC)
@@ -100,8 +100,7 @@ def test_go_binds_arrays(ask, server):  # noqa: F811
 
 @pytest.mark.parametrize("mode", [{"preferQueryMode": "simple"}, {"preferQueryMode": "extended"}, {"prepareThreshold": -1}])
 def test_jdbc_binds_and_reads_arrays(server, mode):
-    if not jpype.isJVMStarted():
-        jpype.startJVM("-Xmx256m", "-Duser.timezone=UTC", classpath=[str(DRIVER)], convertStrings=True)
+    start_java()
     given = jpype.JClass("java.util.Properties")()
     for name, value in {"user": USER, "password": server.password, **mode}.items():
         given.setProperty(name, str(value))

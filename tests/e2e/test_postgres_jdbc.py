@@ -15,10 +15,16 @@ DRIVER = Path("/usr/share/java/postgresql.jar")
 ROWS = 5_000
 
 
+def start_java():
+    """Starts the one Java machine that a process may have, unless it runs."""
+    if not jpype.isJVMStarted():
+        jpype.startJVM("-Xmx256m", "-Duser.timezone=UTC", classpath=[str(DRIVER)], convertStrings=True)
+
+
 @pytest.fixture(scope="module")
 def jdbc(tmp_path_factory):
     """A server with rows of one device, and a function that connects to it with properties of the driver."""
-    jpype.startJVM("-Xmx256m", "-Duser.timezone=UTC", classpath=[str(DRIVER)], convertStrings=True)
+    start_java()
     with Server(tmp_path_factory.mktemp("jdbc"), {"TACHO_POSTGRES_LISTEN": "127.0.0.1:0"}) as server:
         server.truck = server.device()
         for start in range(0, ROWS, 1_000):

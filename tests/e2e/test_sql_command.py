@@ -121,7 +121,7 @@ class Terminal:
 @pytest.fixture
 def prompt(server, tmp_path):
     """A prompt of one's own, with a history of one's own."""
-    env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path / "state"), "PAGER": ""}
     terminal = Terminal("sql", "--data", str(server.directory), env=env)
     terminal.until("tacho> ")
     yield terminal

