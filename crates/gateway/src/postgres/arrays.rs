@@ -182,9 +182,8 @@ impl Lists {
 fn write_quoted(element: &[u8], out: &mut BytesMut) {
     let is_special =
         |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\' | b'\x0b') || byte.is_ascii_whitespace();
-    let is_plain = !element.is_empty()
-        && !element.eq_ignore_ascii_case(b"null")
-        && !element.iter().any(|byte| is_special(byte));
+    let is_plain =
+        !element.is_empty() && !element.eq_ignore_ascii_case(b"null") && !element.iter().any(is_special);
     if is_plain {
         out.put_slice(element);
         return;
