@@ -1,5 +1,5 @@
-//! What every door does when it refuses a message or a login: count it, keep it for who asks about the device, and say it
-//! in the log, at a bounded pace. Neither a token nor a password is ever said.
+//! What every door does when it refuses a message or a login. The door counts the refusal, keeps its reason for the device's
+//! page and `tacho device show`, and writes a log line at a bounded pace. The line never contains a token or a password.
 
 use std::net::SocketAddr;
 

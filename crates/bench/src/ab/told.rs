@@ -1,7 +1,7 @@
 //! What a comparison comes to: the only place that turns evidence into a verdict.
 //!
-//! A difference is told when everything that is printed beside it says so: the interval of the ratio, the sign test, and what A
-//! differs from A by. Ratio and interval are of one estimator, that of the signed-rank test, or of Student's when there are too few
+//! `ab` reports a difference only if three things agree: the interval of the ratio, the sign test, and the noise floor of A
+//! against A. Ratio and interval are of one estimator, that of the signed-rank test, or of Student's when there are too few
 //! blocks for it. Where one of them does not agree the verdict is "cannot tell", and the answer says which.
 
 use serde::{Deserialize, Serialize};

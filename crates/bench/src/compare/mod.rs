@@ -17,8 +17,8 @@ use crate::statistics::paired::{Better, Verdict, verdict, welch};
 pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};
 
-/// The figure of one part of both sides, with its verdict: the only place that gives one to results, whoever shows it. `None` where it
-/// is not known of every result.
+/// The figure of one part of both sides, with its verdict. The terminal, the JSON and the report all take the verdict from here.
+/// `None` if a result lacks the value.
 pub(crate) fn figure_of(kind: &Kind, part: &Part, a: &[&Bundle], b: &[&Bundle]) -> Option<Figure> {
     let of = |side: &[&Bundle]| -> Option<Vec<Value>> {
         side.iter().map(|bundle| kind.of(part, bundle)).collect()

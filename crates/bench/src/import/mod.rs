@@ -84,7 +84,7 @@ impl ImportError {
         Self::json_after(format, error, 0)
     }
 
-    /// The same, of JSON after so many lines of something else.
+    /// An error in JSON that begins after `lines` lines of other text; the error counts lines from the start of the file.
     fn json_after(format: Format, error: &serde_json::Error, lines: usize) -> Self {
         let text = error.to_string();
         if error.is_eof() {

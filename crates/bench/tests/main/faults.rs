@@ -91,7 +91,7 @@ fn ctrl_c_reaches_the_processes_that_commands_started() {
     assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
-/// A file system of 8 KiB. Only root may mount one, so these tests need root; whoever is not leaves them out with
+/// A file system of 8 KiB. Only root may mount one, so these tests fail for other users, who can skip them with
 /// `-- --skip a_full_disk`.
 pub(crate) fn small_disk(home: &Path) -> PathBuf {
     let disk = home.join("disk");

@@ -73,7 +73,7 @@ pub(crate) async fn telemetry(
     let letter =
         DeadLetter { door: hub::Door::Http.name(), topic: TOPIC, reason: &reason, payload: &body.bytes };
     hub.add_dead_letter(&device, letter, &mut batch)?;
-    // What is refused is kept before its sender is told.
+    // The dead letter is durable before the device gets the refusal.
     hub.ingest_and_wait(&batch, durability, BUSY_PATIENCE).await?;
     let message = format!("{reason}; the payload is kept in the table {}", hub::DEAD_LETTER_TABLE);
     Err(ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, label, message))

@@ -105,7 +105,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Ends a watch; nothing happens if there is none of that id.
+    /// Ends the watch with this id, if there is one.
     pub(crate) fn remove(&mut self, id: i64) {
         self.by_id.remove(&id);
     }

@@ -31,7 +31,7 @@ impl Connected {
                 write_refusal(connect, &refused, context);
                 context.hub.metrics().refused(Door::Mqtt, refused.label);
                 if refused.label.starts_with("token") {
-                    // Not even the client identifier is told: it may be the token, sent in the wrong place.
+                    // The log does not name the client identifier: a device may have put its token there.
                     refusals::token(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
                 }
                 Err(Close::quiet(refused.cause))
