@@ -7,5 +7,6 @@ mod number;
 pub mod postgres;
 mod refusals;
 mod seats;
+mod sources;
 pub mod statements;
 mod utc_text;

@@ -1,6 +1,7 @@
 //! What listening doors have in common: accepting, a bounded number of connections, and ending in steps.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use hub::Hub;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
+
+use crate::sources::{SourceSeat, Sources};
 
 /// How far a door has come with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,11 +36,11 @@ impl Stop {
 pub(crate) struct Seated {
     hub: Arc<Hub>,
     door: hub::Door,
-    _seat: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl Seated {
-    pub(crate) fn new(hub: Arc<Hub>, door: hub::Door, seat: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, door: hub::Door, seat: Seat) -> Self {
         let counters = hub.metrics().door(door);
         counters.connections.inc();
         counters.connections_opened.inc();
@@ -51,6 +54,22 @@ impl Drop for Seated {
     }
 }
 
+/// One place of a door, and one of those that the peer's address may have. Free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    _permit: OwnedSemaphorePermit,
+    _source: SourceSeat,
+}
+
+/// Which bound a connection too many met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSeat {
+    /// All seats are taken.
+    Door,
+    /// The peer's address has as many as it may.
+    Source,
+}
+
 /// A door's listener and bounds.
 pub(crate) struct Seats {
     /// The door's name in the log.
@@ -58,6 +77,8 @@ pub(crate) struct Seats {
     pub(crate) listener: TcpListener,
     /// Connections at once.
     pub(crate) connections_max: usize,
+    /// Connections at once from one address.
+    pub(crate) connections_per_address_max: usize,
     /// Pause after the system refused to accept a connection.
     pub(crate) accept_pause: Duration,
     /// How long a stopping door waits for what runs.
@@ -72,22 +93,37 @@ impl Seats {
         self,
         stop: watch::Sender<Stop>,
         shutdown: impl Future<Output = ()> + Send,
-        serve: impl Fn(TcpStream, OwnedSemaphorePermit),
-        turn_away: impl Fn(TcpStream),
+        serve: impl Fn(TcpStream, Seat),
+        turn_away: impl Fn(TcpStream, NoSeat),
     ) -> io::Result<()> {
-        let Self { door, listener, connections_max, accept_pause, drain_timeout } = self;
+        let Self {
+            door,
+            listener,
+            connections_max,
+            connections_per_address_max,
+            accept_pause,
+            drain_timeout,
+        } = self;
         let seats_max = u32::try_from(connections_max.max(1)).unwrap_or(u32::MAX >> 4);
         let seats = Arc::new(Semaphore::new(seats_max as usize));
+        let sources = Sources::new(connections_per_address_max);
+        let seat = |peer: SocketAddr| {
+            let permit = Arc::clone(&seats).try_acquire_owned().map_err(|_| NoSeat::Door)?;
+            let source = sources.seat(peer.ip()).ok_or(NoSeat::Source)?;
+            Ok(Seat { _permit: permit, _source: source })
+        };
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut shutdown => break,
             };
-            match (accepted, Arc::clone(&seats).try_acquire_owned()) {
-                (Ok((stream, _)), Ok(seat)) => serve(stream, seat),
-                (Ok((stream, _)), Err(_)) => turn_away(stream),
-                (Err(error), _) => {
+            match accepted {
+                Ok((stream, peer)) => match seat(peer) {
+                    Ok(seat) => serve(stream, seat),
+                    Err(no_seat) => turn_away(stream, no_seat),
+                },
+                Err(error) => {
                     tracing::warn!(%error, "{door}: cannot accept a connection");
                     tokio::time::sleep(accept_pause).await;
                 }
@@ -123,7 +159,8 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let hub = Hub::start(store, registry, IngestLimits::default(), Arc::new(hub::Metrics::new()));
         let seats = Arc::new(Semaphore::new(1));
-        let seat = Arc::clone(&seats).try_acquire_owned().unwrap();
+        let source = Sources::new(1).seat([127, 0, 0, 1].into()).unwrap();
+        let seat = Seat { _permit: Arc::clone(&seats).try_acquire_owned().unwrap(), _source: source };
         let seated = Seated::new(Arc::clone(&hub), hub::Door::Postgres, seat);
         let open = || hub.metrics().door(hub::Door::Postgres).connections.get();
         assert_eq!((open(), seats.available_permits()), (1, 0));

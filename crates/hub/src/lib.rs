@@ -8,6 +8,7 @@ pub mod clock;
 pub mod history;
 pub mod ingest;
 pub mod live;
+pub mod logins;
 pub mod metrics;
 pub mod refusals;
 pub mod registry;
@@ -37,6 +38,7 @@ use clock::ReceiptClock;
 use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use ingest::FanOut;
 use live::{Live, Subscriber};
+use logins::Logins;
 use refusals::Refusals;
 use registry::Registry;
 use retention::Ttls;
@@ -53,6 +55,7 @@ pub struct Hub {
     clock: ReceiptClock,
     ttls: Ttls,
     refusals: Refusals,
+    logins: Logins,
     live: Arc<Live>,
     fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -96,6 +99,7 @@ impl Hub {
             clock,
             ttls: Ttls::default(),
             refusals: Refusals::new(clock::system_now()),
+            logins: Logins::default(),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
@@ -110,6 +114,11 @@ impl Hub {
     /// Tenants, users, devices.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Which logins may be checked.
+    pub fn logins(&self) -> &Logins {
+        &self.logins
     }
 
     /// Bounds on payloads.

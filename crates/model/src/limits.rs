@@ -152,6 +152,18 @@ pub const LOGIN_BYTES_MAX: usize = 255;
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Longest password in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
+/// Wrong passwords that one address may send for one login before it has to wait.
+pub const LOGIN_FAILURES_FREE: u32 = 5;
+/// Wrong passwords that one address may send for any logins before it has to wait: people behind one address share them.
+pub const LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 20;
+/// The longest such wait in seconds; it begins with one second and doubles.
+pub const LOGIN_WAIT_S_MAX: u64 = 60;
+/// After so many seconds without a wrong password an address starts anew.
+pub const LOGIN_FAILURES_FORGOTTEN_S: u64 = 15 * 60;
+/// Logins of one address that are checked or wait for their turn at once.
+pub const LOGINS_PER_ADDRESS_MAX: usize = 4;
+/// Addresses, and logins tried from them, whose failures are remembered; beyond it the oldest half is forgotten.
+pub const LOGIN_SOURCES_MAX: usize = 65_536;
 /// Password checks that wait for their turn. One runs at a time, because each takes 19 MiB and tens of milliseconds
 /// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;

@@ -30,7 +30,7 @@ pub(crate) struct Change {
 
 impl Core {
     /// Makes a change durable, with all definitions that are not yet, and shows it to readers. `finish` is called in
-    /// the same moment, with the state locked. May be repeated after a full disk.
+    /// the same moment, with the state locked. May be repeated after a failure that passes by itself.
     ///
     /// `false`, and nothing has happened, if somebody else has dropped one of the parts before.
     pub(crate) fn change(
@@ -50,6 +50,7 @@ impl Core {
         let definitions = [definitions, change.definitions.clone()].concat();
         let (covered, series_bytes) =
             change.covered.unwrap_or((manifest.state.covered, manifest.state.series_bytes));
+        manifest.sync_name(self.disk.as_ref(), &self.layout)?;
         manifest.append(Edit {
             covered,
             series_bytes,

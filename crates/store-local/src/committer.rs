@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 use store::{Durability, StoreError};
 
-use crate::core::{Core, Doing, FULL_LOG, State, Stop, is_full};
+use crate::core::{Core, Doing, STALLED_LOG, State, Stop};
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, seal_frame};
 use crate::log::writer::LogWriter;
 
@@ -195,18 +195,18 @@ fn write(
         });
         match written {
             Ok(()) => {
-                core.set_full(FULL_LOG, None);
+                core.set_stalled(STALLED_LOG, None);
                 return Ok(true);
             }
-            Err(error) if is_full(&error) && !error.is_sync() => {
-                core.set_full(FULL_LOG, Some(&error));
+            Err(error) if error.is_transient() => {
+                core.set_stalled(STALLED_LOG, Some(&error));
                 let mut state = core.state.lock();
                 if state.stop != Stop::Running {
                     // Nobody waits for space any more: what was acknowledged is durable, the rest is refused by this.
                     state.sealed.get_or_insert(error);
                     return Ok(false);
                 }
-                core.commit_work.wait_for(&mut state, Duration::from_micros(core.options.full_retry_us));
+                core.commit_work.wait_for(&mut state, Duration::from_micros(core.options.stalled_retry_us));
             }
             Err(error) => return Err(error),
         }
@@ -248,7 +248,7 @@ fn write_close_mark(core: &Core, writer: &mut LogWriter<'_>, buffer: &mut Vec<u8
         writer.sync()
     });
     match marked {
-        Err(error) if is_full(&error) => Ok(()), // the mark is a courtesy
+        Err(error) if error.is_transient() => Ok(()), // the mark is a courtesy
         marked => marked,
     }
 }

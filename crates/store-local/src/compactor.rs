@@ -16,7 +16,7 @@ use store::StoreError;
 
 use crate::change::Change;
 use crate::compaction::{Merge, Plan, choose};
-use crate::core::{Abort, Core, is_full, why_full};
+use crate::core::{Abort, Core};
 use crate::manifest::PartInfo;
 use crate::options::Compacted;
 use crate::part::Part;
@@ -30,7 +30,7 @@ use crate::version::Version;
 
 /// How long files that somebody still reads wait for the next look.
 const DROPPED_LOOK: Duration = Duration::from_secs(1);
-/// How often the pause after a full disk doubles: up to a minute with the pause that a flush makes.
+/// How often the pause after a failure that passes by itself doubles: up to a minute with the pause that a flush makes.
 const FULL_DOUBLINGS_MAX: u32 = 8;
 
 /// The compactor as seen from outside.
@@ -41,8 +41,8 @@ pub(crate) struct Compactor {
     pub(crate) done: u64,
     /// Parts found to be damaged, which the version does not tell.
     pub(crate) damaged: u64,
-    /// Why merging waits for disk space, if it does.
-    pub(crate) full: Option<String>,
+    /// What merging waits for that passes by itself, such as disk space.
+    pub(crate) stalled: Option<StoreError>,
 }
 
 /// Why a plan was not carried out.
@@ -76,7 +76,7 @@ enum Wake {
 
 /// Runs until the store is closed, sealed or dropped.
 pub(crate) fn run(core: &Core) {
-    let mut compaction = Compaction { core, settled: None, full_in_a_row: 0 };
+    let mut compaction = Compaction { core, settled: None, stalls_in_a_row: 0 };
     while let Some(wake) = compaction.wait() {
         let done = match wake {
             Wake::Merge(version, asked) => compaction.step(version, asked),
@@ -94,8 +94,8 @@ struct Compaction<'a> {
     core: &'a Core,
     /// The version for which there is nothing to do.
     settled: Option<u64>,
-    /// Plans given up one after the other because the disk was full.
-    full_in_a_row: u32,
+    /// Plans given up one after the other for want of space, descriptors or memory.
+    stalls_in_a_row: u32,
 }
 
 impl Compaction<'_> {
@@ -130,17 +130,21 @@ impl Compaction<'_> {
             self.settled = Some(number);
             let mut state = core.state.lock();
             state.compactor.done = asked;
-            state.compactor.full = None;
+            state.compactor.stalled = None;
             drop(state);
             core.flush_work.notify_all();
             return Ok(());
         }
         match carry_out(core, &plan) {
             Ok(()) => {
-                self.full_in_a_row = 0;
-                core.state.lock().compactor.full = None;
+                self.stalls_in_a_row = 0;
+                core.state.lock().compactor.stalled = None;
                 drop(plan);
                 Ok(core.remove_dropped()?)
+            }
+            Err(Failure::Input(_, error)) if error.is_transient() => {
+                self.pause(&error);
+                Ok(())
             }
             Err(Failure::Input(part, error)) => {
                 self.leave_alone(&part);
@@ -156,8 +160,8 @@ impl Compaction<'_> {
                 }
                 Ok(())
             }
-            Err(Failure::Abort(Abort::Failed(error))) if is_full(&error) && !error.is_sync() => {
-                self.pause_for_space(&error);
+            Err(Failure::Abort(Abort::Failed(error))) if error.is_transient() => {
+                self.pause(&error);
                 Ok(())
             }
             Err(Failure::Abort(abort)) => Err(abort),
@@ -171,12 +175,12 @@ impl Compaction<'_> {
         self.core.flush_work.notify_all();
     }
 
-    /// Leaves what space there is to log and flush, longer each time.
-    fn pause_for_space(&mut self, error: &StoreError) {
-        let pause_us = self.core.options.full_retry_us << self.full_in_a_row;
-        self.full_in_a_row = (self.full_in_a_row + 1).min(FULL_DOUBLINGS_MAX);
+    /// Leaves what there is to log and flush, longer each time.
+    fn pause(&mut self, error: &StoreError) {
+        let pause_us = self.core.options.stalled_retry_us << self.stalls_in_a_row;
+        self.stalls_in_a_row = (self.stalls_in_a_row + 1).min(FULL_DOUBLINGS_MAX);
         let mut state = self.core.state.lock();
-        state.compactor.full = Some(why_full(error));
+        state.compactor.stalled = Some(error.clone());
         if state.is_open() {
             self.core.compact_work.wait_for(&mut state, Duration::from_micros(pause_us));
         }
@@ -227,10 +231,10 @@ fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A manifest that is large waits for space; the next change tries again.
+/// A manifest that is large waits; the next change tries again.
 fn retry_rewrite(core: &Core) -> Result<(), Failure> {
     match core.rewrite_manifest() {
-        Err(error) if is_full(&error) && !error.is_sync() => Ok(()),
+        Err(error) if error.is_transient() => Ok(()),
         other => Ok(other?),
     }
 }
@@ -390,17 +394,14 @@ fn next_input(places: &[Place]) -> Option<(usize, Place)> {
     (first != Place::MAX).then_some(((first & ((1 << INPUT_BITS) - 1)) as usize, second))
 }
 
-/// Ends a merge when the store ends, or when log or flush need the space that it takes.
+/// Ends a merge when the store ends, or when log or flush need what it takes.
 fn check_go_on(core: &Core) -> Result<(), Abort> {
     let state = core.state.lock();
     if !state.is_open() {
         return Err(Abort::Stopped);
     }
-    match state.full.iter().flatten().next() {
-        Some(_) => {
-            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            Err(StoreError::io("merge parts in", &core.layout.parts, full).into())
-        }
+    match state.stalled.iter().flatten().next() {
+        Some(error) => Err(error.clone().into()),
         None => Ok(()),
     }
 }

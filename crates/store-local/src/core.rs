@@ -1,5 +1,6 @@
 //! What the callers and the store's threads share: one lock over the write side, atomics for progress.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -81,14 +82,14 @@ pub(crate) struct State {
     pub(crate) stop: Stop,
     /// The failure after which nothing more is written.
     pub(crate) sealed: Option<StoreError>,
-    /// Why a write has to wait for disk space, by who met it: the log, the flush.
-    pub(crate) full: [Option<String>; 2],
+    /// What a write waits for that passes by itself, such as disk space, by who met it: the log, the flush.
+    pub(crate) stalled: [Option<StoreError>; 2],
 }
 
-/// Index into [`State::full`].
-pub(crate) const FULL_LOG: usize = 0;
-/// Index into [`State::full`].
-pub(crate) const FULL_FLUSH: usize = 1;
+/// Index into [`State::stalled`].
+pub(crate) const STALLED_LOG: usize = 0;
+/// Index into [`State::stalled`].
+pub(crate) const STALLED_FLUSH: usize = 1;
 
 /// How far the end of a store has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,8 +201,8 @@ impl State {
     /// Refuses writes to a store that is closed, sealed or waiting for disk space.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.check_open()?;
-        match self.full.iter().flatten().next() {
-            Some(reason) => Err(StoreError::Busy { reason: reason.clone() }),
+        match self.stalled.iter().flatten().next() {
+            Some(error) => Err(StoreError::Busy { reason: why_stalled(error) }),
             None => Ok(()),
         }
     }
@@ -214,8 +215,11 @@ impl State {
             None => "tables that share parts".to_owned(),
         };
         let limit = limits.overlap_max;
-        let full = self.compactor.full.as_ref().map(|error| format!("; {error}")).unwrap_or_default();
-        Some(format!("{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{full}"))
+        let stalled = self.compactor.stalled.as_ref();
+        let stalled = stalled.map(|error| format!("; {}", why_stalled(error))).unwrap_or_default();
+        Some(format!(
+            "{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{stalled}"
+        ))
     }
 
     /// Refuses what a closed or sealed store cannot do any more.
@@ -373,12 +377,11 @@ impl Core {
         self.tell_watchers();
     }
 
-    /// Notes that `who` waits for disk space, or does not any more.
-    pub(crate) fn set_full(&self, who: usize, error: Option<&StoreError>) {
-        let reason = error.map(why_full);
+    /// Notes what `who` waits for, or that it does not wait any more.
+    pub(crate) fn set_stalled(&self, who: usize, error: Option<&StoreError>) {
         let mut state = self.state.lock();
-        let changed = state.full[who].is_some() != reason.is_some();
-        state.full[who] = reason;
+        let changed = state.stalled[who].is_some() != error.is_some();
+        state.stalled[who] = error.cloned();
         drop(state);
         if changed {
             self.tell_watchers();
@@ -399,12 +402,19 @@ impl From<StoreError> for Abort {
     }
 }
 
-/// Says that there is no space, and what to do.
-pub(crate) fn why_full(error: &StoreError) -> String {
-    format!("the disk is full: {error}; free some space")
-}
-
-/// Whether an error is a full disk, after which the same write may be tried again.
-pub(crate) fn is_full(error: &StoreError) -> bool {
-    matches!(error, StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+/// Says what a write waits for, and what to do.
+pub(crate) fn why_stalled(error: &StoreError) -> String {
+    let StoreError::Io { source, .. } = error else { return error.to_string() };
+    match source.kind() {
+        ErrorKind::StorageFull => format!("the disk is full: {error}; free some space"),
+        ErrorKind::QuotaExceeded => {
+            format!("the disk quota is used up: {error}; free some space or raise the quota")
+        }
+        ErrorKind::OutOfMemory => {
+            format!("the machine is out of memory: {error}; writing goes on when there is some")
+        }
+        _ => format!(
+            "no file descriptors are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
+        ),
+    }
 }

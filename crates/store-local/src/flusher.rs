@@ -15,7 +15,7 @@ use store::{Sequence, StoreError};
 
 use crate::change::Change;
 use crate::chunk::Chunk;
-use crate::core::{Abort, Core, FULL_FLUSH, Stop, TableMemory, is_full};
+use crate::core::{Abort, Core, STALLED_FLUSH, Stop, TableMemory};
 use crate::log::recover::Covered;
 use crate::manifest::PartInfo;
 use crate::part::make::{PartPlan, make_part};
@@ -100,7 +100,9 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
     })?;
     if !added.is_empty() {
         let parts = &core.layout.parts;
-        core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?;
+        retry(core, || {
+            Ok(core.disk.sync_dir(parts).map_err(|error| StoreError::io("sync", parts, error))?)
+        })?;
     }
     wait_until_durable(core, generation.sequence)?;
     let series_bytes = retry(core, || Ok(series.append(&core.series, generation.series_count)?))?;
@@ -148,20 +150,20 @@ fn make_parts(core: &Core, generation: &Generation) -> Result<Vec<PartInfo>, Abo
     Ok(added)
 }
 
-/// Repeats a step that meets a full disk until there is space.
+/// Repeats a step that fails for want of space, descriptors or memory until it succeeds.
 fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T, Abort> {
     loop {
         match step() {
-            Err(Abort::Failed(error)) if is_full(&error) && !error.is_sync() => {
-                core.set_full(FULL_FLUSH, Some(&error));
+            Err(Abort::Failed(error)) if error.is_transient() => {
+                core.set_stalled(STALLED_FLUSH, Some(&error));
                 let mut state = core.state.lock();
                 if !state.is_open() {
                     return Err(Abort::Stopped);
                 }
-                core.flush_work.wait_for(&mut state, Duration::from_micros(core.options.full_retry_us));
+                core.flush_work.wait_for(&mut state, Duration::from_micros(core.options.stalled_retry_us));
             }
             done => {
-                core.set_full(FULL_FLUSH, None);
+                core.set_stalled(STALLED_FLUSH, None);
                 return done;
             }
         }

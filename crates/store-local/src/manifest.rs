@@ -11,7 +11,8 @@
 //!    flushes have disjoint ranges of sequences; a merge takes neighbours in this order and its output has the range
 //!    around all of them, overwritten rows included. A table's wide parts are newer than its narrow ones: a table that
 //!    has a wide part gets no narrow one.
-//! 5. A rewrite replaces the file by rename, synced before and after.
+//! 5. A rewrite replaces the file by rename, synced before and after. Until the directory is synced the file takes no
+//!    edit, and no mark is said to stand: a crash may find the file before it.
 //! 6. Edits are written in the version that the file's header names; a file of an older version is rewritten when it is
 //!    opened.
 
@@ -78,6 +79,8 @@ pub(crate) struct Manifest {
     bytes: u64,
     rewritten_bytes: u64,
     marked: bool,
+    /// Whether the directory was synced since the file got its name.
+    named: bool,
     /// Of the file.
     version: u32,
     pub(crate) state: Edit,
@@ -88,7 +91,9 @@ impl Manifest {
     /// Makes the manifest of an empty store.
     pub(crate) fn create(disk: &dyn Disk, layout: &Layout, series_bytes: u64) -> Result<Self, StoreError> {
         let state = Edit { series_bytes, ..Edit::default() };
-        Self::replace(disk, layout, state, BTreeMap::new())
+        let mut manifest = Self::replace(disk, layout, state, BTreeMap::new())?;
+        manifest.sync_name(disk, layout)?;
+        Ok(manifest)
     }
 
     /// Reads the manifest and changes nothing; `None` if there is none.
@@ -102,18 +107,38 @@ impl Manifest {
         };
         let content = read_all(file.as_ref()).map_err(failed)?;
         let ManifestContent { state, parts, version, end } = ManifestContent::read(&path, &content)?;
-        let manifest =
-            Self { file, path, bytes: end, rewritten_bytes: 0, marked: true, version, state, parts };
+        let manifest = Self {
+            file,
+            path,
+            bytes: end,
+            rewritten_bytes: 0,
+            marked: true,
+            named: true,
+            version,
+            state,
+            parts,
+        };
         Ok(Some(manifest))
     }
 
     /// Rewrites a file of an older version, in one step, so that no file mixes versions. After
     /// [`cut_unfinished`](Self::cut_unfinished).
     pub(crate) fn upgrade(self, disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
-        match self.version < VERSION {
-            true => Self::replace(disk, layout, self.state, self.parts),
-            false => Ok(self),
+        if self.version >= VERSION {
+            return Ok(self);
         }
+        let mut upgraded = Self::replace(disk, layout, self.state, self.parts)?;
+        upgraded.sync_name(disk, layout)?;
+        Ok(upgraded)
+    }
+
+    /// Makes the name of a new file durable, before anything depends on it (invariant 5).
+    pub(crate) fn sync_name(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), StoreError> {
+        if !self.named {
+            disk.sync_dir(&layout.root).map_err(|error| StoreError::io("sync", &layout.root, error))?;
+            self.named = true;
+        }
+        Ok(())
     }
 
     /// Cuts off an unfinished edit at the end and makes the others durable. The caller has read all that they name.
@@ -133,8 +158,10 @@ impl Manifest {
         define(&self.path, &self.state.definitions, catalog)
     }
 
-    /// Makes an edit durable. After a full disk nothing of it is left, and it may be repeated or given up.
+    /// Makes an edit durable, after [`sync_name`](Self::sync_name). After a failure that passes by itself nothing of it is
+    /// left, and it may be repeated or given up.
     pub(crate) fn append(&mut self, edit: Edit) -> Result<(), StoreError> {
+        assert!(self.named, "BUG: an edit for a manifest whose name may not survive");
         let mut record = Vec::new();
         put_record(&mut record, EDIT, &edit.encode());
         if let Err(error) = self.write(&record) {
@@ -151,7 +178,7 @@ impl Manifest {
     /// Writes the mark if a full disk prevented it before.
     pub(crate) fn mark(&mut self) -> Result<bool, StoreError> {
         if self.marked {
-            return Ok(true);
+            return Ok(self.named);
         }
         let mut mark = Vec::new();
         put_record(&mut mark, MARK, &[]);
@@ -160,7 +187,7 @@ impl Manifest {
                 self.bytes += mark.len() as u64;
                 self.marked = true;
             }
-            Err(error) if crate::core::is_full(&error) && !error.is_sync() => {}
+            Err(error) if error.is_transient() => {}
             Err(error) => return Err(error),
         }
         Ok(self.marked)
@@ -186,15 +213,13 @@ impl Manifest {
         layout: &Layout,
         bytes_max: u64,
     ) -> Result<(), StoreError> {
-        if self.bytes <= bytes_max.max(2 * self.rewritten_bytes) {
-            return Ok(());
+        if self.bytes > bytes_max.max(2 * self.rewritten_bytes) {
+            *self = Self::replace(disk, layout, self.state.clone(), self.parts.clone())?;
         }
-        let (state, parts) = (self.state.clone(), self.parts.clone());
-        *self = Self::replace(disk, layout, state, parts)?;
-        Ok(())
+        self.sync_name(disk, layout)
     }
 
-    /// Writes the whole state as one edit into a new file that takes the old one's place.
+    /// Writes the whole state as one edit into a new file that takes the old one's place, whose name is not durable yet.
     fn replace(
         disk: &dyn Disk,
         layout: &Layout,
@@ -208,12 +233,21 @@ impl Manifest {
             file.write_at(&bytes, 0)?;
             file.sync_data()?; // before the name: a crash must find the old file or the whole new one
             disk.rename(&layout.manifest_new(), &path)?;
-            disk.sync_dir(&layout.root)?;
             Ok(file)
         };
         let file = write().map_err(|error| StoreError::io("rewrite", &path, error))?;
         let bytes = bytes.len() as u64;
-        Ok(Self { file, path, bytes, rewritten_bytes: bytes, marked: true, version: VERSION, state, parts })
+        Ok(Self {
+            file,
+            path,
+            bytes,
+            rewritten_bytes: bytes,
+            marked: true,
+            named: false,
+            version: VERSION,
+            state,
+            parts,
+        })
     }
 
     fn write(&self, record: &[u8]) -> Result<(), StoreError> {

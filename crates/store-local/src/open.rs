@@ -196,7 +196,7 @@ fn empty_state() -> State {
         rows_appended: 0,
         stop: Stop::Running,
         sealed: None,
-        full: [None, None],
+        stalled: [None, None],
     }
 }
 

@@ -53,8 +53,8 @@ pub struct Options {
     pub commit_interval_us: u64,
     /// How long a batch of class `memory` may wait to be written.
     pub lazy_write_us: u64,
-    /// Pause before a write that met a full disk is tried again.
-    pub full_retry_us: u64,
+    /// Pause before a write that failed for want of space, descriptors or memory is tried again.
+    pub stalled_retry_us: u64,
     /// Pending log bytes that make a commit begin at once.
     pub commit_eager_bytes: usize,
     /// For how long rows of tables are kept of which nobody has said it; for good when `None`.
@@ -93,7 +93,7 @@ impl Default for Options {
             manifest_rewrite_bytes: limits::MANIFEST_REWRITE_BYTES,
             commit_interval_us: 1_000,
             lazy_write_us: 100_000,
-            full_retry_us: 200_000,
+            stalled_retry_us: 200_000,
             commit_eager_bytes: limits::LOG_COMMIT_EAGER_BYTES,
             ttl_default: None,
             compact: true,

@@ -16,7 +16,7 @@ use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
 use crate::change::Change;
-use crate::core::{Core, State, TableMemory, is_full};
+use crate::core::{Core, State, TableMemory};
 use crate::entry::Entry;
 use crate::part::Part;
 use crate::part::rows::PARTITION_US;
@@ -49,9 +49,9 @@ impl Core {
         changed.map(drop).map_err(|error| self.sealed_by(error))
     }
 
-    /// Seals the store unless the disk is just full.
+    /// Seals the store unless the failure passes by itself.
     fn sealed_by(&self, error: StoreError) -> StoreError {
-        if !is_full(&error) || error.is_sync() {
+        if !error.is_transient() {
             self.seal(error.clone());
         }
         error

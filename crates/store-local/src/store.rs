@@ -17,7 +17,7 @@ use crate::backup::live_files;
 use crate::check::live::check_live;
 use crate::committer;
 use crate::compactor;
-use crate::core::{Core, Stop};
+use crate::core::{Core, Stop, why_stalled};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
 use crate::flusher;
@@ -211,7 +211,7 @@ impl Store for LocalStore {
         let busy = held.as_ref().filter(|_| state.flusher.refused);
         StoreStatus {
             sealed: state.sealed.as_ref().map(ToString::to_string),
-            busy: state.full.iter().flatten().next().or(busy).cloned(),
+            busy: state.stalled.iter().flatten().next().map(why_stalled).or(busy.cloned()),
             flush_held: held,
             tables: state.catalog.tables.len() as u64,
             series: self.core.series.read().len() as u64,

@@ -232,9 +232,15 @@ fn a_full_disk_makes_a_merge_give_up_and_try_again() {
     assert_eq!(numbers(&store, series).unwrap(), rows);
 }
 
-/// Every operation of a merge meets a full disk once: the merge is given up or done, and nothing is lost.
+/// Every operation of a merge meets such an error once: the merge is given up or done, and nothing is lost.
 #[test]
-fn a_disk_that_is_full_at_any_operation_costs_no_row() {
+fn a_lack_of_space_descriptors_or_memory_at_any_operation_costs_no_row() {
+    for errno in [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+        merge_and_fail_once_with(errno);
+    }
+}
+
+fn merge_and_fail_once_with(errno: i32) {
     let filled = FaultyDisk::new();
     {
         let (store, _) = open(&filled, tiny_manual()).unwrap();
@@ -246,7 +252,7 @@ fn a_disk_that_is_full_at_any_operation_costs_no_row() {
         let disk = filled.reboot(Survivors::Synced);
         let (store, _) = open(&disk, tiny_manual()).unwrap();
         let at = disk.operations() + after;
-        disk.fail_at(at, std::io::ErrorKind::StorageFull);
+        disk.fail_at(at, errno);
         let compacted = store.compact();
         let reached = disk.operations() > at;
         // A sync that fails for want of space seals like any other.

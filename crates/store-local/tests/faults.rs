@@ -1,6 +1,5 @@
 //! A disk that fails: what is acked stays, what is refused is refused with its reason, and nothing hangs.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -75,7 +74,7 @@ fn an_error_at_any_operation_loses_no_acked_row() {
     for operation in 0..disk.operations() {
         let disk = FaultyDisk::new();
         let mut acked = Vec::new();
-        disk.fail_at(operation, ErrorKind::Other);
+        disk.fail_at(operation, libc::EIO);
         let _ = work(&disk, &mut acked);
         for survivors in [Survivors::Synced, Survivors::Random(operation)] {
             let disk = disk.reboot(survivors);
@@ -152,6 +151,72 @@ fn a_flush_waits_for_space_and_then_completes() {
     assert_eq!((store.status().parts, store.status().memtable_bytes), (1, 0));
     assert_eq!(store.status().busy, None);
     assert_eq!(numbers(&store, series).unwrap().len(), 20);
+}
+
+/// Somebody holds all descriptors while the log needs its next segment, a flush its parts, a merge its inputs, and the
+/// manifest is rewritten each time.
+#[test]
+fn a_process_without_descriptors_waits_for_them_and_seals_nothing() {
+    let disk = FaultyDisk::new();
+    let options = Options { segment_bytes: 512, manifest_rewrite_bytes: 1, ..tiny_manual() };
+    let (store, _) = open(&disk, options.clone()).unwrap();
+    let series = device(&store, "d");
+    for round in 0..20 {
+        keep(&store, series, 10 * round, round).unwrap();
+        let taken = disk.operations();
+        disk.take_descriptors(true);
+        let mut tickets = Vec::new();
+        std::thread::scope(|scope| {
+            let work = scope.spawn(|| store.flush().and_then(|()| store.compact()));
+            for n in 1..10 {
+                tickets.extend(put(&store, series, 10 * round + n, round, Durability::Fsync).ok());
+            }
+            eventually(|| (disk.operations() > taken + 10).then_some(()));
+            assert_eq!(store.status().sealed, None, "round {round}");
+            disk.take_descriptors(false);
+            work.join().unwrap().unwrap();
+        });
+        assert!(tickets.iter().all(|ticket| reached(&store, Durability::Fsync, *ticket)), "round {round}");
+        assert_eq!((store.status().sealed, store.status().busy), (None, None), "round {round}");
+    }
+    let before = numbers(&store, series).unwrap();
+    for survivors in [Survivors::Synced, Survivors::Random(7)] {
+        let (store, report) = open(&disk.reboot(survivors), options.clone()).unwrap();
+        assert!(report.damages.is_empty(), "{report:?}");
+        assert_eq!(numbers(&store, device(&store, "d")).unwrap(), before, "{survivors:?}");
+    }
+}
+
+/// The directory cannot be opened for its sync after the new manifest has taken the old one's place.
+#[test]
+fn a_manifest_whose_name_is_not_durable_takes_no_edit() {
+    let disk = FaultyDisk::new();
+    let options = Options { manifest_rewrite_bytes: 1, ..tiny_manual() };
+    let (store, _) = open(&disk, options.clone()).unwrap();
+    let series = device(&store, "d");
+    for n in 0..4 {
+        keep(&store, series, n, n).unwrap();
+        store.flush().unwrap();
+    }
+    keep(&store, series, 4, 4).unwrap();
+    let (work, expected) = (disk.operations(), numbers(&store, series).unwrap());
+    drop(store);
+    for after in 0..60 {
+        let disk = disk.reboot(Survivors::Synced);
+        let (store, _) = open(&disk, options.clone()).unwrap();
+        disk.fail_at(disk.operations() + after, libc::EMFILE);
+        let _ = store.flush();
+        let _ = store.compact();
+        for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(after)] {
+            let (store, report) = open(&disk.reboot(survivors), options.clone()).unwrap();
+            assert!(report.damages.is_empty(), "{after}: {report:?}");
+            assert_eq!(
+                numbers(&store, device(&store, "d")).unwrap(),
+                expected,
+                "{after} of {work}, {survivors:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) fn tiny() -> Options {
         manifest_rewrite_bytes: 2048,
         commit_interval_us: 0,
         lazy_write_us: 1_000,
-        full_retry_us: 1_000,
+        stalled_retry_us: 1_000,
         compaction: CompactionLimits {
             fan_in: 3,
             inputs_max: 6,

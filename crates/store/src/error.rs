@@ -93,9 +93,16 @@ impl StoreError {
         Self::Io { verb, path: path.into(), source: std::sync::Arc::new(source) }
     }
 
-    /// Whether a sync failed. Then nothing is known about what was written before it, and no retry can tell.
+    /// Whether a sync failed. Then nothing is known about what was written before it, and no retry can tell. A directory
+    /// that could not be opened for its sync was not synced at all: that is no failed sync.
     pub fn is_sync(&self) -> bool {
-        matches!(self, Self::Io { verb: "sync", .. })
+        matches!(self, Self::Io { verb: "sync", source, .. } if !is_out_of_descriptors(source))
+    }
+
+    /// Whether the machine lacked something that comes back by itself (space, quota, descriptors, memory), and nothing was
+    /// left half done: the same step may be tried again.
+    pub fn is_transient(&self) -> bool {
+        !self.is_sync() && matches!(self, Self::Io { source, .. } if is_transient(source))
     }
 
     /// Whose turn it is. No wildcard arm: a new variant must decide.
@@ -105,7 +112,7 @@ impl StoreError {
                 Blame::Caller
             }
             Self::Busy { .. } => Blame::Busy,
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Blame::Busy,
+            Self::Io { .. } if self.is_transient() => Blame::Busy,
             Self::Io { .. }
             | Self::Corrupt { .. }
             | Self::InUse { .. }
@@ -115,9 +122,37 @@ impl StoreError {
     }
 }
 
+/// Whether an error of the system is a lack that passes by itself: space, quota, descriptors, memory.
+pub fn is_transient(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
+    kinds.contains(&error.kind()) || is_out_of_descriptors(error)
+}
+
+/// Only calls that open something fail so. The standard library has no kind for it.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lack_passes_by_itself_and_a_failed_sync_does_not() {
+        let error = |verb, errno| StoreError::io(verb, "/x", io::Error::from_raw_os_error(errno));
+        for errno in [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            let error = error("write", errno);
+            assert!(error.is_transient() && error.blame() == Blame::Busy, "{error}");
+        }
+        for errno in [libc::EMFILE, libc::ENFILE] {
+            assert!(error("sync", errno).is_transient(), "the directory was not opened");
+        }
+        for errno in [libc::ENOSPC, libc::EDQUOT, libc::ENOMEM, libc::EIO] {
+            let error = error("sync", errno);
+            assert!(error.is_sync() && !error.is_transient() && error.blame() == Blame::Operator, "{error}");
+        }
+        assert!(!error("write", libc::EIO).is_transient());
+    }
 
     #[test]
     fn a_full_disk_is_nobodys_fault_and_a_broken_one_the_operators() {

@@ -16,7 +16,7 @@ pub mod table;
 
 pub use check::{ByteProgress, CheckReport, Finding, Severity};
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
-pub use error::{Blame, StoreError};
+pub use error::{Blame, StoreError, is_transient};
 pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};

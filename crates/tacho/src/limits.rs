@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(crate) const HTTP_WORKERS: usize = 2;
 /// Most threads of the MQTT door; more of them only wait for each other.
 pub(crate) const MQTT_WORKERS_MAX: usize = 256;
+/// Most connections of the HTTP door that may be configured: each may hold a body and an answer.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 65_536;
 /// Most connections of the PostgreSQL door that may be configured: each may hold a few megabytes of a message.
 pub(crate) const POSTGRES_CONNECTIONS_MAX: usize = 10_000;
 /// Most threads for queries; more of them only wait for each other.

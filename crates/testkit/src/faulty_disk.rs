@@ -56,7 +56,9 @@ struct State {
 struct Faults {
     power_is_off: bool,
     cut_power_at: Option<u64>,
-    fail_at: Option<(u64, ErrorKind)>,
+    /// An operation and the error number that it fails with.
+    fail_at: Option<(u64, i32)>,
+    no_descriptors: bool,
     fail_syncs: bool,
     read_only: bool,
     capacity_bytes: Option<u64>,
@@ -95,9 +97,14 @@ impl FaultyDisk {
         self.state.lock().faults = Faults::default();
     }
 
-    /// Makes the operation with this number fail without effect.
-    pub fn fail_at(&self, operation: u64, kind: ErrorKind) {
-        self.state.lock().faults.fail_at = Some((operation, kind));
+    /// Makes the operation with this number fail without effect, with this error number (`libc::EIO`).
+    pub fn fail_at(&self, operation: u64, errno: i32) {
+        self.state.lock().faults.fail_at = Some((operation, errno));
+    }
+
+    /// Makes everything that opens a file or directory fail as when the process has no descriptors left, or not any more.
+    pub fn take_descriptors(&self, take: bool) {
+        self.state.lock().faults.no_descriptors = take;
     }
 
     /// Makes all syncs fail, or not any more.
@@ -202,6 +209,14 @@ impl State {
         names
     }
 
+    fn check_descriptors(&mut self) -> io::Result<()> {
+        if self.faults.no_descriptors {
+            self.operations += 1;
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        Ok(())
+    }
+
     fn alive(&self) -> io::Result<()> {
         if self.faults.power_is_off { Err(io::Error::other("the power is off")) } else { Ok(()) }
     }
@@ -214,8 +229,8 @@ impl State {
         if self.faults.read_only {
             return Err(ErrorKind::ReadOnlyFilesystem.into());
         }
-        if let Some((_, kind)) = self.faults.fail_at.filter(|(at, _)| *at == number) {
-            return Err(kind.into());
+        if let Some((_, errno)) = self.faults.fail_at.filter(|(at, _)| *at == number) {
+            return Err(io::Error::from_raw_os_error(errno));
         }
         if self.faults.cut_power_at.is_some_and(|at| number >= at) {
             self.faults.power_is_off = true;
@@ -283,6 +298,7 @@ impl Disk for FaultyDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state.lock();
         state.alive()?;
+        state.check_descriptors()?;
         let file = match mode {
             OpenMode::Create => state.create(path)?,
             OpenMode::Write if state.faults.read_only => return Err(ErrorKind::ReadOnlyFilesystem.into()),
@@ -315,6 +331,7 @@ impl Disk for FaultyDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
+        state.check_descriptors()?;
         let cut = state.begin_operation()?;
         end_operation(cut)?;
         if state.faults.fail_syncs {

@@ -127,8 +127,8 @@ mod tests {
         for (name, devices, rate) in [
             ("step-1", 1_000, 2_500.0),
             ("step-2", 10_000, 10_000.0),
-            ("step-4", 19_900, 39_800.0),
-            ("article", 19_900, 30_000.0),
+            ("step-4", 18_000, 36_000.0),
+            ("article", 18_000, 30_000.0),
         ] {
             let arguments = file.run(name).unwrap().arguments().unwrap().join(" ");
             let scenario = crate::command::understood(&format!("thingsboard {arguments}")).unwrap();

@@ -25,7 +25,10 @@ pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
     let busy = status.busy.map(|cause| format!("writes have to wait: {cause}"));
     let reasons: Vec<String> = sealed.into_iter().chain(busy).collect();
     if reasons.is_empty() {
-        return Json(json!({ "status": "ready" })).into_response();
+        return match few_files_left(&door) {
+            Some(warning) => Json(json!({ "status": "ready", "warnings": [warning] })).into_response(),
+            None => Json(json!({ "status": "ready" })).into_response(),
+        };
     }
     let message = reasons.join("; ");
     let body = json!({ "status": 503, "message": message, "errorCode": 2, "reasons": reasons,
@@ -34,6 +37,21 @@ pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
     response.headers_mut().insert(header::RETRY_AFTER, RETRY_BUSY_S.into());
     response.extensions_mut().insert(RefusalLabel("not_ready"));
     response
+}
+
+/// What an operator reads before connections are refused for want of file descriptors.
+fn few_files_left(door: &Door) -> Option<String> {
+    let metrics = door.hub.metrics();
+    let doors = [hub::Door::Mqtt, hub::Door::Http, hub::Door::Postgres];
+    let open: u64 =
+        doors.iter().map(|door| metrics.door(*door).connections.get().max(0).cast_unsigned()).sum();
+    let max = door.options.open_files_max;
+    (max > 0 && open >= max / 10 * 9).then(|| {
+        format!(
+            "{open} connections are open and the process may have {max} files: raise the open-file limit (LimitNOFILE=, \
+             ulimit -n) before new connections are refused"
+        )
+    })
 }
 
 /// `GET /metrics`, for Prometheus.

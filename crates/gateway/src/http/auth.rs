@@ -1,6 +1,7 @@
 //! Sessions: login, renewal, and what a request's token allows.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Door;
+use super::bodies::{HeldBytes, Sender};
 use super::error::{ApiError, ErrorCode};
 use super::json::{Json, entity};
 use super::request::JsonBody;
@@ -34,6 +36,16 @@ impl Session {
             return Err(no_public_reading());
         }
         Ok(Self(claims))
+    }
+
+    /// The session that a request's headers name.
+    pub(crate) fn of(door: &Door, headers: &HeaderMap) -> Result<Self, ApiError> {
+        Self::open(door, bearer(headers)?)
+    }
+
+    /// Where a body that comes with the session is counted.
+    pub(crate) fn body_account(&self, door: &Door) -> HeldBytes {
+        door.bodies.begin(Sender::User(self.0.user_id))
     }
 
     pub(crate) fn tenant(&self) -> Uuid {
@@ -73,7 +85,7 @@ impl FromRequestParts<Arc<Door>> for Session {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, ApiError> {
-        Self::open(door, bearer(&parts.headers)?)
+        Self::of(door, &parts.headers)
     }
 }
 
@@ -113,8 +125,11 @@ pub(crate) async fn login(
     let hub = Arc::clone(&door.hub);
     let Login { username, password } = login;
     let name = username.clone();
+    let attempt = hub.logins().begin(peer.map(|peer| peer.ip()), &name, Instant::now())?;
     let check = move || hub.registry().authenticate(&username, &password);
-    let user = door.logins.run(check).await??.ok_or_else(|| {
+    let user = door.logins.run(check).await??;
+    attempt.end(user.is_some(), Instant::now());
+    let user = user.ok_or_else(|| {
         refusals::login(&door.hub, hub::Door::Http, peer, &name);
         ApiError::unauthenticated("password", "user name or password is wrong; check both and try again")
     })?;

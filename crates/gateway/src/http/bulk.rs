@@ -157,7 +157,7 @@ pub(crate) async fn import(
     session.must_write()?;
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
     let any_time = params.flag("anyTime")?;
-    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", &door.bodies).await?;
+    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let hub = Arc::clone(&door.hub);
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
     let counts =

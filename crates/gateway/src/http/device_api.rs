@@ -11,6 +11,7 @@ use model::Batch;
 use wire::telemetry::Receipt;
 
 use super::Door;
+use super::bodies::Sender;
 use super::error::{ApiError, ErrorCode};
 use super::limits::BUSY_PATIENCE;
 use super::request::{PathOf, discard_body, read_body};
@@ -37,7 +38,8 @@ pub(crate) async fn telemetry(
     };
     let limit = door.options.body_bytes_max;
     let hub = &door.hub;
-    let read = read_body(request, limit, BODY_SETTING, &door.bodies).await;
+    let account = door.bodies.begin(Sender::Device(device.id));
+    let read = read_body(request, limit, BODY_SETTING, account).await;
     let body = read.inspect_err(|error| {
         // What is only busy will be sent again.
         if error.retry_after_s.is_none() {

@@ -6,6 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hub::history::HistoryError;
+use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
 use hub::session_token::TokenError;
 use hub::sql::SqlError;
@@ -156,6 +157,14 @@ impl From<RegistryError> for ApiError {
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
         }
+    }
+}
+
+impl From<LoginRefused> for ApiError {
+    fn from(error: LoginRefused) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let refusal = Self::new(status, ErrorCode::TooManyRequests, "logins", error.to_string());
+        Self { retry_after_s: Some(error.retry_after_s()), ..refusal }
     }
 }
 

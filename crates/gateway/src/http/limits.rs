@@ -4,6 +4,15 @@ use std::time::Duration;
 
 /// Connections at once when the operator names no other number. Further ones are answered with 503 and closed.
 pub const CONNECTIONS_MAX: usize = 1_024;
+/// Connections beyond the others that may ask how the server is, so that who watches it gets an answer when all seats are
+/// taken.
+pub(crate) const PROBES_MAX: usize = 64;
+/// Such connections of one address.
+pub(crate) const PROBES_PER_ADDRESS_MAX: usize = 4;
+/// From such a connection to the end of its answer.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A client that takes nothing of its answer for this long is closed.
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request's head (request line and headers). Larger ones are answered with 431.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Headers of one request.
@@ -12,8 +21,16 @@ pub(crate) const HEADERS_MAX: usize = 64;
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// A body that is not complete after this time is refused with 408.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of request bodies that are held at once, over all connections; above it requests get 429.
+/// Bytes of request bodies that are held at once, over all senders that said who they are; above it requests get 429.
 pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The same of one device, so that a few devices do not shut the others out.
+pub(crate) const DEVICE_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The same of one user: an import's largest piece.
+pub(crate) const USER_BODIES_BYTES_MAX: usize = IMPORT_BODY_BYTES_MAX;
+/// The same of all who have not said who they are, which they do in a login.
+pub(crate) const ANONYMOUS_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of a login, or of what else is sent without one.
+pub(crate) const LOGIN_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a refused body that are read and thrown away, so that its sender gets to see the answer.
 pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a JSON request of the REST interface (logins, devices, ids of devices to read).

@@ -8,6 +8,7 @@
 
 mod admin;
 mod auth;
+mod bodies;
 mod bulk;
 mod columns_text;
 mod compression;
@@ -47,6 +48,7 @@ use hub::Hub;
 use tokio::sync::{Semaphore, watch};
 
 use crate::seats::Stop;
+use bodies::{Bodies, BodyLimits};
 use error::{ApiError, ErrorCode, RefusalLabel};
 use lane::Lane;
 pub use server::serve;
@@ -62,6 +64,10 @@ pub struct HttpOptions {
     pub public_read: bool,
     /// Most connections at once, WebSockets included.
     pub connections_max: usize,
+    /// Most connections at once from one address.
+    pub connections_per_address_max: usize,
+    /// Files that the process may have open; 0 when it is not known. `/readyz` warns when connections come near it.
+    pub open_files_max: u64,
     /// What `/api/status` tells as the version.
     pub version: &'static str,
 }
@@ -73,6 +79,8 @@ impl Default for HttpOptions {
             body_bytes_max: 4 * 1024 * 1024,
             public_read: false,
             connections_max: limits::CONNECTIONS_MAX,
+            connections_per_address_max: limits::CONNECTIONS_MAX,
+            open_files_max: 0,
             version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -87,7 +95,7 @@ struct Door {
     reads: Lane,
     logins: Lane,
     changes: Lane,
-    bodies: Arc<Semaphore>,
+    bodies: Arc<Bodies>,
     /// For checks and backups.
     upkeep: Arc<Semaphore>,
     stop: watch::Receiver<Stop>,
@@ -96,14 +104,19 @@ struct Door {
 impl Door {
     fn new(hub: Arc<Hub>, options: HttpOptions, stop: watch::Receiver<Stop>) -> Self {
         // A body as large as the operator allows must fit.
-        let bodies = limits::BODIES_BYTES_MAX.max(options.body_bytes_max).min(Semaphore::MAX_PERMITS);
+        let bodies = BodyLimits {
+            total: limits::BODIES_BYTES_MAX.max(options.body_bytes_max),
+            device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max),
+            user: limits::USER_BODIES_BYTES_MAX,
+            anonymous: limits::ANONYMOUS_BODIES_BYTES_MAX,
+        };
         Self {
             hub,
             started: Instant::now(),
             reads: Lane::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
             logins: Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: Lane::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
-            bodies: Arc::new(Semaphore::new(bodies)),
+            bodies: Bodies::new(bodies),
             upkeep: Arc::new(Semaphore::new(limits::UPKEEP_AT_ONCE)),
             options,
             stop,

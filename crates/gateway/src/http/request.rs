@@ -10,12 +10,13 @@ use axum::http::{StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use super::Door;
+use super::auth::Session;
+use super::bodies::{HeldBytes, OverBudget, Sender};
 use super::error::{ApiError, ErrorCode};
-use super::limits::{BODIES_BYTES_MAX, BODY_TIMEOUT, DISCARDED_BYTES_MAX, REST_BODY_BYTES_MAX};
+use super::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -97,24 +98,24 @@ pub(crate) fn parse_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::parse_str(text).map_err(|_| wrong())
 }
 
-/// A request's body, counted against the door's budget as long as it is held.
+/// A request's body, on the account of its sender as long as it is held.
 #[derive(Debug)]
 pub(crate) struct HeldBody {
     pub(crate) bytes: Bytes,
-    _budget: Option<OwnedSemaphorePermit>,
+    _account: HeldBytes,
 }
 
-/// Reads a whole body of at most `limit` bytes. `setting` tells how to raise the limit.
+/// Reads a whole body of at most `limit` bytes onto an account. `setting` tells how to raise the limit.
 pub(crate) async fn read_body(
     request: Request,
     limit: usize,
     setting: &str,
-    budget: &Arc<Semaphore>,
+    account: HeldBytes,
 ) -> Result<HeldBody, ApiError> {
     let waits = waits_for_permission(&request);
     let mut body = request.into_body();
     let reading = async {
-        let read = collect(&mut body, limit, budget).await;
+        let read = collect(&mut body, limit, account).await;
         if let Err(Unread::TooLarge) = read
             && !waits
         {
@@ -130,9 +131,9 @@ pub(crate) async fn read_body(
             let message = format!("the body did not arrive within {seconds} s; send it faster");
             ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
         }
-        Unread::NoBudget => {
-            ApiError::busy(format!("request bodies hold {BODIES_BYTES_MAX} bytes already; try again"))
-        }
+        Unread::OverBudget(OverBudget { whose, limit }) => ApiError::busy(format!(
+            "the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again"
+        )),
         Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
     })
 }
@@ -166,15 +167,14 @@ async fn discard(body: &mut Body) {
 enum Unread {
     TooLarge,
     Slow,
-    NoBudget,
+    OverBudget(OverBudget),
     Broken(axum::Error),
 }
 
-async fn collect(body: &mut Body, limit: usize, budget: &Arc<Semaphore>) -> Result<HeldBody, Unread> {
+async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Result<HeldBody, Unread> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Unread::TooLarge);
     }
-    let mut held: Option<OwnedSemaphorePermit> = None;
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -183,12 +183,7 @@ async fn collect(body: &mut Body, limit: usize, budget: &Arc<Semaphore>) -> Resu
             return Err(Unread::TooLarge);
         }
         // Charged as it arrives: who announces much and sends little holds little.
-        let charge = u32::try_from(data.len()).map_err(|_| Unread::TooLarge)?;
-        let permit = Arc::clone(budget).try_acquire_many_owned(charge).map_err(|_| Unread::NoBudget)?;
-        match &mut held {
-            Some(held) => held.merge(permit),
-            None => held = Some(permit),
-        }
+        account.add(data.len()).map_err(Unread::OverBudget)?;
         if first.is_empty() {
             first = data;
         } else {
@@ -196,7 +191,7 @@ async fn collect(body: &mut Body, limit: usize, budget: &Arc<Semaphore>) -> Resu
         }
     }
     let bytes = if rest.is_empty() { first } else { [first, rest.freeze()].concat().into() };
-    Ok(HeldBody { bytes, _budget: held })
+    Ok(HeldBody { bytes, _account: account })
 }
 
 /// A JSON body of the REST interface.
@@ -207,7 +202,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
-        let body = read_body(request, REST_BODY_BYTES_MAX, "", &door.bodies).await?;
+        // Who has not said who it is sends a login, which is short.
+        let (account, limit) = match Session::of(door, request.headers()) {
+            Ok(session) => (session.body_account(door), REST_BODY_BYTES_MAX),
+            Err(_) => (door.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
+        };
+        let body = read_body(request, limit, "", account).await?;
         // What tools of Windows write before UTF-8 text is no part of it.
         let text = body.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body.bytes);
         let parsed = serde_json::from_slice(text);
@@ -218,6 +218,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bodies::{Bodies, BodyLimits};
     use super::*;
 
     #[test]
@@ -240,9 +241,10 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_are_bounded_one_by_one_and_together() {
-        let budget = Arc::new(Semaphore::new(10));
+        let bodies = Bodies::new(BodyLimits { total: 10, device: 10, user: 10, anonymous: 0 });
+        let sender = Sender::Device(Uuid::nil());
         let read = async |size: usize, limit| {
-            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", &budget).await
+            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", bodies.begin(sender)).await
         };
         let held = read(8, 100).await.unwrap();
         assert_eq!(held.bytes.len(), 8);
@@ -250,6 +252,6 @@ mod tests {
         drop(held);
         assert!(read(3, 100).await.is_ok());
         assert_eq!(read(3, 2).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert_eq!(budget.available_permits(), 10);
+        assert!(read(10, 100).await.is_ok(), "what was refused is not held");
     }
 }

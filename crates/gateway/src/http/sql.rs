@@ -38,7 +38,7 @@ pub(crate) async fn post(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let question = Question::from_body(&params, request, &door).await?;
+    let question = Question::from_body(&params, request, session.body_account(&door)).await?;
     ask(&door, &session, question).await
 }
 

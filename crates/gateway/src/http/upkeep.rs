@@ -110,7 +110,7 @@ pub(crate) async fn backup(
     request: Request,
 ) -> Result<Response, ApiError> {
     session.must_write()?;
-    let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", &door.bodies).await?;
+    let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
         false => std::str::from_utf8(&body.bytes)

@@ -19,6 +19,10 @@ pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of packets whose rest has not arrived, over all connections of a worker. A connection that passes it is
 /// closed.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// A connection that has sent no CONNECT for so many seconds is closed when connections are scarce.
+pub(crate) const SILENT_GRACE_S: u32 = 2;
+/// Connections are scarce when fewer than the maximum divided by this are left.
+pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;
 /// Smallest Maximum Packet Size of an MQTT 5 client that we can serve: the longest CONNACK fits.
 pub(crate) const CLIENT_PACKET_BYTES_MIN: u32 = 128;
 /// Bytes of acks that may wait for a peer that does not read. Above it we stop reading from that peer, and acks go
@@ -46,6 +50,8 @@ pub(crate) const GROUPS_IN_FLIGHT_MAX: usize = 1_024;
 pub(crate) const LATE_WILLS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What such a will counts besides its topic, payload and client identifier: the session it belongs to.
 pub(crate) const LATE_WILL_BYTES: usize = 512;
+/// Bytes of the topics that the aliases of one session stand for. The topics that devices use are short.
+pub(crate) const TOPIC_ALIAS_BYTES_MAX: usize = 4 * 1024;
 /// Topic aliases of one MQTT 5 session.
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.
@@ -58,5 +64,6 @@ pub(crate) const ABSENT_IDS_MAX: usize = 1_000_000;
 pub(crate) const ABSENT_SESSION_S: u32 = 3_600;
 /// How long a stopping door waits for acks of what it has read.
 pub(crate) const DRAIN_TIMEOUT_MS: u64 = 5_000;
-/// Open files kept free for the log, the parts, the registry and HTTP.
-pub const FILES_RESERVED: u64 = 80;
+/// Open files kept free for the log, the parts that are written and merged, the registry, and what else the process opens;
+/// beside the connections of the other doors and the parts that are read.
+pub const FILES_RESERVED: u64 = 256;

@@ -6,6 +6,7 @@
 
 mod append;
 mod overdue;
+mod room;
 mod wills;
 
 use std::collections::VecDeque;
@@ -44,6 +45,9 @@ pub(super) struct Worker {
     dirty: Vec<ConnectionKey>,
     /// Connections whose next message waits for the store.
     held: Vec<ConnectionKey>,
+    /// Connections in the order in which they were opened, those with a session among them until it is their turn to be
+    /// looked at.
+    silent: VecDeque<ConnectionKey>,
     wills: Wills,
     /// Bytes that came and are not handled, over all connections.
     partial_bytes: usize,
@@ -74,6 +78,7 @@ impl Worker {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             held: Vec::new(),
+            silent: VecDeque::new(),
             wills: Wills::default(),
             partial_bytes: 0,
             turn: Default::default(),
@@ -191,6 +196,9 @@ impl Worker {
         }
         self.next_generation = self.next_generation.wrapping_add(1);
         entry.insert(Connection::new(socket, peer, self.next_generation, self.door.now_s()));
+        let key = ConnectionKey { slot: slot as u32, generation: self.next_generation };
+        self.silent.push_back(key);
+        self.close_silent();
     }
 
     /// Goes on with the messages that waited for the store.
@@ -311,7 +319,7 @@ impl Worker {
                 self.not_now |= takes_messages;
                 Ok(())
             }
-            Handled::All if self.partial_bytes > limits::PARTIAL_BYTES_MAX => self.refuse_partial(key),
+            Handled::All if self.partial_bytes > limits::PARTIAL_BYTES_MAX => self.close_largest_partial(key),
             Handled::All => Ok(()),
         }
     }
@@ -320,19 +328,6 @@ impl Worker {
         if let Some(connection) = find(&mut self.connections, key) {
             connection.held = true;
             self.held.push(key);
-        }
-    }
-
-    /// All connections together may leave only so much unfinished.
-    fn refuse_partial(&mut self, key: ConnectionKey) -> Result<(), Close> {
-        match find(&mut self.connections, key).map_or(0, |connection| connection.partial_bytes()) {
-            0 => Ok(()),
-            _ => {
-                let (bytes, limit) = (self.partial_bytes, limits::PARTIAL_BYTES_MAX);
-                let cause =
-                    format!("unfinished packets of all clients take {bytes} bytes, the limit is {limit}");
-                Err(Close::refused(ReasonCode::QUOTA_EXCEEDED, "partial_bytes", cause))
-            }
         }
     }
 

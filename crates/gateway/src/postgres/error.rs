@@ -1,5 +1,6 @@
 //! Errors as PostgreSQL's clients know them: a SQLSTATE and a message.
 
+use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
 use hub::sql::SqlError;
 use pgwire::error::{ErrorInfo, PgWireError};
@@ -78,6 +79,12 @@ impl From<Malformed> for PgError {
             _ => "08P01",
         };
         Self::fatal(code, error.to_string())
+    }
+}
+
+impl From<LoginRefused> for PgError {
+    fn from(error: LoginRefused) -> Self {
+        Self::fatal("53300", error.to_string())
     }
 }
 

@@ -2,6 +2,7 @@
 //! before its first query.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hub::sql::Reader;
 use pgwire::messages::PgWireBackendMessage as Said;
@@ -148,9 +149,14 @@ async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<R
         return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
     };
     let (hub, login) = (Arc::clone(&door.hub), user.to_owned());
+    let address = wire.peer().map(|peer| peer.ip());
+    let attempt = hub.logins().begin(address, &login, Instant::now());
+    let attempt = attempt.map_err(|refused| Ended::Refused(refused.into()))?;
     let check = move || hub.registry().authenticate(&login, &password);
     let checked = door.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
-    match checked.map_err(|error| Ended::Refused(error.into()))? {
+    let known = checked.map_err(|error| Ended::Refused(error.into()))?;
+    attempt.end(known.is_some(), Instant::now());
+    match known {
         Some(known) => Ok(Reader::user(known.tenant, &known.login)),
         None => {
             refusals::login(&door.hub, hub::Door::Postgres, wire.peer(), user);

@@ -39,13 +39,20 @@ pub struct PostgresOptions {
     pub public_read: bool,
     /// Most connections at once.
     pub connections_max: usize,
+    /// Most connections at once from one address.
+    pub connections_per_address_max: usize,
     /// A session from which nothing came for so long is closed; `None` keeps it.
     pub idle_timeout: Option<Duration>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { public_read: false, connections_max: limits::CONNECTIONS_MAX, idle_timeout: None }
+        Self {
+            public_read: false,
+            connections_max: limits::CONNECTIONS_MAX,
+            connections_per_address_max: limits::CONNECTIONS_MAX,
+            idle_timeout: None,
+        }
     }
 }
 

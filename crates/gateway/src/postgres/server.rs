@@ -13,7 +13,7 @@ use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, STARTUP_TIMEOUT, TURN_AWAY_TIME
 use super::login::log_in;
 use super::wire::{Ended, Wire};
 use super::{Door, PostgresOptions};
-use crate::seats::{Seated, Seats, Stop};
+use crate::seats::{NoSeat, Seated, Seats, Stop};
 
 /// Tells a session when the door stops.
 pub(super) type StopSignal = watch::Receiver<Stop>;
@@ -32,6 +32,7 @@ pub async fn serve(
         door: "postgres",
         listener,
         connections_max: options.connections_max,
+        connections_per_address_max: options.connections_per_address_max,
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
@@ -40,11 +41,14 @@ pub async fn serve(
         let seated = Seated::new(Arc::clone(&door.hub), hub::Door::Postgres, seat);
         tokio::spawn(serve_connection(Arc::clone(&door), stream, seated, stopping.clone()));
     };
-    let turn_away = |stream| {
-        door.refused("connections");
+    let turn_away = |stream, no_seat| {
+        door.refused(match no_seat {
+            NoSeat::Door => "connections",
+            NoSeat::Source => "connections_per_address",
+        });
         // Who comes while so many are being told is closed without a word.
         if let Ok(place) = Arc::clone(&doormen).try_acquire_owned() {
-            tokio::spawn(turn_away(Arc::clone(&door), stream, place));
+            tokio::spawn(turn_away(Arc::clone(&door), stream, no_seat, place));
         }
     };
     seats.fill(stop, shutdown, serve, turn_away).await
@@ -77,10 +81,20 @@ async fn converse(door: &Arc<Door>, stream: TcpStream, mut stop: StopSignal) -> 
 }
 
 /// Says no to a connection too many. The client understands it once it has said its startup; most send it at once.
-async fn turn_away(door: Arc<Door>, stream: TcpStream, place: OwnedSemaphorePermit) {
+async fn turn_away(door: Arc<Door>, stream: TcpStream, no_seat: NoSeat, place: OwnedSemaphorePermit) {
     let _place = place;
-    let limit = door.options.connections_max;
-    let message = format!("all {limit} connections of this door are in use; try again in a moment");
+    let message = match no_seat {
+        NoSeat::Door => {
+            let limit = door.options.connections_max;
+            format!("all {limit} connections of this door are in use; try again in a moment")
+        }
+        NoSeat::Source => {
+            let limit = door.options.connections_per_address_max;
+            format!(
+                "this address has {limit} connections, the limit for one (postgres.connections_per_address_max)"
+            )
+        }
+    };
     let mut wire = Wire::new(stream);
     let refusing = async {
         // Reading what the client has sent keeps closing from resetting the connection before the answer is read.

@@ -99,15 +99,66 @@ async fn a_connection_too_many_is_told_so_and_the_others_go_on() {
         assert_eq!(stream.read_u8().await.unwrap(), b'H');
         held.push(stream);
     }
-    let refused = server.request("GET", "/healthz").send().await;
+    let refused = server.request("GET", "/api/status").send().await;
     assert!(refused.refusal(503, 33).contains("all 2 connections"));
     assert!(refused.headers.contains_key("retry-after"));
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let answer = server.request("GET", path).send().await;
+        assert_eq!(answer.status, 200, "{path}: who watches the server gets an answer");
+        assert_eq!(answer.headers["connection"], "close");
+    }
     assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections"} 1"#));
     held.clear();
     while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     server.request("GET", "/healthz").send().await.ok();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn one_address_has_its_share_of_the_connections() {
+    let server = Server::start_with(|options| options.connections_per_address_max = 2).await;
+    let held = [
+        TcpStream::connect(server.address).await.unwrap(),
+        TcpStream::connect(server.address).await.unwrap(),
+    ];
+    while !server.metrics().contains("tacho_connections{door=\"http\"} 2\n") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let refused = server.request("GET", "/healthz").send().await;
+    assert!(refused.refusal(503, 33).contains("127.0.0.1 has 2 connections"));
+    assert!(
+        server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections_per_address"} 1"#)
+    );
+    drop(held);
+    while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(server.request("GET", "/healthz").send().await.status, 200);
+    server.stop().await;
+}
+
+/// Requests are sent one after the other and no answer is read: the answers fill the sockets, and the server waits.
+#[tokio::test]
+async fn who_reads_no_answers_is_closed() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let requests = b"GET /metrics HTTP/1.1\r\nhost: t\r\n\r\n".repeat(1_000);
+    let closed = async {
+        // Ends with an error when the server has closed the connection.
+        while stream.write_all(&requests).await.is_ok() {}
+    };
+    let time_passes = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(40)).await;
+    };
+    tokio::join!(closed, time_passes);
+    tokio::time::resume();
+    while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     server.stop().await;
 }
 

@@ -128,7 +128,7 @@ impl RegistryError {
             Self::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
                 Blame::Busy
             }
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Blame::Busy,
+            Self::Io { source, .. } if store::is_transient(source) => Blame::Busy,
             Self::InUse { .. }
             | Self::TooNew { .. }
             | Self::NotARegistry { .. }

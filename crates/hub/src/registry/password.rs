@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use model::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN, PASSWORD_CHECKS_WAITING_MAX};
 use parking_lot::Mutex;
 
@@ -23,23 +22,29 @@ const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$dGFjaG9ncmFwaC5ub2JvZ
 /// The hash of an account that cannot log in until a password is set.
 pub(super) const UNUSABLE: &str = "!";
 
-/// Hashes and checks passwords, one at a time: memory stays at 19 MiB and a flood of logins leaves the other cores to
-/// the devices.
-#[derive(Debug, Default)]
+/// Hashes and checks passwords, one at a time: a flood of logins leaves the other cores to the devices. The working memory
+/// of 19 MiB is allocated at the first and used again: allocated by every thread that checks one, it would stay with each
+/// of them.
+#[derive(Default)]
 pub(super) struct Passwords {
     waiting: AtomicUsize,
-    turn: Mutex<()>,
+    memory: Mutex<Vec<Block>>,
+}
+
+impl std::fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Passwords").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
 }
 
 impl Passwords {
     /// The hash to store for `password`, salt and parameters included (PHC string).
     pub(super) fn hash(&self, password: &str) -> Result<String, RegistryError> {
         check(password)?;
-        self.in_turn(|| {
-            let salt = random::bytes::<16>();
-            let hash = argon2().hash_password_with_salt(password.as_bytes(), &salt);
-            hash.expect("BUG: the length of the password is checked and the salt has the recommended one")
-                .to_string()
+        self.in_turn(|memory| {
+            let salt = Salt::new(&random::bytes::<16>()).expect("BUG: the salt has the recommended length");
+            let hash = compute(password, salt, parameters(), memory);
+            hash.expect("BUG: the length of the password is checked").to_string()
         })
     }
 
@@ -49,18 +54,27 @@ impl Passwords {
             // Nobody has such a password, and hashing it would let the sender choose how long we work.
             return Ok(false);
         }
-        self.in_turn(|| {
-            let parsed = PasswordHash::new(hash.unwrap_or(NOBODYS_HASH));
-            let Ok(parsed) = parsed else { return false };
-            argon2().verify_password(password.as_bytes(), &parsed).is_ok() && hash.is_some()
+        self.in_turn(|memory| {
+            let Ok(expected) = PasswordHash::new(hash.unwrap_or(NOBODYS_HASH)) else { return false };
+            let (Ok(parameters), Some(salt)) = (Params::try_from(&expected), expected.salt) else {
+                return false;
+            };
+            // A registry that somebody else made does not choose how much memory we take.
+            if parameters.m_cost() > MEMORY_KIB {
+                return false;
+            }
+            let computed = compute(password, salt, parameters, memory);
+            // Compared in constant time by the hash's own type.
+            computed.is_some_and(|computed| {
+                computed.algorithm == expected.algorithm && computed.hash == expected.hash
+            }) && hash.is_some()
         })
     }
 
-    fn in_turn<T>(&self, work: impl FnOnce() -> T) -> Result<T, RegistryError> {
+    fn in_turn<T>(&self, work: impl FnOnce(&mut Vec<Block>) -> T) -> Result<T, RegistryError> {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = if waiting < PASSWORD_CHECKS_WAITING_MAX {
-            let _turn = self.turn.lock();
-            Ok(work())
+            Ok(work(&mut self.memory.lock()))
         } else {
             Err(RegistryError::LoginsBusy { waiting })
         };
@@ -69,9 +83,28 @@ impl Passwords {
     }
 }
 
-fn argon2() -> Argon2<'static> {
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).expect("BUG: constant parameters are in range");
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+fn parameters() -> Params {
+    Params::new(MEMORY_KIB, PASSES, LANES, None).expect("BUG: constant parameters are in range")
+}
+
+/// The hash of a password, computed in `memory`, which keeps its size. `None` if the parameters fit no password.
+fn compute(password: &str, salt: Salt, parameters: Params, memory: &mut Vec<Block>) -> Option<PasswordHash> {
+    let (blocks, bytes) = (parameters.block_count(), parameters.output_len());
+    if memory.len() < blocks {
+        memory.resize(blocks, Block::default());
+    }
+    let params = ParamsString::try_from(&parameters).ok()?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, parameters);
+    let mut output = vec![0; bytes.unwrap_or(Params::DEFAULT_OUTPUT_LEN)];
+    let memory = &mut memory[..blocks];
+    argon2.hash_password_into_with_memory(password.as_bytes(), &salt, &mut output, memory).ok()?;
+    Some(PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::V0x13.into()),
+        params,
+        salt: Some(salt),
+        hash: Output::new(&output).ok(),
+    })
 }
 
 fn check(password: &str) -> Result<(), RegistryError> {

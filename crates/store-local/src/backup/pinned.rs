@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use store::{Finding, Sequence, StoreError, StoreFile, StoreFiles};
 
-use crate::core::{Core, FULL_FLUSH};
+use crate::core::{Core, STALLED_FLUSH, why_stalled};
 use crate::disk::{Disk, DiskFile, DiskLock, Layout, LockError, OpenMode, numbered, read_all};
 use crate::entry::Entry;
 use crate::log::recover::{Replay, Walk};
@@ -142,8 +142,8 @@ fn flush_unless_full(core: &Core) -> Result<(), StoreError> {
     let asked = core.ask_flush_at_once(&mut state);
     while state.flusher.done < asked {
         state.check_open()?;
-        if let Some(reason) = &state.full[FULL_FLUSH] {
-            return Err(StoreError::Busy { reason: reason.clone() });
+        if let Some(error) = &state.stalled[STALLED_FLUSH] {
+            return Err(StoreError::Busy { reason: why_stalled(error) });
         }
         core.flush_work.wait_for(&mut state, Duration::from_millis(100));
     }

@@ -11,7 +11,7 @@ mod sources;
 
 pub(crate) use error::ConfigError;
 pub(crate) use raw::RawConfig;
-pub(crate) use resolve::{Config, LogFormat, MqttConfig, PostgresConfig, StoreConfig, is_filter, parse_ttl};
+pub(crate) use resolve::{Config, LogFormat, PostgresConfig, StoreConfig, is_filter, parse_ttl};
 pub(crate) use sources::Sources;
 
 #[cfg(test)]

@@ -56,6 +56,10 @@ pub(crate) struct RawHttp {
     pub listen: String,
     /// Largest request body in bytes.
     pub body_bytes_max: usize,
+    /// Open connections; 0 for a quarter of the open-file limit, at most the door's own bound.
+    pub connections_max: usize,
+    /// Open connections of one address; 0 for three quarters of all.
+    pub connections_per_address_max: usize,
     /// Whether reading needs no login.
     pub public_read: bool,
 }
@@ -68,6 +72,8 @@ pub(crate) struct RawPostgres {
     pub listen: String,
     /// Open connections.
     pub connections_max: usize,
+    /// Open connections of one address; 0 for three quarters of all.
+    pub connections_per_address_max: usize,
     /// Seconds after which a silent connection is closed; 0 for never.
     pub idle_timeout_s: u32,
 }
@@ -171,7 +177,13 @@ impl Default for RawMqtt {
 
 impl Default for RawHttp {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8080".into(), body_bytes_max: 4 * 1024 * 1024, public_read: false }
+        Self {
+            listen: "127.0.0.1:8080".into(),
+            body_bytes_max: 4 * 1024 * 1024,
+            connections_max: 0,
+            connections_per_address_max: 0,
+            public_read: false,
+        }
     }
 }
 
@@ -180,6 +192,7 @@ impl Default for RawPostgres {
         Self {
             listen: String::new(),
             connections_max: postgres_limits::CONNECTIONS_MAX,
+            connections_per_address_max: 0,
             idle_timeout_s: 3_600,
         }
     }

@@ -10,7 +10,9 @@ use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
-use crate::limits::{MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX};
+use crate::limits::{
+    HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
+};
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -40,6 +42,7 @@ impl Config {
         let postgres = self.postgres.get_or_insert(PostgresConfig {
             listen,
             connections_max,
+            connections_per_address_max: None,
             idle_timeout: Some(Duration::from_secs(idle_timeout_s.into())),
         });
         postgres.listen = listen;
@@ -64,6 +67,10 @@ pub(crate) struct MqttConfig {
 pub(crate) struct HttpConfig {
     pub listen: SocketAddr,
     pub body_bytes_max: usize,
+    /// `None` for what the open-file limit allows.
+    pub connections_max: Option<usize>,
+    /// `None` for the door's share.
+    pub connections_per_address_max: Option<usize>,
     pub public_read: bool,
 }
 
@@ -72,6 +79,8 @@ pub(crate) struct HttpConfig {
 pub(crate) struct PostgresConfig {
     pub listen: SocketAddr,
     pub connections_max: usize,
+    /// `None` for the door's share.
+    pub connections_per_address_max: Option<usize>,
     pub idle_timeout: Option<Duration>,
 }
 
@@ -135,14 +144,21 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
         receive_maximum: raw.receive_maximum,
-        connections_max: (raw.connections_max > 0).then_some(raw.connections_max),
+        connections_max: given(raw.connections_max),
     })
 }
 
 fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
     within("http.body_bytes_max", raw.body_bytes_max, 1_024, limits::BATCH_TEXT_BYTES_MAX)?;
-    let listen = address("http.listen", &raw.listen)?;
-    Ok(HttpConfig { listen, body_bytes_max: raw.body_bytes_max, public_read: raw.public_read })
+    within("http.connections_max", raw.connections_max, 0, HTTP_CONNECTIONS_MAX)?;
+    within("http.connections_per_address_max", raw.connections_per_address_max, 0, HTTP_CONNECTIONS_MAX)?;
+    Ok(HttpConfig {
+        listen: address("http.listen", &raw.listen)?,
+        body_bytes_max: raw.body_bytes_max,
+        connections_max: given(raw.connections_max),
+        connections_per_address_max: given(raw.connections_per_address_max),
+        public_read: raw.public_read,
+    })
 }
 
 fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
@@ -150,9 +166,14 @@ fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
     if raw.listen.is_empty() {
         return Ok(None);
     }
-    let listen = address("postgres.listen", &raw.listen)?;
-    let idle_timeout = (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into()));
-    Ok(Some(PostgresConfig { listen, connections_max: raw.connections_max, idle_timeout }))
+    let per_address = raw.connections_per_address_max;
+    within("postgres.connections_per_address_max", per_address, 0, POSTGRES_CONNECTIONS_MAX)?;
+    Ok(Some(PostgresConfig {
+        listen: address("postgres.listen", &raw.listen)?,
+        connections_max: raw.connections_max,
+        connections_per_address_max: given(per_address),
+        idle_timeout: (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into())),
+    }))
 }
 
 fn query(raw: &RawQuery) -> Result<QueryLimits, ConfigError> {
@@ -274,6 +295,11 @@ fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
         let reason = "an address and a port such as 127.0.0.1:1883 or [::1]:1883 are expected (port 0 takes a free one)";
         ConfigError::value(key, format!("\"{text}\""), reason)
     })
+}
+
+/// A number for which 0 stands for none given.
+fn given(value: usize) -> Option<usize> {
+    (value > 0).then_some(value)
 }
 
 fn within(key: &'static str, value: usize, least: usize, most: usize) -> Result<(), ConfigError> {

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::cli::output::tell;
 use crate::client::RuntimeFile;
-use crate::config::{Config, MqttConfig, PostgresConfig};
+use crate::config::{Config, PostgresConfig};
 use crate::limits::HTTP_WORKERS;
 use crate::panics::Essential;
 
@@ -115,7 +115,7 @@ impl Server {
             }
             _ => None,
         };
-        let options = mqtt_options(&config.mqtt, files);
+        let options = mqtt_options(config, files);
         let (workers, connections_max) = (options.workers, options.connections_max);
         tracing::info!(workers, connections_max, open_files_cap = files.cap, "MQTT door");
         let mqtt = MqttDoor::start(Arc::clone(hub), mqtt, options).context("cannot start the MQTT door")?;
@@ -217,22 +217,37 @@ fn postgres_options(config: &Config, postgres: &PostgresConfig) -> PostgresOptio
     PostgresOptions {
         public_read: config.http.public_read,
         connections_max: postgres.connections_max,
+        connections_per_address_max: share(postgres.connections_per_address_max, postgres.connections_max),
         idle_timeout: postgres.idle_timeout,
     }
 }
 
 fn http_options(config: &Config, files: OpenFiles) -> HttpOptions {
+    let connections_max = http_connections_max(config, files);
     HttpOptions {
         listen: config.http.listen,
         body_bytes_max: config.http.body_bytes_max,
         public_read: config.http.public_read,
-        connections_max: files.http_connections_max(),
+        connections_max,
+        connections_per_address_max: share(config.http.connections_per_address_max, connections_max),
+        open_files_max: files.cap,
         version: env!("CARGO_PKG_VERSION"),
     }
 }
 
-fn mqtt_options(config: &MqttConfig, files: OpenFiles) -> MqttOptions {
-    let possible = files.mqtt_connections_max();
+fn http_connections_max(config: &Config, files: OpenFiles) -> usize {
+    config.http.connections_max.unwrap_or_else(|| files.http_connections_max())
+}
+
+/// What one address may have of all connections: three quarters, unless the operator names another number.
+fn share(wanted: Option<usize>, connections_max: usize) -> usize {
+    wanted.unwrap_or(connections_max - connections_max / 4)
+}
+
+fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
+    let postgres = config.postgres.as_ref().map_or(0, |postgres| postgres.connections_max);
+    let possible = files.mqtt_connections_max(http_connections_max(config, files) + postgres);
+    let config = &config.mqtt;
     let wanted = config.connections_max.unwrap_or(possible);
     if wanted > possible {
         tracing::warn!(

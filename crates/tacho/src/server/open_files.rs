@@ -1,5 +1,7 @@
 //! The open-file limit: every connection is a file.
 
+use gateway::mqtt::limits::FILES_RESERVED;
+use model::limits::PART_READERS_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// How many files this process may open.
@@ -25,13 +27,14 @@ impl OpenFiles {
         Self { cap: hard }
     }
 
-    /// Connections of the MQTT door: all but what the rest of the process needs.
-    pub(crate) fn mqtt_connections_max(self) -> usize {
-        let free = self.cap.saturating_sub(gateway::mqtt::limits::FILES_RESERVED).max(1);
+    /// Connections of the MQTT door: all but what the rest of the process needs, `others` connections among it.
+    pub(crate) fn mqtt_connections_max(self, others: usize) -> usize {
+        let others = others as u64 + PART_READERS_MAX as u64 + FILES_RESERVED;
+        let free = self.cap.saturating_sub(others).max(1);
         usize::try_from(free).unwrap_or(usize::MAX)
     }
 
-    /// Connections of the HTTP door, which has the rest to itself only while MQTT leaves some.
+    /// Connections of the HTTP door.
     pub(crate) fn http_connections_max(self) -> usize {
         let quarter = usize::try_from(self.cap / 4).unwrap_or(usize::MAX).max(1);
         quarter.min(gateway::http::limits::CONNECTIONS_MAX)
@@ -44,11 +47,10 @@ mod tests {
 
     #[test]
     fn connections_leave_files_for_the_rest() {
-        assert_eq!(OpenFiles { cap: 20_000 }.mqtt_connections_max(), 19_920);
-        assert_eq!(OpenFiles { cap: 20_000 }.http_connections_max(), 1_024);
-        assert_eq!(
-            (OpenFiles { cap: 40 }.mqtt_connections_max(), OpenFiles { cap: 40 }.http_connections_max()),
-            (1, 10)
-        );
+        let files = OpenFiles { cap: 20_000 };
+        assert_eq!(files.http_connections_max(), 1_024);
+        assert_eq!(files.mqtt_connections_max(1_024 + 100), 20_000 - 1_124 - 128 - 256);
+        let few = OpenFiles { cap: 40 };
+        assert_eq!((few.mqtt_connections_max(10), few.http_connections_max()), (1, 10));
     }
 }

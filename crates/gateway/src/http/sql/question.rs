@@ -6,7 +6,7 @@ use hub::sql::Parameter;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::Door;
+use super::super::bodies::HeldBytes;
 use super::super::error::ApiError;
 use super::super::limits::SQL_BODY_BYTES_MAX;
 use super::super::request::{Params, read_body};
@@ -36,9 +36,13 @@ impl Question {
         Ok(Self { text: text.into(), parameters: Vec::new(), format: format(None, params, headers)? })
     }
 
-    pub(crate) async fn from_body(params: &Params, request: Request, door: &Door) -> Result<Self, ApiError> {
+    pub(crate) async fn from_body(
+        params: &Params,
+        request: Request,
+        account: HeldBytes,
+    ) -> Result<Self, ApiError> {
         let headers = request.headers().clone();
-        let body = read_body(request, SQL_BODY_BYTES_MAX, "", &door.bodies).await?;
+        let body = read_body(request, SQL_BODY_BYTES_MAX, "", account).await?;
         Self::parse(&body.bytes, params, &headers)
     }
 

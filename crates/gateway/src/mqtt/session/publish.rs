@@ -235,18 +235,30 @@ impl Connected {
             return Err(Close::refused(ReasonCode::TOPIC_ALIAS_INVALID, "topic_alias", cause));
         }
         self.aliases.resize_with(usize::from(limits::TOPIC_ALIAS_MAX) + 1, || None);
-        let slot = &mut self.aliases[alias as usize];
         if !publish.topic.is_empty() {
-            if slot.as_deref() != Some(publish.topic) {
-                *slot = Some(publish.topic.into());
+            if self.aliases[alias as usize].as_deref() != Some(publish.topic) {
+                self.aliases[alias as usize] = None;
+                let held: usize = self.aliases.iter().flatten().map(|topic| topic.len()).sum();
+                check_alias_bytes(held + publish.topic.len())?;
+                self.aliases[alias as usize] = Some(publish.topic.into());
             }
             return Ok(None);
         }
+        let slot = &self.aliases[alias as usize];
         match slot {
             Some(topic) => Ok(Some(Arc::clone(topic))),
             None => Err(protocol_error("a topic alias that was never set [MQTT5 3.3.4]")),
         }
     }
+}
+
+fn check_alias_bytes(bytes: usize) -> Result<(), Close> {
+    let limit = limits::TOPIC_ALIAS_BYTES_MAX;
+    if bytes <= limit {
+        return Ok(());
+    }
+    let cause = format!("the topics of this session's aliases take {bytes} bytes, the limit is {limit}");
+    Err(Close::refused(ReasonCode::QUOTA_EXCEEDED, "topic_alias", cause))
 }
 
 /// What a message that the store cannot take does to its session.

@@ -34,6 +34,7 @@ impl Worker {
         for (key, close) in overdue {
             self.close(key, close);
         }
+        self.close_silent();
     }
 }
 
