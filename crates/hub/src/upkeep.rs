@@ -15,7 +15,7 @@ use crate::clock::system_now;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
 /// Files of a data directory that a backup takes along if they are there.
-const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
+pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
 
 /// Why a backup could not be begun.
 #[derive(Debug, thiserror::Error)]

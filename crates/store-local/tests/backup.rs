@@ -13,8 +13,8 @@ use store::backup::{BACKUP_LIST, BackupList, Extra, write_stream};
 use store::conformance::batch_of;
 use store::{Durability, Store, StoreError, StoreFiles};
 use store_local::backup::{
-    BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreReport, read_list,
-    restore_directory, restore_stream, stopped_files, verify_stream,
+    BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreOptions, RestoreReport,
+    read_list as read_wanted_list, restore_directory, restore_stream, stopped_files, verify_stream,
 };
 use store_local::{LocalStore, check_unlocked};
 use testkit::{FaultyDisk, Survivors};
@@ -72,8 +72,24 @@ fn back_up(
     target.receive(&mut stream.as_slice(), ReceiveOptions::default(), stream.len() as u64, &mut go_on)
 }
 
+const OPTIONS: RestoreOptions<'static> =
+    RestoreOptions { beside: &["registry"], required: &["registry"], digest: None };
+
 fn restore(from: &FaultyDisk, backup: &str, to: &FaultyDisk) -> Result<RestoreReport, BackupError> {
-    restore_directory(from, Path::new(backup), to, Path::new(RESTORED), &mut go_on)
+    restore_directory(from, Path::new(backup), to, Path::new(RESTORED), OPTIONS, &mut go_on)?.finish()
+}
+
+fn restore_tar(
+    bytes: &[u8],
+    options: RestoreOptions<'_>,
+    to: &FaultyDisk,
+) -> Result<RestoreReport, BackupError> {
+    let name = (Path::new("a.tar"), bytes.len() as u64);
+    restore_stream(&mut &*bytes, name, to, Path::new(RESTORED), options, &mut go_on)?.finish()
+}
+
+fn read_list(disk: &FaultyDisk, dir: &Path) -> Result<BackupList, BackupError> {
+    read_wanted_list(disk, dir, None)
 }
 
 /// Opens what was restored.
@@ -405,9 +421,7 @@ fn a_damaged_backup_is_not_restored() {
 fn a_tar_file_is_restored_and_a_cut_one_is_not() {
     let disk = killed();
     let stream = stream_of(stopped(&disk).as_ref(), &BackupList::default());
-    let run = |bytes: &[u8], disk: &FaultyDisk| {
-        restore_stream(&mut &*bytes, bytes.len() as u64, disk, Path::new(RESTORED), &mut go_on)
-    };
+    let run = |bytes: &[u8], disk: &FaultyDisk| restore_tar(bytes, OPTIONS, disk);
     let target = FaultyDisk::new();
     let report = run(&stream, &target).unwrap();
     assert_eq!((report.list.created_us, report.check.part_rows, report.check.log_rows), (7_000_000, 30, 5));
