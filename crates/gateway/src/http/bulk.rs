@@ -148,7 +148,7 @@ pub(crate) async fn export(
 
 /// What a file may ask of the server.
 const BOUNDS: ParquetBounds =
-    ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: IMPORT_ROWS_MAX, any_encoding: false };
+    ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: IMPORT_ROWS_MAX };
 
 /// `POST /api/tacho/import?table=&anyTime=`: a Parquet file whose schema says what its columns are. Rows whose time no
 /// device could send are left out and counted, unless `anyTime` is true. The answer comes when the rows are durable.

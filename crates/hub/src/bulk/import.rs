@@ -289,8 +289,7 @@ mod tests {
         .unwrap()
     }
 
-    const BOUNDS: ParquetBounds =
-        ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000, any_encoding: false };
+    const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000 };
 
     /// Bounds without one on time: most tests begin at 0.
     fn rules() -> ImportRules {

@@ -19,8 +19,7 @@ use crate::import::{Time, TimeFormat, TimeReader, Zone};
 use crate::limits::IMPORT_HELD_BYTES_MAX;
 
 /// What a file of the caller's own may unfold to.
-const BOUNDS: ParquetBounds =
-    ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: u64::MAX, any_encoding: true };
+const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: u64::MAX };
 
 /// A file that is being read.
 pub(super) struct ParquetFile {

@@ -4,6 +4,7 @@
 //! the pages, so that a long text of a dictionary is held once however many rows have it. Columns that no table takes
 //! (lists, structs, bytes) are not read: each is a column of nothing.
 
+mod folded;
 mod header;
 mod pages;
 
@@ -29,8 +30,6 @@ pub struct ParquetBounds {
     pub held_bytes_max: u64,
     /// Rows of the file.
     pub rows_max: u64,
-    /// Whether texts may be folded in ways whose extent shows only when they are unpacked.
-    pub any_encoding: bool,
 }
 
 /// A file that is being read.
@@ -106,15 +105,20 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         let parquet_schema = self.metadata.parquet_schema();
         let mask = ProjectionMask::roots(parquet_schema, self.read.iter().copied());
         let group = self.metadata.metadata().row_group(index);
-        let any_encoding = self.bounds.any_encoding;
-        let pages = pages::pages_of(&self.file, group, |leaf| mask.leaf_included(leaf), any_encoding);
+        let is_read = |leaf: &usize| mask.leaf_included(*leaf);
+        let pages = pages::pages_of(&self.file, group, |leaf| is_read(&leaf)).map_err(broken)?;
         let held_max = self.bounds.held_bytes_max;
-        let rows = pages::rows_at_once(&pages.map_err(broken)?, EXPORT_BATCH_ROWS, held_max);
+        let rows = pages::rows_at_once(&pages, EXPORT_BATCH_ROWS, held_max);
         let rows = rows.ok_or_else(|| {
             broken(format!(
                 "one row unfolds to more than {held_max} bytes, which is more than is held at once"
             ))
         })?;
+        for (leaf, _) in (0..group.num_columns()).filter(is_read).zip(&pages).filter(|(_, it)| it.has_lengths)
+        {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            folded::check(Arc::new(self.file.clone()), group.column(leaf), rows).map_err(broken)?;
+        }
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let builder = builder.with_projection(mask).with_row_groups(vec![index]).with_batch_size(rows);

@@ -11,6 +11,8 @@ const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 const HEADER_BYTES: u64 = 4 * 1024;
 /// Bytes that the place of a text takes when it is unpacked.
 const VIEW_BYTES: u64 = 16;
+/// Bytes that its lengths take where they are folded: its own, and how much of the text before it has.
+const LENGTH_BYTES: u64 = 8;
 
 /// What is wrong with a row group, in words.
 pub(super) type Problem = String;
@@ -19,8 +21,12 @@ pub(super) type Problem = String;
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     dictionary_bytes: u64,
+    /// Bytes of the lengths of the page that has most of them: one page is unpacked at a time.
+    lengths_bytes: u64,
     /// Bytes, rows, and whether each row may unfold to as many bytes as the page has.
     data: Vec<(u64, u64, bool)>,
+    /// Whether there are texts whose lengths are folded.
+    pub(super) has_lengths: bool,
 }
 
 /// Most rows, up to `rows_max`, with which all columns together hold no more than `bytes_max` unpacked; `None` if one row
@@ -61,12 +67,16 @@ impl Pages {
             }
             largest = largest.max(bytes);
         }
-        self.dictionary_bytes.saturating_add(largest)
+        self.dictionary_bytes.saturating_add(self.lengths_bytes).saturating_add(largest)
     }
 
     fn add(&mut self, header: &PageHeader, rows_left: u64) -> Result<(), Problem> {
         if !header.is_dictionary {
             let folded = header.encoding == DELTA_BYTE_ARRAY;
+            let has_lengths = folded || header.encoding == DELTA_LENGTH_BYTE_ARRAY;
+            let lengths = if has_lengths { header.values.saturating_mul(LENGTH_BYTES) } else { 0 };
+            self.has_lengths |= has_lengths;
+            self.lengths_bytes = self.lengths_bytes.max(lengths);
             self.data.push((header.unpacked_bytes, header.values.min(rows_left), folded));
             return Ok(());
         }
@@ -85,20 +95,14 @@ pub(super) fn pages_of<R: ChunkReader>(
     file: &R,
     group: &RowGroupMetaData,
     is_read: impl Fn(usize) -> bool,
-    any_encoding: bool,
 ) -> Result<Vec<Pages>, Problem> {
     let rows =
         u64::try_from(group.num_rows()).map_err(|_| "a row group has fewer rows than none".to_owned())?;
     let columns = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
-    columns.map(|(_, chunk)| walk(file, chunk, rows, any_encoding)).collect()
+    columns.map(|(_, chunk)| walk(file, chunk, rows)).collect()
 }
 
-fn walk<R: ChunkReader>(
-    file: &R,
-    chunk: &ColumnChunkMetaData,
-    rows: u64,
-    any_encoding: bool,
-) -> Result<Pages, Problem> {
+fn walk<R: ChunkReader>(file: &R, chunk: &ColumnChunkMetaData, rows: u64) -> Result<Pages, Problem> {
     let column = chunk.column_path().string();
     let broken = |what: &str| format!("the column {column:?}: {what}");
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
@@ -111,12 +115,6 @@ fn walk<R: ChunkReader>(
     let (mut pages, mut rows_left) = (Pages::default(), rows);
     while position < end && rows_left > 0 {
         let header = header_at(file, position, end).ok_or_else(|| broken("a page has no header"))?;
-        let is_folded = [DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY].contains(&header.encoding);
-        if is_folded && !any_encoding {
-            return Err(broken(
-                "texts in the encodings DELTA_BYTE_ARRAY and DELTA_LENGTH_BYTE_ARRAY are not taken here; write them as PLAIN, or use `tacho import`",
-            ));
-        }
         let behind = position + header.header_bytes as u64;
         position = behind
             .checked_add(header.compressed_bytes)
@@ -146,7 +144,7 @@ mod tests {
 
     fn column(dictionary_bytes: u64, data: &[(u64, u64)]) -> Pages {
         let data = data.iter().map(|(bytes, rows)| (*bytes, *rows, false)).collect();
-        Pages { dictionary_bytes, data }
+        Pages { dictionary_bytes, data, ..Pages::default() }
     }
 
     #[test]
@@ -156,7 +154,7 @@ mod tests {
             assert_eq!(pages.held(rows), bytes, "{rows}");
         }
         assert_eq!(column(7, &[]).held(3), 7);
-        let folded = Pages { dictionary_bytes: 0, data: vec![(10, 3, true), (1, 9, false)] };
+        let folded = Pages { data: vec![(10, 3, true), (1, 9, false)], ..Pages::default() };
         assert_eq!((folded.held(1), folded.held(2), folded.held(100)), (10, 21, 31));
     }
 

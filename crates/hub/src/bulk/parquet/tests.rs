@@ -4,13 +4,12 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, Int64Array, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 
 use super::*;
 
 const MIB: usize = 1024 * 1024;
-const BOUNDS: ParquetBounds =
-    ParquetBounds { held_bytes_max: 64 * MIB as u64, rows_max: 100_000, any_encoding: false };
+const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: 64 * MIB as u64, rows_max: 100_000 };
 
 fn file(columns: Vec<(&str, ArrayRef)>, properties: WriterPropertiesBuilder) -> Bytes {
     let rows = RecordBatch::try_from_iter(columns).unwrap();
@@ -79,7 +78,7 @@ fn a_file_that_unfolds_to_much_is_read_a_few_rows_at_once() {
     // One text for all rows is held once.
     let mut words = StringDictionaryBuilder::<Int32Type>::new();
     let long = "x".repeat(4 * MIB);
-    (0..2_000).for_each(|_| words.append_value(&long));
+    (0..200).for_each(|_| words.append_value(&long));
     let properties = WriterProperties::builder().set_dictionary_page_size_limit(8 * MIB);
     let dictionary = file(vec![("t", Arc::new(words.finish()))], properties);
     let batches = read(dictionary, BOUNDS).unwrap();
@@ -101,19 +100,27 @@ fn a_row_that_unfolds_to_too_much_and_too_many_rows_are_refused() {
 }
 
 #[test]
-fn texts_that_are_folded_are_refused_or_read_a_few_at_once() {
-    let folded = |rows, bytes| {
-        let properties = plain().set_encoding(Encoding::DELTA_BYTE_ARRAY);
-        file(vec![("t", texts(rows, bytes))], properties)
-    };
-    // Two mebibytes as one page, of which each row is all.
-    let error = read(folded(100, 2 * MIB), BOUNDS).unwrap_err().to_string();
-    assert!(error.contains("DELTA_BYTE_ARRAY") && error.contains("\"t\""), "{error}");
-    let any = ParquetBounds { any_encoding: true, ..BOUNDS };
-    let batches = read(folded(100, 2 * MIB), any).unwrap();
-    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 100);
-    assert!(batches.iter().all(|rows| rows.num_rows() <= 32), "{}", batches[0].num_rows());
-    assert!(batches.iter().all(|rows| rows.column(0).as_string_view().value(0).len() == 2 * MIB));
+fn texts_that_are_folded_are_read_a_few_at_once() {
+    let versions = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
+    for (encoding, version) in [Encoding::DELTA_BYTE_ARRAY, Encoding::DELTA_LENGTH_BYTE_ARRAY]
+        .into_iter()
+        .flat_map(|encoding| versions.map(|version| (encoding, version)))
+    {
+        let folded = |column: ArrayRef| {
+            file(vec![("t", column)], plain().set_encoding(encoding).set_writer_version(version))
+        };
+        // Two mebibytes of one text, which is each row.
+        let batches = read(folded(texts(40, 2 * MIB)), BOUNDS).unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 40);
+        assert!(batches.iter().all(|rows| rows.num_rows() <= 32), "{encoding} {}", batches[0].num_rows());
+        assert!(batches.iter().all(|rows| rows.column(0).as_string_view().value(0).len() == 2 * MIB));
+        let words = (0..5_000).map(|n| (n % 3 > 0).then(|| format!("{} of many words", n * 7_919 % 1_000)));
+        let words = StringArray::from_iter(words);
+        let batches = read(folded(Arc::new(words.clone())), BOUNDS).unwrap();
+        let found =
+            batches.iter().flat_map(|rows| rows.column(0).as_string_view().iter().collect::<Vec<_>>());
+        assert_eq!(StringArray::from_iter(found), words, "{encoding}");
+    }
 }
 
 #[test]
