@@ -19,7 +19,7 @@ E2E := tests/e2e
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: run test install release
-.PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e fuzz-brief
+.PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e attacks fuzz-brief
 
 RELEASE := $(CARGO_TARGET_DIR)/release/tacho
 PREFIX ?= $(HOME)/.local
@@ -43,7 +43,7 @@ install: release
 	"$(RELEASE)" completions fish > "$(INSTALLED)/share/fish/vendor_completions.d/tacho.fish"
 
 # Cheap steps first: a forgotten format shows in seconds, not after the build.
-test: setup format tidy dashboard lint unit docs licences binary e2e fuzz-brief
+test: setup format tidy dashboard lint unit docs licences binary e2e attacks fuzz-brief
 	$(call say,all tests passed)
 
 setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed go-modules $(SQLLOGICTEST)
@@ -111,10 +111,14 @@ binary:
 	$(call say,tacho for the tests with real clients)
 	@if [ -z "$${TACHO_BIN:-}" ]; then cargo test --quiet --workspace --no-run; fi
 
-e2e: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
+e2e attacks: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
 e2e:
 	$(call say,tests with real clients)
 	$(VENV)/bin/python -m pytest $(E2E) $(PYTEST_ARGS)
+
+attacks:
+	$(call say,attacks on the binary)
+	$(VENV)/bin/python -m pytest -c $(E2E)/pytest.ini --rootdir tests tests/attacks
 
 # A few seconds per target: finds the shallow faults; the deep ones need hours by hand (fuzz/README.md).
 fuzz-brief:

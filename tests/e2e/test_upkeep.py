@@ -200,7 +200,7 @@ def test_an_unfinished_or_damaged_backup_is_refused(own_server, tmp_path):
     refused = run("restore", backup, "--data", tmp_path / "a", check=False)
     assert refused.returncode == 1 and str(parts(backup)[0]) in refused.stderr, refused.stderr
     started = run("serve", "--data", tmp_path / "a", check=False)
-    assert started.returncode != 0 and "not restored to the end" in started.stderr, started.stderr
+    assert started.returncode != 0 and "was not finished" in started.stderr, started.stderr
     (backup / "backup.list").unlink()
     refused = run("restore", backup, "--data", tmp_path / "b", check=False)
     assert refused.returncode == 1 and "backup.list" in refused.stderr, refused.stderr

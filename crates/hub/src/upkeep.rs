@@ -10,12 +10,14 @@ use store::backup::{BackupList, Extra, stream_bytes, write_stream};
 use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableStatus};
 
 use crate::Hub;
-use crate::bulk::{BulkError, Export, ExportRequest, ImportCounts, ImportRules, import_parquet};
+use crate::bulk::{
+    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, import_parquet,
+};
 use crate::clock::system_now;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
 /// Files of a data directory that a backup takes along if they are there.
-const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
+pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
 
 /// Why a backup could not be begun.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +141,7 @@ impl Hub {
         Export::begin(self.store(), request)
     }
 
-    /// Imports a Parquet file, within the bounds that devices have; with `any_time` rows may be of any time. Live
+    /// Imports a Parquet file that unfolds within `bounds`; rows have those of devices, and with `any_time` may be of any time. Live
     /// subscribers are not told: these are no news. Blocks until the rows are durable.
     ///
     /// # Errors
@@ -148,11 +150,12 @@ impl Hub {
         &self,
         table: &str,
         file: Bytes,
+        bounds: ParquetBounds,
         any_time: bool,
         patience: Duration,
     ) -> Result<ImportCounts, BulkError> {
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        import_parquet(self.store(), table, file, rules, patience)
+        import_parquet(self.store(), table, file, bounds, rules, patience)
     }
 }
 

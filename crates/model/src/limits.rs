@@ -94,6 +94,8 @@ pub const PART_BYTES_MAX: u64 = 512 * 1024 * 1024;
 pub const PART_ROWS_MAX: u64 = 32 * 1024 * 1024;
 /// Damaged places that a check names one by one in a file; the others are counted.
 pub const CHECK_FINDINGS_PER_FILE_MAX: usize = 8;
+/// Longest list of a backup; each part takes about 170 bytes of it.
+pub const BACKUP_LIST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Rows that an export reads at once.
 pub const EXPORT_BATCH_ROWS: usize = 8 * 1024;
 /// Rows of a row group in an exported Parquet file: what an export holds as columns at once.

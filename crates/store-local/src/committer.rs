@@ -11,6 +11,7 @@ use parking_lot::MutexGuard;
 use store::{Durability, StoreError};
 
 use crate::core::{Core, Doing, STALLED_LOG, State, Stop};
+use crate::log::acknowledged::Acknowledged;
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, seal_frame};
 use crate::log::writer::LogWriter;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(core: &Core, next_segment: u64) {
 fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError> {
     let mut buffer = vec![0; FRAME_HEADER_BYTES];
     let mut pace = Pace::default();
+    let mut acknowledged = Acknowledged::default();
     while let Some(commit) = next_commit(core, &mut buffer, &pace) {
         let start_us = core.options.clock.now_us();
         pace.begin(start_us, commit.header.rows);
@@ -70,6 +72,10 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
             }
         }
         finish(core, &mut buffer);
+        if commit.sync {
+            // Behind the acks: nobody waits for the note.
+            acknowledged.note(core.disk.as_ref(), &core.layout, commit.last_sequence);
+        }
     }
     if core.state.lock().stop == Stop::Closing && writer.is_used() {
         write_close_mark(core, writer, &mut buffer)?;

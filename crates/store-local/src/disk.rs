@@ -20,6 +20,17 @@ pub enum OpenMode {
     Create,
 }
 
+/// What stands under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file itself.
+    File,
+    /// A directory itself.
+    Directory,
+    /// A symbolic link, a device, a pipe.
+    Other,
+}
+
 /// A directory tree that survives the process.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file.
@@ -32,6 +43,8 @@ pub trait Disk: Send + Sync + 'static {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// What stands under a name; links are not followed.
+    fn kind(&self, path: &Path) -> io::Result<EntryKind>;
     /// Names of the files in a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Creates a directory and its parents unless they exist.
@@ -109,6 +122,11 @@ impl Layout {
 
     pub(crate) fn segment(&self, number: u64) -> PathBuf {
         self.log.join(format!("{number:016x}.log"))
+    }
+
+    /// How far rows were acknowledged.
+    pub(crate) fn acknowledged(&self) -> PathBuf {
+        self.log.join("acknowledged")
     }
 
     pub(crate) fn spare(&self) -> PathBuf {

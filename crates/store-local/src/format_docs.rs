@@ -8,6 +8,7 @@ use crate::catalog::Catalog;
 use crate::chunk::Numbers;
 use crate::codec::Reader;
 use crate::entry::{Entry, put_run};
+use crate::log::acknowledged::note_of;
 use crate::log::frame::{
     FRAME_HEADER_BYTES, FrameHeader, FrameKind, SegmentState, check_segment, frame_at, seal_frame,
     segment_header,
@@ -120,6 +121,7 @@ fn log() {
         FrameHeader { kind: FrameKind::Commit, number: 2, rows: 1, first_sequence: 1, durable_before: 0 };
     seal_frame(&mut bytes, 5, &header);
     check("log.md", "## Frame", &bytes);
+    check("log.md", "## What was acknowledged", &note_of(26));
     let bytes = example("log.md", "## Frame");
     let frame = frame_at(&bytes, 0, 5).unwrap();
     assert_eq!((frame.header, frame.end), (header, bytes.len()));

@@ -15,6 +15,7 @@ use crate::core::{Committer, Core, Doing, Flusher, MemoryUse, Pending, State, St
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::{Entry, Run};
 use crate::latest::LatestPool;
+use crate::log::acknowledged;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
 use crate::manifest::{Manifest, PartInfo};
@@ -48,6 +49,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     let mut replay = MemoryReplay { state: &mut state, chunk_rows: options.chunk_rows };
     let covered = manifest.state.covered;
     let end = recover(disk.as_ref(), &layout, options.segment_bytes, covered, &mut replay, &mut report)?;
+    check_end(disk.as_ref(), &layout, end.next_sequence - 1, &mut report)?;
     let next_part = 1 + largest_part(disk.as_ref(), &layout, &manifest)?;
     check_parts(disk.as_ref(), &layout, &manifest, &mut report)?;
     let sequence = end.next_sequence - 1;
@@ -125,6 +127,19 @@ fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Resul
             Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason })
         }
     }
+}
+
+/// Reports a log that ends before what was acknowledged. It goes on from there, so the note is taken back.
+fn check_end(
+    disk: &dyn Disk,
+    layout: &Layout,
+    sequence: Sequence,
+    report: &mut RecoveryReport,
+) -> Result<(), StoreError> {
+    let acknowledged = acknowledged::read(disk, layout).unwrap_or(0);
+    let Some(missing) = acknowledged::missing(sequence + 1, acknowledged) else { return Ok(()) };
+    report.damage(&layout.log, 0, &missing);
+    acknowledged::lower(disk, layout, sequence)
 }
 
 /// The largest number of any part file, so that no number is used twice.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use model::{SeriesKey, Value};
-use store::backup::{BACKUP_LIST, BackupList, Extra, write_stream};
+use store::backup::{BACKUP_LIST, BackupList, Digest, Extra, write_stream};
 use store::conformance::batch_of;
 use store::{Durability, Store, StoreError, StoreFiles};
 use store_local::backup::{
-    BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreReport, read_list,
-    restore_directory, restore_stream, stopped_files, verify_stream,
+    BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreOptions, RestoreReport,
+    Restored, read_list as read_wanted_list, restore_directory, restore_stream, stopped_files, verify_stream,
 };
 use store_local::{LocalStore, check_unlocked};
 use testkit::{FaultyDisk, Survivors};
@@ -72,8 +72,24 @@ fn back_up(
     target.receive(&mut stream.as_slice(), ReceiveOptions::default(), stream.len() as u64, &mut go_on)
 }
 
+const OPTIONS: RestoreOptions<'static> =
+    RestoreOptions { beside: &["registry"], required: &["registry"], digest: None };
+
 fn restore(from: &FaultyDisk, backup: &str, to: &FaultyDisk) -> Result<RestoreReport, BackupError> {
-    restore_directory(from, Path::new(backup), to, Path::new(RESTORED), &mut go_on)
+    restore_directory(from, Path::new(backup), to, Path::new(RESTORED), OPTIONS, &mut go_on)?.finish()
+}
+
+fn restore_tar(
+    bytes: &[u8],
+    options: RestoreOptions<'_>,
+    to: &FaultyDisk,
+) -> Result<RestoreReport, BackupError> {
+    let name = (Path::new("a.tar"), bytes.len() as u64);
+    restore_stream(&mut &*bytes, name, to, Path::new(RESTORED), options, &mut go_on)?.finish()
+}
+
+fn read_list(disk: &FaultyDisk, dir: &Path) -> Result<BackupList, BackupError> {
+    read_wanted_list(disk, dir, None)
 }
 
 /// Opens what was restored.
@@ -405,9 +421,7 @@ fn a_damaged_backup_is_not_restored() {
 fn a_tar_file_is_restored_and_a_cut_one_is_not() {
     let disk = killed();
     let stream = stream_of(stopped(&disk).as_ref(), &BackupList::default());
-    let run = |bytes: &[u8], disk: &FaultyDisk| {
-        restore_stream(&mut &*bytes, bytes.len() as u64, disk, Path::new(RESTORED), &mut go_on)
-    };
+    let run = |bytes: &[u8], disk: &FaultyDisk| restore_tar(bytes, OPTIONS, disk);
     let target = FaultyDisk::new();
     let report = run(&stream, &target).unwrap();
     assert_eq!((report.list.created_us, report.check.part_rows, report.check.log_rows), (7_000_000, 30, 5));
@@ -519,12 +533,62 @@ fn a_backup_of_an_older_version_is_restored() {
 /// As above, with keys that came as integers and as floats.
 #[test]
 fn numbers_of_an_older_backup_are_one_column() {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v1-numbers");
+    for version in ["backup-v1-numbers", "backup-v2"] {
+        let source = older_backup(version);
+        let restored = FaultyDisk::new();
+        restore(&source, BACKUP, &restored).unwrap();
+        crate::fixtures::check_numbers(&reopen(&restored), version);
+    }
+}
+
+fn older_backup(version: &str) -> FaultyDisk {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version);
     let source = FaultyDisk::new();
     copy_to(&source, &from, Path::new(BACKUP));
-    let restored = FaultyDisk::new();
-    restore(&source, BACKUP, &restored).unwrap();
-    crate::fixtures::check_numbers(&reopen(&restored), "restored");
+    source
+}
+
+/// The digest of a list is that of other programs (`sha256sum`), and vouches for files in the second version only.
+#[test]
+fn a_digest_that_was_asked_for_is_that_of_the_list() {
+    let of_v2: Digest = "f0bbd4bd714362b0c6bffd01f72bf82818c1d014b6781e7965e83827ba438613".parse().unwrap();
+    let of_v1 = Digest::of(&older_backup("backup-v1").content(&Path::new(BACKUP).join(BACKUP_LIST)));
+    let with = |version: &str, digest| {
+        let options = RestoreOptions { digest: Some(digest), ..OPTIONS };
+        let (source, target) = (older_backup(version), FaultyDisk::new());
+        let restored =
+            restore_directory(&source, Path::new(BACKUP), &target, Path::new(RESTORED), options, &mut go_on);
+        let report = restored.and_then(Restored::finish)?;
+        assert_eq!(report.digest, digest);
+        Ok::<_, BackupError>(())
+    };
+    with("backup-v2", of_v2).unwrap();
+    assert!(matches!(with("backup-v2", of_v1), Err(BackupError::AnotherBackup { .. })));
+    let old = with("backup-v1", of_v1).unwrap_err();
+    assert!(old.to_string().contains("older version"), "{old}");
+}
+
+/// The mark goes only when whoever knows the other files has looked at them.
+#[test]
+fn a_restored_directory_is_marked_until_it_is_finished() {
+    let (source, target) = (older_backup("backup-v2"), FaultyDisk::new());
+    let restored =
+        restore_directory(&source, Path::new(BACKUP), &target, Path::new(RESTORED), OPTIONS, &mut go_on);
+    let restored = restored.unwrap();
+    let is_marked = || target.paths().contains(&Path::new(RESTORED).join(RESTORE_MARKER));
+    assert!(is_marked());
+    restored.finish().unwrap();
+    assert!(!is_marked());
+    // A file that nobody knows a use for, and one that must be there.
+    let nothing = RestoreOptions { beside: &[], ..OPTIONS };
+    let more = RestoreOptions { required: &["registry", "registry.sqlite"], ..OPTIONS };
+    for (options, reason) in [(nothing, "\"registry\""), (more, "does not name registry.sqlite")] {
+        let target = FaultyDisk::new();
+        let refused =
+            restore_directory(&source, Path::new(BACKUP), &target, Path::new(RESTORED), options, &mut go_on);
+        let refused = refused.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(reason) && target.paths().is_empty(), "{refused}: {:?}", target.paths());
+    }
 }
 
 fn copy_to(disk: &FaultyDisk, from: &Path, to: &Path) {

@@ -69,6 +69,10 @@ pub(crate) const IMPORT_PIECE_ROWS: usize = 64 * 1024;
 pub(crate) const IMPORT_PIECES_AHEAD: usize = 2;
 /// Bytes of a piece of such an import; well under what the bulk door takes.
 pub(crate) const IMPORT_PIECE_BYTES: usize = 8 * 1024 * 1024;
+/// Cells of a piece of lines: few bytes of them may name a new field, whose column has a cell for each row.
+pub(crate) const IMPORT_CELLS_MAX: usize = 8 * 1024 * 1024;
+/// Unpacked bytes that are held at once of a Parquet file: some kilobytes can be gigabytes.
+pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// How often a request of an import is sent when the server is busy or does not answer.
 pub(crate) const IMPORT_ATTEMPTS_MAX: u32 = 20;
 /// Pause before a request is repeated when the server names none.

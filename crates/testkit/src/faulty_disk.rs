@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use store_local::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+use store_local::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 use content::{Content, Dice};
 
@@ -343,6 +343,16 @@ impl Disk for FaultyDisk {
         synced.iter().for_each(|change| change.apply(&mut state.durable_names));
         state.unsynced_names = left;
         Ok(())
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<EntryKind> {
+        let state = self.state.lock();
+        state.alive()?;
+        match (state.names.contains_key(path), state.directories.contains(path)) {
+            (true, _) => Ok(EntryKind::File),
+            (_, true) => Ok(EntryKind::Directory),
+            _ => Err(ErrorKind::NotFound.into()),
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use store_local::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+use store_local::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 /// What is done to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,10 @@ impl Disk for SlowDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.gate.wait(Act::Sync, dir);
         self.inner.sync_dir(dir)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<EntryKind> {
+        self.inner.kind(path)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

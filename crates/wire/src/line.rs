@@ -62,17 +62,20 @@ pub fn whole_lines(text: &str) -> usize {
 /// The lines of a text that are no comments and not empty.
 pub fn lines(text: &str) -> impl Iterator<Item = Result<Line<'_>, LineError>> {
     let mut rest = text;
-    std::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let (line, after) = rest.split_at(line_bytes(rest.as_bytes()).unwrap_or(rest.len()));
-            rest = after;
-            let line = line.trim_end_matches(['\n', '\r']).trim_start_matches([' ', '\t']);
-            if !line.is_empty() && !line.starts_with('#') {
-                return Some(parse(line));
-            }
+    std::iter::from_fn(move || next_line(&mut rest))
+}
+
+/// Takes the next line that is no comment and not empty off a text.
+pub fn next_line<'a>(rest: &mut &'a str) -> Option<Result<Line<'a>, LineError>> {
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(line_bytes(rest.as_bytes()).unwrap_or(rest.len()));
+        *rest = after;
+        let line = line.trim_end_matches(['\n', '\r']).trim_start_matches([' ', '\t']);
+        if !line.is_empty() && !line.starts_with('#') {
+            return Some(parse(line));
         }
-        None
-    })
+    }
+    None
 }
 
 /// Length of the first line with its line break; `None` when there is no whole line.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::bulk::{BulkError, ExportFormat, ExportRequest, ImportCounts, parse_matcher};
+use hub::bulk::{BulkError, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, parse_matcher};
 use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
@@ -16,7 +16,7 @@ use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
 use super::json::Json;
-use super::limits::{BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX};
+use super::limits::{BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_ROWS_MAX};
 use super::request::{JsonBody, Params, read_body};
 use super::stream::streamed;
 
@@ -146,6 +146,10 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, kind.to_owned()), (ROWS, rows)], body).into_response())
 }
 
+/// What a file may ask of the server.
+const BOUNDS: ParquetBounds =
+    ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: IMPORT_ROWS_MAX };
+
 /// `POST /api/tacho/import?table=&anyTime=`: a Parquet file whose schema says what its columns are. Rows whose time no
 /// device could send are left out and counted, unless `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
@@ -160,8 +164,8 @@ pub(crate) async fn import(
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let hub = Arc::clone(&door.hub);
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
-    let counts =
-        door.changes.run(move || hub.import_parquet(&table, body.bytes.clone(), any_time, BUSY_PATIENCE));
+    let import = move || hub.import_parquet(&table, body.bytes.clone(), BOUNDS, any_time, BUSY_PATIENCE);
+    let counts = door.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())
 }
 

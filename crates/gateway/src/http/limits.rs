@@ -57,10 +57,14 @@ pub(crate) const CHANGES_AT_ONCE: usize = 1;
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
 /// Checks, backups and exports at once; each reads all files and keeps parts from being removed.
 pub(crate) const UPKEEP_AT_ONCE: usize = 1;
-/// Bytes of an earlier backup's list: about a hundred for each part.
-pub(crate) const UPKEEP_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of an earlier backup's list: about 170 for each part.
+pub(crate) const UPKEEP_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of one piece of an import.
 pub(crate) const IMPORT_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Unpacked bytes that are held at once of it: some kilobytes of Parquet can be gigabytes.
+pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Rows of one piece of an import: some bytes of Parquet can be a thousand million.
+pub(crate) const IMPORT_ROWS_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of one piece of a streamed answer.
 pub(crate) const STREAM_PIECE_BYTES: usize = 256 * 1024;
 /// Pieces of a streamed answer that wait to be sent; above it the work waits.

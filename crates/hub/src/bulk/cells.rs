@@ -23,7 +23,7 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_schema::{DataType, TimeUnit};
-use model::{Timestamp, ValueRef};
+use model::{TimeRange, Timestamp, ValueRef};
 
 /// Decimal digits that every 64-bit floating-point number keeps.
 const F64_DIGITS: usize = 15;
@@ -222,7 +222,8 @@ pub(super) fn time(column: &dyn Array, row: usize) -> Result<Option<(Timestamp, 
         1_000_000_000 => (Some(ticks.div_euclid(1_000)), ticks.rem_euclid(1_000) != 0),
         _ => (ticks.checked_mul(1_000_000 / per_second), false),
     };
-    micros.map(|micros| Some((Timestamp::from_micros(micros), cut))).ok_or(())
+    let time = micros.map(Timestamp::from_micros).filter(|time| TimeRange::ALL.contains(*time));
+    time.map(|time| Some((time, cut))).ok_or(())
 }
 
 /// A timestamp's number, and how many of its unit a second has.

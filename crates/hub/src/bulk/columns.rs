@@ -171,21 +171,10 @@ impl Columns {
     }
 }
 
-/// A schema with the types of the values where a column has a dictionary.
-pub fn plain_schema(schema: &Schema) -> Schema {
-    let plain = |field: &Field| field.clone().with_data_type(cells::value_type(field.data_type()).clone());
-    Schema::new(schema.fields().iter().map(|field| plain(field)).collect::<Vec<_>>())
-}
-
-/// A batch whose columns have no dictionaries; its schema is [`plain_schema`].
+/// The columns of a batch, without dictionaries.
 ///
 /// # Errors
 /// [`BulkError::Data`] when a key lies outside of its dictionary.
-pub fn plain_batch(rows: &RecordBatch) -> Result<RecordBatch, BulkError> {
-    let schema = std::sync::Arc::new(plain_schema(rows.schema_ref()));
-    RecordBatch::try_new(schema, plain_columns(rows)?).map_err(|error| BulkError::Data(error.to_string()))
-}
-
 pub(super) fn plain_columns(rows: &RecordBatch) -> Result<Vec<ArrayRef>, BulkError> {
     rows.columns().iter().map(plain).collect()
 }

@@ -31,7 +31,7 @@ pub struct ImportCounts {
     pub without_time: u64,
     /// Rows without any value.
     pub without_value: u64,
-    /// Rows whose time is beyond what can be represented.
+    /// Rows whose time is beyond what can be represented, or beyond what a range of times can hold.
     pub time_out_of_range: u64,
     /// Rows whose time is not plausible.
     pub implausible: u64,

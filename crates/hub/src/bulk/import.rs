@@ -12,6 +12,7 @@ use super::BulkError;
 use super::cells::{self, Cell};
 use super::columns::{Columns, plain_columns};
 use super::counts::{ImportCounts, ImportRules};
+use super::parquet::{ParquetBounds, ParquetRows};
 use crate::clock::system_now;
 
 /// Pause before a busy store is asked again, and between looks at what is durable.
@@ -236,22 +237,20 @@ fn retry<T>(
 /// Imports a whole Parquet file whose schema says what its columns are.
 ///
 /// # Errors
-/// When the file cannot be read or the store refuses; what was appended before is kept.
+/// When the file cannot be read within `bounds` or the store refuses; what was appended before is kept.
 pub fn import_parquet(
     store: &dyn Store,
     table: &str,
     file: bytes::Bytes,
+    bounds: ParquetBounds,
     rules: ImportRules,
     patience: Duration,
 ) -> Result<ImportCounts, BulkError> {
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-    let data = |error: &dyn std::fmt::Display| BulkError::Data(format!("this is no Parquet file: {error}"));
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| data(&error))?;
+    let mut reader = ParquetRows::open(file, bounds)?;
     let columns = Columns::of(reader.schema(), &[], None)?;
     let mut importer = Importer::new(store, table, columns, rules, patience)?;
-    let reader = reader.with_batch_size(model::limits::EXPORT_BATCH_ROWS).build();
-    for rows in reader.map_err(|error| data(&error))? {
-        importer.append(&rows.map_err(|error| data(&error))?)?;
+    while let Some(rows) = reader.next_rows()? {
+        importer.append(&rows)?;
     }
     importer.sync()
 }
@@ -289,6 +288,8 @@ mod tests {
         )
         .unwrap()
     }
+
+    const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000 };
 
     /// Bounds without one on time: most tests begin at 0.
     fn rules() -> ImportRules {
@@ -345,7 +346,7 @@ mod tests {
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
         let other = MemoryStore::new();
-        let counts = import_parquet(&other, "t", file.into(), rules(), Duration::ZERO).unwrap();
+        let counts = import_parquet(&other, "t", file.into(), BOUNDS, rules(), Duration::ZERO).unwrap();
         assert_eq!((counts.rows, counts.values, counts.skipped()), (3, 7, 0));
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
@@ -431,7 +432,7 @@ mod tests {
         let mut importer = Importer::new(&store, "t", columns.clone(), rules, Duration::ZERO).unwrap();
         importer.append(&rows).unwrap();
         let counts = importer.sync().unwrap();
-        assert_eq!((counts.rows, counts.implausible, counts.skipped()), (1, 2, 2));
+        assert_eq!((counts.rows, counts.implausible, counts.time_out_of_range), (1, 1, 1));
         assert_eq!(counts.first_implausible_us, Some(1_714_550_400_000));
         let mut look = Importer::examine("t", columns, rules).unwrap();
         look.append(&rows).unwrap();
@@ -471,7 +472,9 @@ mod tests {
         assert!(of(&["nope"], Some("when")).unwrap_err().to_string().contains("nope"));
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
-        assert!(import_parquet(&store, "t", b"PAR1".as_slice().into(), rules(), Duration::ZERO).is_err());
+        assert!(
+            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, rules(), Duration::ZERO).is_err()
+        );
         let request = ExportRequest {
             table: "nope".into(),
             matchers: Vec::new(),

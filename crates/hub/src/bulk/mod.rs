@@ -9,12 +9,14 @@ mod counts;
 mod csv;
 mod export;
 mod import;
+mod parquet;
 
-pub use columns::{Columns, plain_batch, plain_schema};
+pub use columns::Columns;
 pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
+pub use parquet::{ParquetBounds, ParquetRows};
 
 use std::io;
 

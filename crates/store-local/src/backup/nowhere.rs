@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+use crate::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 pub(super) struct Nowhere;
 
@@ -32,6 +32,10 @@ impl Disk for Nowhere {
 
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
+    }
+
+    fn kind(&self, _path: &Path) -> io::Result<EntryKind> {
+        Err(ErrorKind::NotFound.into())
     }
 
     fn list(&self, _dir: &Path) -> io::Result<Vec<String>> {

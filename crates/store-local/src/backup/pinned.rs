@@ -10,6 +10,7 @@ use store::{Finding, Sequence, StoreError, StoreFile, StoreFiles};
 use crate::core::{Core, STALLED_FLUSH, why_stalled};
 use crate::disk::{Disk, DiskFile, DiskLock, Layout, LockError, OpenMode, numbered, read_all};
 use crate::entry::Entry;
+use crate::log::acknowledged::{self, missing};
 use crate::log::recover::{Replay, Walk};
 use crate::manifest::{ManifestContent, PartInfo, put_dropped};
 use crate::part::blocks::BLOCK_BYTES;
@@ -186,6 +187,10 @@ pub fn stopped_files(
         }
     }
     walk.finish();
+    let next = walk.next_sequence();
+    if let Some(missing) = acknowledged::read(disk.as_ref(), &layout).and_then(|end| missing(next, end)) {
+        report.damage(&layout.log, 0, &missing);
+    }
     pinned.push_parts(&layout, &content);
     let damages = report.damages.iter().map(|damage| match damage {
         StoreError::Corrupt { path, offset, reason } => Finding::damage(path, Some(*offset), reason.clone()),

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::backup::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, is_inside};
+use store::backup::{BACKUP_LIST, BackupFile, BackupList, Digest, STORE_DIRECTORY};
 use store::{ByteProgress, Finding, StoreError};
 
 use super::BackupError;
+use super::entries::{Names, check_plain, entries, is_same, read_list as read_sent_list};
 use super::nowhere::Nowhere;
 use super::pinned::whole_crc;
-use super::restore::{find_list, read_list};
+use super::restore::{MANIFEST, find_list, read_list};
+use super::sums::sums_of;
 use super::write::Writer;
 use crate::disk::{Disk, Layout, OpenMode};
 use crate::manifest::{ManifestContent, PartInfo, put_dropped};
@@ -42,6 +45,8 @@ pub struct BackupReport {
     pub rows: u64,
     /// Parts that were left out.
     pub left_out: Vec<Finding>,
+    /// SHA-256 of the list.
+    pub digest: Digest,
 }
 
 /// A directory that takes a backup.
@@ -60,7 +65,7 @@ impl<'a> BackupTarget<'a> {
     /// [`BackupError::Refused`] when something else is in the directory.
     pub fn open(disk: &'a dyn Disk, dir: &Path, base: Option<&Path>) -> Result<Self, BackupError> {
         disk.create_dir(dir).map_err(|error| StoreError::io("create", dir, error))?;
-        let previous = find_list(disk, dir)?;
+        let previous = find_list(disk, dir)?.map(|(list, _)| list);
         if previous.is_none() {
             let names = disk.list(dir).map_err(|error| StoreError::io("list", dir, error))?;
             if !names.is_empty() && !names.iter().any(|name| name == MARKER) {
@@ -68,7 +73,7 @@ impl<'a> BackupTarget<'a> {
                 return Err(BackupError::Refused { path: dir.to_owned(), reason });
             }
         }
-        let base = base.map(|base| Ok::<_, BackupError>((base.to_owned(), read_list(disk, base)?)));
+        let base = base.map(|base| Ok::<_, BackupError>((base.to_owned(), read_list(disk, base, None)?)));
         Ok(Self {
             disk,
             dir: dir.to_owned(),
@@ -82,7 +87,9 @@ impl<'a> BackupTarget<'a> {
         let mut have = BackupList::default();
         let base = self.base.iter().map(|(dir, list)| (dir, list));
         for (dir, list) in std::iter::once((&self.dir, &self.previous)).chain(base) {
-            let new = list.files.iter().filter(|file| is_part(&file.path) && self.is_whole(dir, file));
+            let can_be_kept =
+                |file: &&BackupFile| is_part(&file.path) && file.sha256.is_some() && self.is_whole(dir, file);
+            let new = list.files.iter().filter(can_be_kept);
             have.files.extend(new.cloned());
         }
         have.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -90,7 +97,11 @@ impl<'a> BackupTarget<'a> {
         have
     }
 
+    /// Whether a file of an earlier backup is there. That it has its checksums is for a check of that backup to say.
     fn is_whole(&self, dir: &Path, file: &BackupFile) -> bool {
+        if check_plain(self.disk, dir, &file.stored).is_err() {
+            return false;
+        }
         let len = self.disk.open(&dir.join(&file.stored), OpenMode::Read).and_then(|file| file.len());
         len.is_ok_and(|len| len == file.bytes)
     }
@@ -107,6 +118,17 @@ impl<'a> BackupTarget<'a> {
         total: u64,
         progress: &mut ByteProgress<'_>,
     ) -> Result<BackupReport, BackupError> {
+        Ok(self.take(stream, options, total, progress)?.0)
+    }
+
+    /// As [`receive`](Self::receive), with the digest of the sender's list.
+    fn take(
+        self,
+        stream: &mut dyn Read,
+        options: ReceiveOptions,
+        total: u64,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<(BackupReport, Digest), BackupError> {
         let mut writer = Writer::new(self.disk, &self.dir, total, progress);
         writer.copy(MARKER, 0, None, &mut &[][..])?;
         writer.sync_names()?;
@@ -120,10 +142,11 @@ impl<'a> BackupTarget<'a> {
             manifest: None,
             parts: BTreeMap::new(),
             sent: None,
+            names: Names::default(),
             report: BackupReport::default(),
         };
         let mut archive = tar::Archive::new(stream);
-        for entry in archive.entries().map_err(BackupError::Stream)? {
+        for entry in entries(&mut archive).map_err(BackupError::Stream)? {
             receiver.entry(&mut entry.map_err(BackupError::Stream)?)?;
         }
         receiver.finish()
@@ -139,12 +162,9 @@ pub fn verify_stream(
     total: u64,
     progress: &mut ByteProgress<'_>,
 ) -> Result<BackupReport, BackupError> {
-    BackupTarget::open(&Nowhere, Path::new("the stream"), None)?.receive(
-        stream,
-        ReceiveOptions::default(),
-        total,
-        progress,
-    )
+    let nowhere = BackupTarget::open(&Nowhere, Path::new("the stream"), None)?;
+    let (report, digest) = nowhere.take(stream, ReceiveOptions::default(), total, progress)?;
+    Ok(BackupReport { digest, ..report })
 }
 
 /// Whether a path is that of a part, which never changes.
@@ -161,18 +181,16 @@ struct Receiver<'t, 'a, 'w, 'p> {
     manifest: Option<(Vec<u8>, ManifestContent)>,
     /// Parts that are still to come, by path.
     parts: BTreeMap<String, Arc<PartInfo>>,
-    /// The sender's list.
-    sent: Option<BackupList>,
+    /// The sender's list, and its digest.
+    sent: Option<(BackupList, Digest)>,
+    names: Names,
     report: BackupReport,
 }
 
 impl Receiver<'_, '_, '_, '_> {
     fn entry(&mut self, entry: &mut tar::Entry<'_, &mut dyn Read>) -> Result<(), BackupError> {
-        let path = entry.path().map_err(BackupError::Stream)?.to_string_lossy().into_owned();
+        let path = self.names.next(entry).map_err(|reason| self.broken(reason))?;
         let bytes = entry.size();
-        if !is_inside(&path) {
-            return Err(self.broken(format!("a file is named {path:?}")));
-        }
         let store = format!("{STORE_DIRECTORY}/");
         match path.strip_prefix(&store) {
             Some("manifest") => return self.take_manifest(entry),
@@ -197,7 +215,8 @@ impl Receiver<'_, '_, '_, '_> {
     fn file(&mut self, path: String, bytes: u64, content: &mut dyn Read) -> Result<(), BackupError> {
         let stored = self.stored(&path);
         let copied = self.writer.copy(&stored, bytes, None, content)?;
-        self.list.files.push(BackupFile { path, stored, bytes, crc: copied.crc });
+        let (crc, sha256) = (copied.crc, Some(copied.sha256));
+        self.list.files.push(BackupFile { path, stored, bytes, crc, sha256 });
         Ok(())
     }
 
@@ -238,7 +257,8 @@ impl Receiver<'_, '_, '_, '_> {
             return self.damaged(path, Some(offset), "the checksum of a block does not match", &part);
         }
         self.parts.remove(path);
-        self.list.files.push(BackupFile { path: path.to_owned(), stored, bytes, crc: copied.crc });
+        let (path, crc, sha256) = (path.to_owned(), copied.crc, Some(copied.sha256));
+        self.list.files.push(BackupFile { path, stored, bytes, crc, sha256 });
         Ok(())
     }
 
@@ -260,27 +280,21 @@ impl Receiver<'_, '_, '_, '_> {
     }
 
     fn take_list(&mut self, content: &mut dyn Read) -> Result<(), BackupError> {
-        let mut text = String::new();
-        content.read_to_string(&mut text).map_err(BackupError::Stream)?;
-        self.sent = Some(BackupList::decode(&text).map_err(|reason| self.broken(reason))?);
+        let (list, text) = read_sent_list(content).map_err(|reason| self.broken(reason))?;
+        self.sent = Some((list, Digest::of(text.as_bytes())));
         Ok(())
     }
 
     /// Parts that did not come must be there already; then the manifest, the names, the list.
-    fn finish(mut self) -> Result<BackupReport, BackupError> {
-        let Some(sent) = self.sent.take() else {
+    fn finish(mut self) -> Result<(BackupReport, Digest), BackupError> {
+        let Some((sent, digest)) = self.sent.take() else {
             let error = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
             return Err(BackupError::Stream(error));
         };
         let Some((mut manifest, content)) = self.manifest.take() else {
             return Err(self.broken("no manifest came".to_owned()));
         };
-        let received = self.list.files.iter().filter(|file| !is_part(&file.path));
-        for file in received {
-            if sent.find(&file.path).map(|sent| sent.crc) != Some(file.crc) {
-                return Err(self.broken(format!("{} changed on the way", file.path)));
-            }
-        }
+        self.compare_with(&sent, &manifest)?;
         for (path, part) in std::mem::take(&mut self.parts) {
             let is_it = |out: &Finding| out.path == Path::new(&path);
             if self.keep(&path, &part)? {
@@ -305,8 +319,26 @@ impl Receiver<'_, '_, '_, '_> {
         self.list.left_out = left_out;
         self.list.created_us = sent.created_us;
         let bytes = manifest.len() as u64;
-        self.file(format!("{STORE_DIRECTORY}/manifest"), bytes, &mut manifest.as_slice())?;
-        self.commit()
+        self.file(MANIFEST.to_owned(), bytes, &mut manifest.as_slice())?;
+        Ok((self.commit()?, digest))
+    }
+
+    /// Everything that the sender lists and has not left to us must have come as it was sent, and nothing else.
+    fn compare_with(&self, sent: &BackupList, manifest: &[u8]) -> Result<(), BackupError> {
+        if sent.find(MANIFEST).and_then(|sent| sent.sha256) != Some(Digest::of(manifest)) {
+            return Err(self.broken(format!("{MANIFEST} changed on the way")));
+        }
+        for file in &self.list.files {
+            if !sent.find(&file.path).is_some_and(|sent| is_same(file, sent)) {
+                return Err(self.broken(format!("{} changed on the way", file.path)));
+            }
+        }
+        let not_compared = |path: &str| is_part(path) || path == MANIFEST;
+        let came = |file: &BackupFile| self.list.find(&file.path).is_some();
+        match sent.files.iter().find(|file| !not_compared(&file.path) && !came(file)) {
+            Some(missing) => Err(self.broken(format!("{} did not come", missing.path))),
+            None => Ok(()),
+        }
     }
 
     /// Takes a part from the last backup or from the base.
@@ -315,14 +347,15 @@ impl Receiver<'_, '_, '_, '_> {
         let same = |file: &&BackupFile| file.path == path && file.bytes == part.bytes && file.crc == crc;
         let target = self.target;
         if let Some(file) = target.previous.files.iter().find(same)
-            && target.is_whole(&target.dir, file)
+            && let Some(file) = self.known(&target.dir, file)
         {
-            self.list.files.push(file.clone());
-            self.report.kept_bytes += file.bytes;
+            self.list.files.push(file);
+            self.report.kept_bytes += part.bytes;
             return Ok(true);
         }
         let Some((base, list)) = &target.base else { return Ok(false) };
         let Some(file) = list.files.iter().find(same) else { return Ok(false) };
+        let Some(known) = self.known(base, file) else { return Ok(false) };
         let from = base.join(&file.stored);
         let stored = self.stored(path);
         let to = self.writer.prepare(&stored)?;
@@ -330,24 +363,30 @@ impl Receiver<'_, '_, '_, '_> {
         if target.disk.link(&from, &to).is_err() {
             let Ok(source) = target.disk.open(&from, OpenMode::Read) else { return Ok(false) };
             let mut content = super::restore::FileContent::new(source);
-            if self
-                .writer
-                .copy(&stored, part.bytes, Some(&part.block_crcs), &mut content)?
-                .bad_block
-                .is_some()
-            {
+            let copied = self.writer.copy(&stored, part.bytes, Some(&part.block_crcs), &mut content)?;
+            if copied.bad_block.is_some() || known.sha256 != Some(copied.sha256) {
                 self.writer.remove(&stored)?;
                 return Ok(false);
             }
         }
-        self.list.files.push(BackupFile { path: path.to_owned(), stored, bytes: part.bytes, crc });
+        self.list.files.push(BackupFile { stored, ..known });
         self.report.kept_bytes += part.bytes;
         Ok(true)
     }
 
+    /// A file of an earlier backup with its SHA-256, which is computed if the list of that has none.
+    fn known(&self, dir: &Path, file: &BackupFile) -> Option<BackupFile> {
+        if file.sha256.is_some() {
+            return self.target.is_whole(dir, file).then(|| file.clone());
+        }
+        let found = sums_of(self.target.disk, dir, file, &mut |_| ControlFlow::Continue(())).ok()?;
+        is_same(&found, file).then_some(found)
+    }
+
     fn commit(mut self) -> Result<BackupReport, BackupError> {
         self.writer.sync_names()?; // before the list: it must not name what a power cut takes away
-        self.writer.replace(BACKUP_LIST, self.list.encode().as_bytes())?;
+        let text = self.list.encode();
+        self.writer.replace(BACKUP_LIST, text.as_bytes())?;
         self.writer.sync_names()?;
         // The backup is finished. What the one before had and this one has not is removed.
         let old = self.target.previous.files.iter();
@@ -355,6 +394,7 @@ impl Receiver<'_, '_, '_, '_> {
             self.writer.remove(&file.stored)?;
         }
         self.writer.remove(MARKER)?;
+        self.report.digest = Digest::of(text.as_bytes());
         self.report.files = self.list.files.len() as u64;
         self.report.bytes = self.list.bytes();
         Ok(self.report)

@@ -4,17 +4,68 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use store::backup::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, is_inside};
+use model::limits::BACKUP_LIST_BYTES_MAX;
+use store::backup::{BACKUP_LIST, BackupFile, BackupList, Digest, STORE_DIRECTORY};
 use store::{ByteProgress, CheckReport, StoreError};
 
 use super::BackupError;
-use super::write::Writer;
+use super::entries::{self, Names, check_known, check_listed, check_plain};
+use super::write::{Writer, unfinished};
 use crate::check::check_unlocked;
-use crate::disk::{Disk, DiskFile, OpenMode, read_all};
+use crate::disk::{Disk, DiskFile, EntryKind, OpenMode, read_all};
 
 /// Stands in a data directory that was not restored to the end; no server starts on it.
 pub const RESTORE_MARKER: &str = "restore.unfinished";
-const MANIFEST: &str = "store/manifest";
+pub(super) const MANIFEST: &str = "store/manifest";
+const SERIES: &str = "store/series";
+
+/// What a backup must be to be restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestoreOptions<'a> {
+    /// Files that may stand beside the store. Others are refused.
+    pub beside: &'a [&'a str],
+    /// Files that must be there, of those.
+    pub required: &'a [&'a str],
+    /// What the list's SHA-256 must be.
+    pub digest: Option<Digest>,
+}
+
+impl RestoreOptions<'_> {
+    /// Refuses a list that lacks a file, names one that is not known, or is not the one that was asked for. Gives its
+    /// digest.
+    fn check(&self, path: &Path, list: &BackupList, text: &str) -> Result<Digest, BackupError> {
+        let found = Digest::of(text.as_bytes());
+        check_digest(path, list, found, self.digest)?;
+        let broken = |reason| BackupError::NotABackup { path: path.to_owned(), reason };
+        for file in &list.files {
+            check_known(&file.path, self.beside).map_err(broken)?;
+        }
+        match [MANIFEST, SERIES].iter().chain(self.required).find(|path| list.find(path).is_none()) {
+            Some(missing) => Err(broken(format!("its {BACKUP_LIST} does not name {missing}"))),
+            None => Ok(found),
+        }
+    }
+}
+
+fn check_digest(
+    path: &Path,
+    list: &BackupList,
+    found: Digest,
+    wanted: Option<Digest>,
+) -> Result<(), BackupError> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let path = path.to_owned();
+    if found != wanted {
+        return Err(BackupError::AnotherBackup { path, found, wanted });
+    }
+    if !list.vouches_for_files() {
+        let reason = "an older version has made it, and its list has no SHA-256 of the files; \
+                      a digest of that list says nothing about them, so make a new backup"
+            .to_owned();
+        return Err(BackupError::NotABackup { path, reason });
+    }
+    Ok(())
+}
 
 /// What was restored.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +76,8 @@ pub struct RestoreReport {
     pub bytes: u64,
     /// The backup's own list.
     pub list: BackupList,
+    /// The SHA-256 of that list.
+    pub digest: Digest,
     /// What the check of the new directory counted.
     pub check: CheckReport,
 }
@@ -32,44 +85,62 @@ pub struct RestoreReport {
 /// Reads the list of a backup's directory.
 ///
 /// # Errors
-/// [`BackupError::NotABackup`] when there is none or it is damaged.
-pub fn read_list(disk: &dyn Disk, dir: &Path) -> Result<BackupList, BackupError> {
+/// [`BackupError::NotABackup`] when there is none or it is damaged; [`BackupError::AnotherBackup`] when it does not have
+/// the digest `wanted`.
+pub fn read_list(disk: &dyn Disk, dir: &Path, wanted: Option<Digest>) -> Result<BackupList, BackupError> {
+    let (list, text) = read_text(disk, dir)?;
+    check_digest(dir, &list, Digest::of(text.as_bytes()), wanted)?;
+    Ok(list)
+}
+
+fn read_text(disk: &dyn Disk, dir: &Path) -> Result<(BackupList, String), BackupError> {
     find_list(disk, dir)?.ok_or_else(|| BackupError::NotABackup {
         path: dir.to_owned(),
         reason: format!("there is no {BACKUP_LIST}, so this is no backup or one that was not finished"),
     })
 }
 
-pub(super) fn find_list(disk: &dyn Disk, dir: &Path) -> Result<Option<BackupList>, BackupError> {
+pub(super) fn find_list(disk: &dyn Disk, dir: &Path) -> Result<Option<(BackupList, String)>, BackupError> {
     let path = dir.join(BACKUP_LIST);
-    let bytes = match disk.open(&path, OpenMode::Read).and_then(|file| read_all(file.as_ref())) {
+    let broken = |reason: &str| BackupError::NotABackup { path: path.clone(), reason: reason.to_owned() };
+    let failed = |error| StoreError::io("read", &path, error);
+    match disk.kind(&path) {
+        Ok(EntryKind::File) => {}
+        Ok(_) => return Err(broken("it is no plain file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| StoreError::io("read", &path, error))?,
-    };
-    let text = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned());
-    let list = text.and_then(|text| BackupList::decode(&text));
-    list.map(Some).map_err(|reason| BackupError::NotABackup { path, reason })
+        Err(error) => return Err(failed(error).into()),
+    }
+    let file = disk.open(&path, OpenMode::Read).map_err(failed)?;
+    if file.len().map_err(failed)? > BACKUP_LIST_BYTES_MAX {
+        return Err(broken("it is longer than a list may be"));
+    }
+    let bytes = read_all(file.as_ref()).map_err(failed)?;
+    let text = String::from_utf8(bytes).map_err(|_| broken("it is not text"))?;
+    let list = BackupList::decode(&text).map_err(|reason| broken(&reason))?;
+    Ok(Some((list, text)))
 }
 
-/// Restores a backup's directory into an empty data directory, and checks the result.
+/// Restores a backup's directory into an empty data directory, and checks the result. The directory stays marked until
+/// [`Restored::finish`].
 ///
 /// # Errors
 /// The data directory is then marked, so that no server starts on it.
-pub fn restore_directory(
+pub fn restore_directory<'a>(
     from: &dyn Disk,
     backup: &Path,
-    disk: &dyn Disk,
-    dir: &Path,
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    options: RestoreOptions<'_>,
     progress: &mut ByteProgress<'_>,
-) -> Result<RestoreReport, BackupError> {
-    let list = read_list(from, backup)?;
-    let mut restore = Restore::begin(disk, dir, 2 * list.bytes(), progress)?;
-    // The manifest makes the others count (invariant 4).
-    let (manifest, others): (Vec<_>, Vec<_>) = list.files.iter().partition(|file| file.path == MANIFEST);
-    for file in others.into_iter().chain(manifest) {
-        if file.path == MANIFEST {
-            restore.writer.sync_names()?;
-        }
+) -> Result<Restored<'a>, BackupError> {
+    let (list, text) = read_text(from, backup)?;
+    let digest = options.check(backup, &list, &text)?;
+    for file in &list.files {
+        let path = backup.join(&file.stored);
+        check_plain(from, backup, &file.stored).map_err(|reason| BackupError::NotABackup { path, reason })?;
+    }
+    let mut restore = Restore::begin(disk, dir, list.bytes().saturating_mul(2), progress)?;
+    for file in &list.files {
         let path = backup.join(&file.stored);
         let content = from.open(&path, OpenMode::Read);
         let content = content.map_err(|error| StoreError::io("open", &path, error))?;
@@ -78,81 +149,86 @@ pub fn restore_directory(
             let reason = format!("the backup's file has {len} bytes, its list says {}", file.bytes);
             return Err(BackupError::NotABackup { path, reason });
         }
-        let crc = restore.file(&file.path, file.bytes, &mut FileContent::new(content))?;
-        if crc != file.crc {
+        let copied = restore.file(&file.path, file.bytes, &mut FileContent::new(content))?;
+        if !entries::is_same(&copied, file) {
             let reason = "the backup's file does not have the checksum that its list says".to_owned();
             return Err(BackupError::NotABackup { path, reason });
         }
     }
-    restore.finish(list)
+    restore.finish(list, digest)
 }
 
-/// Restores a backup that is one tar file. `bytes` is its length, for the progress.
+/// Restores a backup that is one tar file. `bytes` is its length, for the progress; `name` is what messages call it.
 ///
 /// # Errors
 /// As [`restore_directory`].
-pub fn restore_stream(
+pub fn restore_stream<'a>(
     stream: &mut dyn Read,
-    bytes: u64,
-    disk: &dyn Disk,
-    dir: &Path,
+    (name, bytes): (&Path, u64),
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    options: RestoreOptions<'_>,
     progress: &mut ByteProgress<'_>,
-) -> Result<RestoreReport, BackupError> {
-    let mut restore = Restore::begin(disk, dir, 2 * bytes, progress)?;
-    let (mut manifest, mut list) = (Vec::new(), None);
-    let mut files = Vec::new();
-    let broken = |reason: String| BackupError::NotABackup { path: "the stream".into(), reason };
+) -> Result<Restored<'a>, BackupError> {
+    let mut restore = Restore::begin(disk, dir, bytes.saturating_mul(2), progress)?;
+    let (mut names, mut files, mut list) = (Names::default(), Vec::new(), None);
+    let broken = |reason: String| BackupError::NotABackup { path: name.to_owned(), reason };
     let mut archive = tar::Archive::new(stream);
-    for entry in archive.entries().map_err(BackupError::Stream)? {
+    for entry in entries::entries(&mut archive).map_err(BackupError::Stream)? {
         let mut entry = entry.map_err(BackupError::Stream)?;
-        let path = entry.path().map_err(BackupError::Stream)?.to_string_lossy().into_owned();
+        let path = names.next(&entry).map_err(broken)?;
         let bytes = entry.size();
-        if !is_inside(&path) {
-            return Err(broken(format!("a file is named {path:?}")));
-        }
         if path == BACKUP_LIST {
-            let mut text = String::new();
-            entry.read_to_string(&mut text).map_err(BackupError::Stream)?;
-            list = Some(BackupList::decode(&text).map_err(broken)?);
-        } else if path == MANIFEST {
-            entry.read_to_end(&mut manifest).map_err(BackupError::Stream)?;
+            list = Some(entries::read_list(&mut entry).map_err(broken)?);
         } else {
-            let crc = restore.file(&path, bytes, &mut entry)?;
-            files.push(BackupFile { stored: path.clone(), path, bytes, crc });
+            check_known(&path, options.beside).map_err(broken)?;
+            files.push(restore.file(&path, bytes, &mut entry)?);
         }
     }
-    let list =
+    let (list, text) =
         list.ok_or_else(|| broken(format!("it ends before its {BACKUP_LIST}, so it was not finished")))?;
-    let crc = crc32c::crc32c(&manifest);
-    files.push(BackupFile {
-        path: MANIFEST.into(),
-        stored: MANIFEST.into(),
-        bytes: manifest.len() as u64,
-        crc,
-    });
-    for wanted in &list.files {
-        let found = files.iter().find(|file| file.path == wanted.path);
-        if found.is_none_or(|found| (found.bytes, found.crc) != (wanted.bytes, wanted.crc)) {
-            return Err(broken(format!("{} is missing or does not have its checksum", wanted.path)));
-        }
-    }
-    restore.writer.sync_names()?;
-    restore.file(MANIFEST, manifest.len() as u64, &mut manifest.as_slice())?;
-    restore.finish(list)
+    let digest = options.check(name, &list, &text)?;
+    check_listed(&list, &files).map_err(broken)?;
+    restore.finish(list, digest)
 }
 
-/// A data directory in the making.
-struct Restore<'a, 'p> {
-    writer: Writer<'a, 'p>,
+/// A directory that was restored and is still marked. Whoever knows more of its files than the store does checks them
+/// before the mark goes.
+#[must_use = "the directory is marked as unfinished until `finish`"]
+pub struct Restored<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
     report: RestoreReport,
 }
 
-impl<'a, 'p> Restore<'a, 'p> {
+impl Restored<'_> {
+    /// Takes the mark away.
+    ///
+    /// # Errors
+    /// [`BackupError::Store`]: the mark may still be there.
+    pub fn finish(self) -> Result<RestoreReport, BackupError> {
+        let mut nobody = |_: u64, _: u64| std::ops::ControlFlow::Continue(());
+        let mut writer = Writer::new(self.disk, self.dir, 0, &mut nobody);
+        writer.remove(RESTORE_MARKER)?;
+        writer.sync_names()?;
+        Ok(self.report)
+    }
+}
+
+/// A data directory in the making.
+struct Restore<'a, 'w, 'p> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    writer: Writer<'w, 'p>,
+    report: RestoreReport,
+}
+
+impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
     fn begin(
         disk: &'a dyn Disk,
         dir: &'a Path,
         total: u64,
-        progress: &'a mut ByteProgress<'p>,
+        progress: &'w mut ByteProgress<'p>,
     ) -> Result<Self, BackupError> {
         disk.create_dir(dir).map_err(|error| StoreError::io("create", dir, error))?;
         let names = disk.list(dir).map_err(|error| StoreError::io("list", dir, error))?;
@@ -168,21 +244,28 @@ impl<'a, 'p> Restore<'a, 'p> {
         let text = "Restored from a backup, but not to the end: remove this directory and restore again.\n";
         writer.copy(RESTORE_MARKER, text.len() as u64, None, &mut text.as_bytes())?;
         writer.sync_names()?;
-        Ok(Self { writer, report: RestoreReport::default() })
+        Ok(Self { disk, dir, writer, report: RestoreReport::default() })
     }
 
-    fn file(&mut self, path: &str, bytes: u64, content: &mut dyn Read) -> Result<u32, BackupError> {
+    /// Writes a file. The manifest, which makes the others count, waits under a temporary name (invariant 4).
+    fn file(&mut self, path: &str, bytes: u64, content: &mut dyn Read) -> Result<BackupFile, BackupError> {
         self.report.files += 1;
         self.report.bytes += bytes;
-        Ok(self.writer.copy(path, bytes, None, content)?.crc)
+        let name = if path == MANIFEST { unfinished(path) } else { path.to_owned() };
+        let copied = self.writer.copy(&name, bytes, None, content)?;
+        let (path, crc, sha256) = (path.to_owned(), copied.crc, Some(copied.sha256));
+        Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
     }
 
-    /// Checks what is there now, and takes the mark away if it is good.
-    fn finish(mut self, list: BackupList) -> Result<RestoreReport, BackupError> {
+    /// Checks what is there now.
+    fn finish(mut self, list: BackupList, digest: Digest) -> Result<Restored<'a>, BackupError> {
         for name in ["log", "parts"] {
             // An empty one is not in the list.
             self.writer.prepare(&format!("{STORE_DIRECTORY}/{name}/x"))?;
         }
+        self.writer.sync_names()?;
+        self.writer.prepare(MANIFEST)?;
+        self.writer.finish(MANIFEST)?;
         self.writer.sync_names()?;
         let (done, total) = (self.writer.done, self.writer.total);
         let progress = &mut *self.writer.progress;
@@ -196,11 +279,8 @@ impl<'a, 'p> Restore<'a, 'p> {
         if check.is_damaged() {
             return Err(BackupError::Damaged(check.findings));
         }
-        self.writer.remove(RESTORE_MARKER)?;
-        self.writer.sync_names()?;
-        self.report.check = check;
-        self.report.list = list;
-        Ok(self.report)
+        let report = RestoreReport { check, list, digest, ..self.report };
+        Ok(Restored { disk: self.disk, dir: self.dir, report })
     }
 }
 

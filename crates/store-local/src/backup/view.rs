@@ -8,7 +8,7 @@ use store::backup::{BackupList, STORE_DIRECTORY};
 use store::{ByteProgress, CheckReport, Severity, StoreError};
 
 use crate::check::check_unlocked;
-use crate::disk::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+use crate::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 /// Checks and counts what the files of a backup hold, as a check of the restored directory would. That they have the
 /// checksums of the list is for the caller to compare. Parts that were left out are none of the findings.
@@ -76,6 +76,10 @@ impl Disk for View {
         let mut names: Vec<String> = self.list.files.iter().filter_map(|file| inside(&file.path)).collect();
         names.sort();
         Ok(names)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<EntryKind> {
+        self.disk.kind(&self.stored(path).ok_or(ErrorKind::NotFound)?)
     }
 
     fn rename(&self, _from: &Path, _to: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use store::backup::{Digest, Sums};
 use store::{ByteProgress, StoreError};
 
 use super::BackupError;
@@ -27,6 +28,7 @@ pub(super) struct Writer<'a, 'p> {
 /// What was copied.
 pub(super) struct Copied {
     pub(super) crc: u32,
+    pub(super) sha256: Digest,
     /// Offset of the first block that does not have its checksum.
     pub(super) bad_block: Option<u64>,
 }
@@ -66,32 +68,36 @@ impl<'a, 'p> Writer<'a, 'p> {
             move |error| StoreError::io(verb, path, error)
         };
         let file = self.disk.open(&path, OpenMode::Create).map_err(failed("create"))?;
-        let mut copied = Copied { crc: 0, bad_block: None };
+        let (mut sums, mut first_bad) = (Sums::default(), None);
         let mut buffer = vec![0; COPY_BYTES.min(bytes as usize)];
         let mut offset = 0;
         while offset < bytes {
             let wanted = buffer.len().min((bytes - offset) as usize);
             let chunk = &mut buffer[..wanted];
             content.read_exact(chunk).map_err(BackupError::Stream)?;
-            copied.crc = crc32c::crc32c_append(copied.crc, chunk);
-            if copied.bad_block.is_none() {
-                copied.bad_block = blocks.and_then(|blocks| bad_block(chunk, offset, blocks));
+            sums.add(chunk);
+            if first_bad.is_none() {
+                first_bad = blocks.and_then(|blocks| bad_block(chunk, offset, blocks));
             }
             file.write_at(chunk, offset).map_err(failed("write"))?;
             offset += wanted as u64;
             self.advance(wanted as u64)?;
         }
         file.sync_data().map_err(failed("sync"))?;
-        Ok(copied)
+        Ok(Copied { crc: sums.crc(), sha256: sums.digest(), bad_block: first_bad })
     }
 
     /// Writes and syncs a small file under a temporary name and gives it its own.
     pub(super) fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
-        let unfinished = format!("{name}.tmp");
+        let unfinished = unfinished(name);
         self.copy(&unfinished, bytes.len() as u64, None, &mut &*bytes)?;
-        let (from, to) = (self.dir.join(unfinished), self.dir.join(name));
-        self.disk.rename(&from, &to).map_err(|error| StoreError::io("rename", &to, error))?;
-        Ok(())
+        Ok(self.finish(name)?)
+    }
+
+    /// Gives a file that was written under its temporary name its own.
+    pub(super) fn finish(&mut self, name: &str) -> Result<(), StoreError> {
+        let (from, to) = (self.dir.join(unfinished(name)), self.dir.join(name));
+        self.disk.rename(&from, &to).map_err(|error| StoreError::io("rename", &to, error))
     }
 
     pub(super) fn advance(&mut self, bytes: u64) -> Result<(), BackupError> {
@@ -119,6 +125,11 @@ impl<'a, 'p> Writer<'a, 'p> {
             removed => removed.map_err(|error| StoreError::io("remove", path, error)),
         }
     }
+}
+
+/// The name of a file until it counts.
+pub(super) fn unfinished(name: &str) -> String {
+    format!("{name}.tmp")
 }
 
 /// The offset of the first block that does not have its checksum; `offset` is a multiple of the block size.

@@ -19,7 +19,9 @@ impl Check<'_, '_> {
             self.stray(self.layout.root.join(name), name.ends_with(".tmp"));
         }
         let is_log = |name: &str| {
-            name == "spare" || numbered(name, ".log").is_some() || numbered(name, ".spare").is_some()
+            ["spare", "acknowledged"].contains(&name)
+                || numbered(name, ".log").is_some()
+                || numbered(name, ".spare").is_some()
         };
         for name in names.log.iter().filter(|name| !is_log(name)) {
             self.stray(self.layout.log.join(name), name.ends_with(".tmp"));

@@ -7,6 +7,7 @@ use super::{Check, words};
 use crate::catalog::Catalog;
 use crate::codec::Reader;
 use crate::entry::Entry;
+use crate::log::acknowledged::missing;
 use crate::log::recover::{Replay, Walk};
 use crate::manifest::ManifestContent;
 use crate::report::RecoveryReport;
@@ -54,8 +55,7 @@ impl Check<'_, '_> {
             let means = "The process ended in the middle of it. Nobody was told that it was kept.";
             self.find(Finding::note(torn.path, what).with(means, "Nothing; the next start cuts it off."));
         }
-        if let Some(durable) = durable.filter(|durable| next <= *durable) {
-            let what = format!("the log ends with row {}, acknowledged are rows up to {durable}", next - 1);
+        if let Some((durable, what)) = durable.and_then(|durable| Some((durable, missing(next, durable)?))) {
             let rows = Some(durable + 1 - next);
             self.find(Finding::damage(&self.layout.log, None, what).with(LOST, KEEP).of(None, rows));
         }

@@ -19,6 +19,7 @@ use store::{ByteProgress, CheckReport, Finding, StoreError};
 
 use crate::catalog::Catalog;
 use crate::disk::{Disk, Layout, LockError, OpenMode, read_all};
+use crate::log::acknowledged;
 use crate::manifest::{ManifestContent, PartInfo};
 
 /// Checks the directory of a store that is not open. The lock is held meanwhile, so that no store opens it.
@@ -63,7 +64,8 @@ pub fn check_unlocked(
     };
     let known = check.definitions(&manifest);
     if known {
-        check.log(&manifest, &segments, segment_bytes, None);
+        let acknowledged = acknowledged::read(disk, &layout);
+        check.log(&manifest, &segments, segment_bytes, acknowledged);
     }
     check.directory(&names, &manifest);
     check.ranges(&manifest);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Disk, DiskFile, DiskLock, LockError, OpenMode};
+use super::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 /// [`Disk`] over `std::fs`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,6 +51,15 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<EntryKind> {
+        let kind = fs::symlink_metadata(path)?.file_type();
+        Ok(match (kind.is_file(), kind.is_dir()) {
+            (true, _) => EntryKind::File,
+            (_, true) => EntryKind::Directory,
+            _ => EntryKind::Other,
+        })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

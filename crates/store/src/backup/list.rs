@@ -2,14 +2,20 @@
 //!
 //! It is the last file that is written: a backup without it, or whose list does not end as it must, is unfinished.
 
+use std::collections::HashSet;
 use std::fmt::Write;
+
+use super::Digest;
 
 /// Name of the list in a backup.
 pub const BACKUP_LIST: &str = "backup.list";
 /// Where the store's files stand in a data directory and in a backup.
 pub const STORE_DIRECTORY: &str = "store";
 
-const FIRST_LINE: &str = "tachograph backup 1";
+/// How a list begins whose files have a CRC-32C only.
+const FIRST_LINE_1: &str = "tachograph backup 1";
+/// How a list begins whose files have a SHA-256 too.
+const FIRST_LINE_2: &str = "tachograph backup 2";
 
 /// One file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +28,8 @@ pub struct BackupFile {
     pub bytes: u64,
     /// CRC-32C of all bytes.
     pub crc: u32,
+    /// SHA-256 of all bytes. Lists of version 1 have none.
+    pub sha256: Option<Digest>,
 }
 
 /// What a finished backup says about itself.
@@ -48,14 +56,22 @@ impl BackupList {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
+    /// Whether every file has a SHA-256, so that a digest of the list vouches for the files.
+    pub fn vouches_for_files(&self) -> bool {
+        self.files.iter().all(|file| file.sha256.is_some())
+    }
+
     /// The list as text.
     pub fn encode(&self) -> String {
-        let mut text = format!("{FIRST_LINE}\ncreated {}\ngeneration {}\n", self.created_us, self.generation);
+        let vouches = self.vouches_for_files();
+        let first = if vouches { FIRST_LINE_2 } else { FIRST_LINE_1 };
+        let mut text = format!("{first}\ncreated {}\ngeneration {}\n", self.created_us, self.generation);
         for path in &self.left_out {
             let _infallible = writeln!(text, "left-out {path}");
         }
-        for BackupFile { path, stored, bytes, crc } in &self.files {
-            let _infallible = writeln!(text, "file {bytes} {crc:08x} {}\t{}", path, stored);
+        for BackupFile { path, stored, bytes, crc, sha256 } in &self.files {
+            let sha256 = sha256.filter(|_| vouches).map(|sha256| format!("{sha256} ")).unwrap_or_default();
+            let _infallible = writeln!(text, "file {bytes} {crc:08x} {sha256}{path}\t{stored}");
         }
         let crc = crc32c::crc32c(text.as_bytes());
         let _infallible = writeln!(text, "end {crc:08x}");
@@ -76,18 +92,34 @@ impl BackupList {
             Some(_) => {}
         }
         let mut lines = body.lines();
-        let first = lines.next().unwrap_or_default();
-        if first != FIRST_LINE {
-            return Err(format!("it begins with {first:?}, which this program does not know"));
-        }
+        let with_sha256 = match lines.next().unwrap_or_default() {
+            FIRST_LINE_1 => false,
+            FIRST_LINE_2 => true,
+            first => return Err(format!("it begins with {first:?}, which this program does not know")),
+        };
         let mut list = Self::default();
         for line in lines {
-            list.read_line(line).ok_or_else(|| format!("the line {line:?} is not understood"))?;
+            list.read_line(line, with_sha256)
+                .ok_or_else(|| format!("the line {line:?} is not understood"))?;
         }
+        list.check_names()?;
         Ok(list)
     }
 
-    fn read_line(&mut self, line: &str) -> Option<()> {
+    /// Refuses a list that names a file twice, or more bytes than can be counted.
+    fn check_names(&self) -> Result<(), String> {
+        let (mut paths, mut stored) = (HashSet::new(), HashSet::new());
+        let mut bytes: u64 = 0;
+        for file in &self.files {
+            if !paths.insert(file.path.as_str()) || !stored.insert(file.stored.as_str()) {
+                return Err(format!("it names {:?} twice", file.path));
+            }
+            bytes = bytes.checked_add(file.bytes).ok_or("its files have more bytes than can be counted")?;
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &str, with_sha256: bool) -> Option<()> {
         let (word, rest) = line.split_once(' ')?;
         match word {
             "created" => self.created_us = rest.parse().ok()?,
@@ -95,14 +127,19 @@ impl BackupList {
             "left-out" => self.left_out.push(rest.to_owned()),
             "file" => {
                 let (bytes, rest) = rest.split_once(' ')?;
-                let (crc, names) = rest.split_once(' ')?;
+                let (crc, rest) = rest.split_once(' ')?;
+                let (sha256, names) = match with_sha256 {
+                    true => rest.split_once(' ').map(|(sha256, names)| (Some(sha256), names))?,
+                    false => (None, rest),
+                };
+                let sha256 = sha256.map(str::parse).transpose().ok()?;
                 let (path, stored) = names.split_once('\t')?;
                 let (bytes, crc) = (bytes.parse().ok()?, u32::from_str_radix(crc, 16).ok()?);
-                let (path, stored) = (path.to_owned(), stored.to_owned());
-                if !is_inside(&path) || !is_inside(&stored) {
+                if !is_inside(path) || !is_stored_name(path, stored) {
                     return None;
                 }
-                self.files.push(BackupFile { path, stored, bytes, crc });
+                let (path, stored) = (path.to_owned(), stored.to_owned());
+                self.files.push(BackupFile { path, stored, bytes, crc, sha256 });
             }
             _ => return None,
         }
@@ -116,6 +153,13 @@ pub fn is_inside(path: &str) -> bool {
     path.split('/').all(plain) && !path.contains(['\\', '\n', '\t', '\0'])
 }
 
+/// Whether a file may have this name in a backup: its path, or that with the number of a backup behind it.
+fn is_stored_name(path: &str, stored: &str) -> bool {
+    let Some(rest) = stored.strip_prefix(path) else { return false };
+    let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    rest.is_empty() || rest.strip_prefix('.').is_some_and(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +170,7 @@ mod tests {
             stored: stored.into(),
             bytes: 7,
             crc: 0xff,
+            sha256: Some(Digest::of(path.as_bytes())),
         };
         BackupList {
             created_us: -5,
@@ -139,6 +184,34 @@ mod tests {
     fn a_list_comes_back() {
         assert_eq!(BackupList::decode(&list().encode()), Ok(list()));
         assert_eq!(list().find("a b").map(|file| file.bytes), Some(7));
+        let mut first = list();
+        first.files.iter_mut().for_each(|file| file.sha256 = None);
+        assert!(first.encode().starts_with(FIRST_LINE_1) && !first.vouches_for_files());
+        assert_eq!(BackupList::decode(&first.encode()), Ok(first));
+        assert!(list().encode().starts_with(FIRST_LINE_2) && list().vouches_for_files());
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_and_a_file_under_a_strange_name_are_refused() {
+        let again = |change: &dyn Fn(&mut BackupFile)| {
+            let mut list = list();
+            let mut file = list.files[0].clone();
+            change(&mut file);
+            list.files.push(file);
+            BackupList::decode(&list.encode())
+        };
+        assert!(again(&|_| {}).unwrap_err().contains("twice"));
+        assert!(again(&|file| file.stored = "store/series.4".into()).unwrap_err().contains("twice"));
+        for stored in ["registry", "store/series.", "store/series.x", "store/series/3", "backup.list"] {
+            assert!(
+                again(&|file| file.stored = stored.into()).unwrap_err().contains("understood"),
+                "{stored}"
+            );
+        }
+        let huge = |file: &mut BackupFile| {
+            (file.path, file.stored, file.bytes) = ("x".into(), "x".into(), u64::MAX);
+        };
+        assert!(again(&huge).unwrap_err().contains("more bytes"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use tar::{Builder, EntryType, Header};
 
-use super::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY};
+use super::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, Sums};
 use crate::files::{StoreFile, StoreFiles};
 
 /// A file of the installation that is not the store's.
@@ -26,15 +26,18 @@ fn path_of(file: &StoreFile) -> String {
     format!("{STORE_DIRECTORY}/{}", file.name)
 }
 
-/// Whether the receiver has the file already.
-fn is_there(file: &StoreFile, have: &BackupList) -> bool {
-    let Some(crc) = file.crc else { return false };
-    have.find(&path_of(file)).is_some_and(|known| known.bytes == file.bytes && known.crc == crc)
+/// The file as the receiver has it already.
+fn find<'a>(file: &StoreFile, have: &'a BackupList) -> Option<&'a BackupFile> {
+    let is_it = |known: &&BackupFile| {
+        known.bytes == file.bytes && Some(known.crc) == file.crc && known.sha256.is_some()
+    };
+    have.find(&path_of(file)).filter(is_it)
 }
 
 /// Bytes of the files that [`write_stream`] writes.
 pub fn stream_bytes(files: &dyn StoreFiles, extras: &[Extra], have: &BackupList) -> u64 {
-    let store = files.files().iter().filter(|file| !is_there(file, have)).map(|file| file.bytes).sum::<u64>();
+    let store =
+        files.files().iter().filter(|file| find(file, have).is_none()).map(|file| file.bytes).sum::<u64>();
     store + extras.iter().map(|extra| extra.bytes).sum::<u64>()
 }
 
@@ -53,44 +56,44 @@ pub fn write_stream(
     let mut tar = Builder::new(out);
     for (index, file) in files.files().iter().enumerate() {
         let path = path_of(file);
-        let crc = match (file.crc, is_there(file, have)) {
-            (Some(crc), true) => crc,
-            _ => append(&mut tar, &path, file.bytes, created_us, FileReader { files, index, offset: 0 })?,
+        let listed = match find(file, have) {
+            Some(known) => BackupFile { stored: path.clone(), path, ..known.clone() },
+            None => append(&mut tar, path, file.bytes, created_us, FileReader { files, index, offset: 0 })?,
         };
-        list.files.push(BackupFile { stored: path.clone(), path, bytes: file.bytes, crc });
+        list.files.push(listed);
     }
     for Extra { path, bytes, content } in extras {
-        let crc = append(&mut tar, &path, bytes, created_us, content)?;
-        list.files.push(BackupFile { stored: path.clone(), path, bytes, crc });
+        list.files.push(append(&mut tar, path, bytes, created_us, content)?);
     }
     let text = list.encode();
-    append(&mut tar, BACKUP_LIST, text.len() as u64, created_us, text.as_bytes())?;
+    append(&mut tar, BACKUP_LIST.to_owned(), text.len() as u64, created_us, text.as_bytes())?;
     tar.into_inner()?.flush()
 }
 
-/// Writes one file and returns its checksum.
+/// Writes one file and returns what the list says of it.
 fn append(
     tar: &mut Builder<&mut dyn Write>,
-    path: &str,
+    path: String,
     bytes: u64,
     created_us: i64,
     content: impl Read,
-) -> io::Result<u32> {
+) -> io::Result<BackupFile> {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::Regular);
     header.set_size(bytes);
     header.set_mode(0o600); // tokens and password hashes are among them
     header.set_mtime((created_us / 1_000_000).max(0).cast_unsigned());
-    let mut content = Exactly { content, left: bytes, crc: 0, broken: false };
-    tar.append_data(&mut header, path, &mut content)?;
-    Ok(content.crc)
+    let mut content = Exactly { content, left: bytes, sums: Sums::default(), broken: false };
+    tar.append_data(&mut header, &path, &mut content)?;
+    let (crc, sha256) = (content.sums.crc(), Some(content.sums.digest()));
+    Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
 }
 
 /// Gives as many bytes as were announced, with zeros where there are none.
 struct Exactly<R> {
     content: R,
     left: u64,
-    crc: u32,
+    sums: Sums,
     broken: bool,
 }
 
@@ -111,7 +114,7 @@ impl<R: Read> Read for Exactly<R> {
             buffer.fill(0);
         }
         let count = if count == 0 { wanted } else { count };
-        self.crc = crc32c::crc32c_append(self.crc, &buffer[..count]);
+        self.sums.add(&buffer[..count]);
         self.left -= count as u64;
         Ok(count)
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use hub::bulk::{ImportCounts, ImportRules};
 use indicatif::HumanCount;
+use model::TimeRange;
 use serde_json::{Value, json};
 
 use super::read_csv::CsvCounts;
@@ -92,7 +93,7 @@ impl FileOutcome {
                 format!("have a time that is not understood{}", because(&self.seen.first_bad_time)),
             ),
             (counts.without_value, "have no value".to_owned()),
-            (counts.time_out_of_range, "have a time that cannot be represented".to_owned()),
+            (counts.time_out_of_range, cannot_be_kept()),
             (counts.implausible, self.implausible(rules)),
             (counts.too_old, "are older than their table keeps rows".to_owned()),
             (counts.bad_tags, format!("have tags that are refused{}", because(&counts.bad_tags_reason))),
@@ -220,6 +221,17 @@ pub(crate) fn totals(files: &[FileOutcome]) -> [u64; 4] {
             lost + file.skipped_values(),
         ]
     })
+}
+
+/// That a time lies outside of all that a table keeps, which ends before the largest number: ranges of time name the
+/// first that is not in them.
+fn cannot_be_kept() -> String {
+    let TimeRange { start, end } = TimeRange::ALL;
+    format!(
+        "have a time that cannot be kept: the range is {} to {} us since 1970",
+        start.micros(),
+        end.micros() - 1
+    )
 }
 
 #[cfg(test)]

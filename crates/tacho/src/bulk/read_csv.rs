@@ -16,6 +16,7 @@ use crate::import::{
     CsvFile, DecimalMark, Dialect, FileError, HeaderError, TimeReader, has_decimal_comma, is_not_finite,
     line_of, number,
 };
+use crate::limits::IMPORT_PIECE_BYTES;
 
 /// Whole numbers up to this are floating-point numbers without a loss.
 const EXACT_IN_F64: u64 = 1 << 53;
@@ -149,13 +150,14 @@ impl CsvBatches {
     /// The next rows; `None` after the last.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<RecordBatch>> {
         let mut columns: Vec<Column> = self.kinds.iter().map(|kind| Column::new(*kind)).collect();
-        let mut rows = 0;
-        while rows < EXPORT_BATCH_ROWS && self.file.read(&mut self.record)? {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < EXPORT_BATCH_ROWS && bytes < IMPORT_PIECE_BYTES && self.file.read(&mut self.record)? {
             if self.record.iter().all(|cell| cell.is_empty()) {
                 // A line of delimiters: nothing is in it.
                 continue;
             }
             rows += 1;
+            bytes += self.record.as_slice().len();
             for (index, column) in columns.iter_mut().enumerate() {
                 let cell = self.record.get(index).unwrap_or_default();
                 if let Err(reason) = column.push(cell, &self.times, self.mark, &mut self.counts) {

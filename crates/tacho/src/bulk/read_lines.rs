@@ -17,7 +17,7 @@ use wire::line::{LINE_BYTES_MAX, Line, LineValue};
 
 use super::import::ts_type;
 use crate::import::Unit;
-use crate::limits::IMPORT_PIECE_BYTES;
+use crate::limits::{IMPORT_CELLS_MAX, IMPORT_PIECE_BYTES};
 
 /// Unit of the times in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -47,6 +47,9 @@ pub(super) struct LineFile {
     precision: Precision,
     /// What was read and is no whole line yet.
     begun: Vec<u8>,
+    /// Whole lines, and how many bytes of them are rows already.
+    text: String,
+    taken: usize,
     position: u64,
     /// Lines that are not understood or have no time that can be represented, and the first of the reasons.
     pub(super) bad: u64,
@@ -64,6 +67,8 @@ impl LineFile {
             reader: BufReader::with_capacity(IMPORT_PIECE_BYTES, file),
             precision,
             begun: Vec::new(),
+            text: String::new(),
+            taken: 0,
             position: 0,
             bad: 0,
             first_bad: None,
@@ -79,9 +84,17 @@ impl LineFile {
 
     /// The rows of the next lines, by table; `None` after the last.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<(String, RecordBatch)>>> {
-        let Some(text) = self.piece()? else { return Ok(None) };
+        if self.taken >= self.text.len() {
+            let Some(text) = self.piece()? else { return Ok(None) };
+            (self.text, self.taken) = (text, 0);
+        }
+        let text = std::mem::take(&mut self.text);
+        let mut rest = &text[self.taken..];
         let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
-        for line in wire::line::lines(&text) {
+        let mut cells = 0;
+        while cells < IMPORT_CELLS_MAX
+            && let Some(line) = wire::line::next_line(&mut rest)
+        {
             self.lines += 1;
             let row = line.map_err(|error| error.to_string()).and_then(|line| {
                 check(&line)?;
@@ -90,10 +103,7 @@ impl LineFile {
                 Ok((line, time.map(|time| time.micros)))
             });
             match row {
-                Ok((line, micros)) => match tables.get_mut(line.measurement.as_ref()) {
-                    Some(rows) => rows.push(line, micros),
-                    None => tables.entry(line.measurement.to_string()).or_default().push(line, micros),
-                },
+                Ok((line, micros)) => cells += push(&mut tables, line, micros),
                 Err(reason) => {
                     self.bad += 1;
                     self.first_bad.get_or_insert_with(|| {
@@ -102,6 +112,8 @@ impl LineFile {
                 }
             }
         }
+        self.taken = text.len() - rest.len();
+        self.text = text;
         let batches = tables.into_iter().map(|(table, rows)| Ok((table, rows.finish()?)));
         Ok(Some(batches.collect::<Result<_, ArrowError>>()?))
     }
@@ -144,6 +156,17 @@ impl LineFile {
             }
         }
     }
+}
+
+/// Adds a row to its table and gives the cells that this takes.
+fn push(tables: &mut BTreeMap<String, TableRows>, line: Line<'_>, micros: Option<i64>) -> usize {
+    if !tables.contains_key(line.measurement.as_ref()) {
+        tables.insert(line.measurement.to_string(), TableRows::default());
+    }
+    let rows = tables.get_mut(line.measurement.as_ref()).expect("BUG: it was just inserted");
+    let before = rows.cells();
+    rows.push(line, micros);
+    rows.cells() - before
 }
 
 fn check(line: &Line<'_>) -> Result<(), String> {
@@ -191,7 +214,17 @@ macro_rules! column {
     }};
 }
 
+/// Rows for which a column takes memory at once.
+const COLUMN_ROWS_MIN: usize = 1_024;
+
 impl TableRows {
+    /// Cells that the columns have, filled or not: each has one for each row in the end.
+    fn cells(&self) -> usize {
+        let numbers = self.bools.len() + self.integers.len() + self.unsigned.len() + self.floats.len();
+        let columns = usize::from(self.rows > 0) + numbers + self.tags.len() + self.texts.len();
+        columns * self.rows.max(COLUMN_ROWS_MIN)
+    }
+
     /// Adds a row: the tags and fields of a line, and its time.
     pub(crate) fn push(&mut self, line: Line<'_>, micros: Option<i64>) {
         self.ts.append_option(micros);
@@ -301,6 +334,35 @@ mod tests {
         let (_, file) =
             read(b"m f=1 1714550400000000001\nm f=1 1714550400000001000\n", Precision::Ns).unwrap();
         assert_eq!((file.cut_times, file.bad), (1, 0));
+    }
+
+    #[test]
+    fn lines_of_ever_new_fields_and_tables_are_read_a_few_at_once() {
+        for of in [|n: usize| format!("m f{n}=1 {n}\n"), |n: usize| format!("m{n} f=1 {n}\n")] {
+            let text: String = (0..20_000).map(of).collect();
+            let (batches, file) = read(text.as_bytes(), Precision::S).unwrap();
+            let rows: usize = batches.iter().map(|(_, rows)| rows.num_rows()).sum();
+            assert_eq!((rows, file.bad), (20_000, 0));
+            for (_, rows) in &batches {
+                assert!(rows.num_rows() * rows.num_columns() < 2 * IMPORT_CELLS_MAX);
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f.lp");
+        std::fs::write(&path, (0..20_000).map(|n| format!("m{n} f=1 1\n")).collect::<String>()).unwrap();
+        let first = LineFile::open(&path, Precision::S).unwrap().next().unwrap().unwrap();
+        assert!(first.len() <= IMPORT_CELLS_MAX / COLUMN_ROWS_MIN, "{} tables", first.len());
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_refused_and_not_collected() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f.lp");
+        std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let mut file = LineFile::open(&path, Precision::S).unwrap();
+        let error = file.next().map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("longer than 1048576 bytes"), "{error}");
+        assert!(file.position() <= 3 * IMPORT_PIECE_BYTES as u64, "{}", file.position());
     }
 
     #[test]

@@ -10,19 +10,21 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hub::bulk::{Columns, plain_batch, plain_schema};
+use hub::bulk::{Columns, ParquetBounds, ParquetRows};
 use jiff::civil::DateTime;
-use model::limits::EXPORT_BATCH_ROWS;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use store::table::{COLUMN_KIND, TS_COLUMN};
 
 use super::import::ts_type;
 use crate::import::{Time, TimeFormat, TimeReader, Zone};
+use crate::limits::IMPORT_HELD_BYTES_MAX;
+
+/// What a file of the caller's own may unfold to.
+const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: u64::MAX };
 
 /// A file that is being read.
 pub(super) struct ParquetFile {
     path: PathBuf,
-    reader: ParquetRecordBatchReader,
+    reader: ParquetRows<File>,
     schema: SchemaRef,
     /// Position and meaning of the column with the times, unless it is taken as it is.
     times: Option<(usize, TimeReader)>,
@@ -43,11 +45,10 @@ impl ParquetFile {
         zone: Option<&Zone>,
     ) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-            .with_context(|| format!("{} is no Parquet file", path.display()))?;
-        let rows = reader.metadata().file_metadata().num_rows().cast_unsigned();
-        let schema = plain_schema(reader.schema());
-        let reader = reader.with_batch_size(EXPORT_BATCH_ROWS).build()?;
+        let reader =
+            ParquetRows::open(file, BOUNDS).with_context(|| format!("{} cannot be read", path.display()))?;
+        let rows = reader.rows();
+        let schema = reader.schema().as_ref().clone();
         let times = time_column(&schema, ts).map(|index| {
             let field = schema.field(index);
             anyhow::Ok((index, how(field, format, zone)?))
@@ -78,14 +79,13 @@ impl ParquetFile {
     /// The next rows; `None` after the last.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<RecordBatch>> {
         let reading = || format!("{} cannot be read", self.path.display());
-        let Some(rows) = self.reader.next().transpose().with_context(reading)? else { return Ok(None) };
-        let rows = plain_batch(&rows).with_context(reading)?;
+        let Some(rows) = self.reader.next_rows().with_context(reading)? else { return Ok(None) };
         let first = self.done;
         self.done += rows.num_rows() as u64;
         let Some((index, times)) = self.times.clone() else { return Ok(Some(rows)) };
         let mut columns = rows.columns().to_vec();
         columns[index] = self.read_times(&columns[index], &times, first);
-        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
+        Ok(Some(RecordBatch::try_new(Arc::new(with_times(rows.schema_ref(), index)), columns)?))
     }
 
     /// About how many of the file's bytes are done.

@@ -3,6 +3,7 @@
 
 use anyhow::Context;
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use hub::bulk::{Columns, ImportCounts, Importer};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
@@ -72,13 +73,15 @@ fn told(error: ApiError) -> anyhow::Error {
 impl Sink for IntoServer<'_> {
     fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
         let rows = self.columns.described(rows)?;
-        let piece = match &mut self.piece {
-            Some(piece) => piece,
-            none => none.insert(ArrowWriter::try_new(Vec::new(), rows.schema(), None)?),
-        };
-        piece.write(&rows)?;
-        if piece.in_progress_size() + piece.bytes_written() >= IMPORT_PIECE_BYTES {
-            self.send()?;
+        for rows in pieces(&rows, IMPORT_PIECE_BYTES) {
+            let piece = match &mut self.piece {
+                Some(piece) => piece,
+                none => none.insert(ArrowWriter::try_new(Vec::new(), rows.schema(), None)?),
+            };
+            piece.write(&rows)?;
+            if piece.in_progress_size() + piece.bytes_written() >= IMPORT_PIECE_BYTES {
+                self.send()?;
+            }
         }
         Ok(())
     }
@@ -87,6 +90,24 @@ impl Sink for IntoServer<'_> {
         self.send()?;
         Ok(std::mem::take(&mut self.counts))
     }
+}
+
+/// Cuts rows where their texts have more than so many bytes. A text that a dictionary of Parquet has once may stand in
+/// every row, and is written out again here.
+fn pieces(rows: &RecordBatch, bytes_max: usize) -> Vec<RecordBatch> {
+    let texts: Vec<_> = rows.columns().iter().filter_map(|column| column.as_string_view_opt()).collect();
+    let bytes_of = |row: usize| texts.iter().map(|texts| texts.views()[row] as u32 as usize).sum::<usize>();
+    let (mut pieces, mut first, mut bytes) = (Vec::new(), 0, 0);
+    for row in 0..rows.num_rows() {
+        let of_row = bytes_of(row);
+        if row > first && bytes + of_row > bytes_max {
+            pieces.push(rows.slice(first, row - first));
+            (first, bytes) = (row, 0);
+        }
+        bytes += of_row;
+    }
+    pieces.push(rows.slice(first, rows.num_rows() - first));
+    pieces
 }
 
 fn counts_of(json: &Value) -> Option<ImportCounts> {
@@ -114,7 +135,20 @@ fn counts_of(json: &Value) -> Option<ImportCounts> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, StringViewArray};
+
     use super::*;
+
+    #[test]
+    fn rows_are_cut_where_their_texts_are_long() {
+        let texts = StringViewArray::from(vec!["a", "text that is no part of its view", "", "b", "ccc"]);
+        let rows = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
+        let cut = |bytes| pieces(&rows, bytes).iter().map(RecordBatch::num_rows).collect::<Vec<_>>();
+        assert_eq!((cut(100), cut(33), cut(4)), (vec![5], vec![3, 2], vec![1, 1, 3]));
+        assert_eq!(pieces(&rows.slice(0, 0), 4).len(), 1);
+    }
 
     #[test]
     fn a_servers_counts_come_back() {

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::bail;
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
+use store_local::backup::RESTORE_MARKER;
 
 /// What is done in a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub(crate) enum Use {
     Change,
 }
 
-/// Refuses a file, and a data directory that this user may not use; says whose it is and what to do. A directory that is not
-/// there is no matter of permissions.
+/// Refuses a file, a data directory that this user may not use, and one that was not restored to the end; says whose it is
+/// and what to do. A directory that is not there is no matter of permissions.
 pub(crate) fn check(data: &Path, wanted: Use) -> anyhow::Result<()> {
     let needed = match wanted {
         Use::Read => Access::READ_OK | Access::EXEC_OK,
@@ -27,7 +28,7 @@ pub(crate) fn check(data: &Path, wanted: Use) -> anyhow::Result<()> {
         bail!("{} is a file, not a data directory; name a directory with --data", data.display());
     }
     if access(data, needed).is_ok() {
-        return Ok(());
+        return refuse_unfinished(data);
     }
     let (owner, me) = (user(metadata.uid()), user(geteuid().as_raw()));
     let verb = if wanted == Use::Read { "read" } else { "change" };
@@ -40,6 +41,17 @@ pub(crate) fn check(data: &Path, wanted: Use) -> anyhow::Result<()> {
     bail!(
         "the data directory {} belongs to {owner}, and {me} may not {verb} it; run the command as {owner} \
          (sudo -u {owner} ...), or ask the running server with --url",
+        data.display()
+    )
+}
+
+/// Refuses what a restore has left that was not finished: nobody has checked what is in it.
+fn refuse_unfinished(data: &Path) -> anyhow::Result<()> {
+    if fs::symlink_metadata(data.join(RESTORE_MARKER)).is_err() {
+        return Ok(());
+    }
+    bail!(
+        "the restore into {} was not finished (it holds {RESTORE_MARKER}); remove the directory and restore again",
         data.display()
     )
 }

@@ -272,9 +272,6 @@ fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
 /// restored to the end.
 pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
     check_access(data, Use::Read)?;
-    if data.join(store_local::backup::RESTORE_MARKER).exists() {
-        anyhow::bail!("{} was not restored to the end; remove it and restore again", data.display());
-    }
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
     created.with_context(|| format!("cannot create the data directory {}", data.display()))?;
     check_access(data, Use::Change)

@@ -31,6 +31,9 @@ use crate::server::{REGISTRY_FILE, create_directory};
 ///
 /// Into the same directory again only new parts are copied. A running server sends its files and goes on serving; it
 /// writes none anywhere for this. The backup holds access tokens: keep it as you keep the data directory.
+///
+/// The digest that is printed is the SHA-256 of the list, which has one of every file. Kept elsewhere, it lets
+/// `tacho restore --digest` refuse a backup that somebody has changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -92,7 +95,8 @@ fn into_directory(args: &BackupArgs, dir: &Path, config: &Config) -> anyhow::Res
 
 fn tell(args: &BackupArgs, report: &BackupReport, place: &Path) -> anyhow::Result<()> {
     if !args.json {
-        return say(summary(report, place));
+        say(summary(report, place))?;
+        return say(format_args!("digest     {}", report.digest));
     }
     let left_out: Vec<_> = report.left_out.iter().map(|finding| finding.path.to_string_lossy()).collect();
     say(json!({
@@ -103,6 +107,7 @@ fn tell(args: &BackupArgs, report: &BackupReport, place: &Path) -> anyhow::Resul
         "rows": report.rows,
         "keptBytes": report.kept_bytes,
         "leftOut": left_out,
+        "digest": report.digest.to_string(),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! `tacho check`.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use hub::registry::problems_of;
 use hub::upkeep::registry_findings;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
+use store::backup::Digest;
 use store::{CheckReport, Finding, Severity};
 use store_local::RealDisk;
-use store_local::backup::{RESTORE_MARKER, check_backup, read_list};
+use store_local::backup::{check_backup, compare_with_list, read_list};
 
 use super::{stopped_or_running, store_directory};
 use crate::cli::PlaceArgs;
@@ -39,6 +40,9 @@ pub(crate) struct CheckArgs {
     /// Checks a backup's directory instead (`tacho backup`)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "config", "url", "user"])]
     backup: Option<PathBuf>,
+    /// Refuses a backup whose list does not have this SHA-256 (`tacho backup` prints it)
+    #[arg(long, value_name = "SHA256", requires = "backup", conflicts_with_all = ["data", "config", "url", "user"])]
+    digest: Option<Digest>,
     /// Prints the report as JSON
     #[arg(long)]
     json: bool,
@@ -51,7 +55,7 @@ pub(crate) struct CheckArgs {
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let report = match &args.backup {
-        Some(backup) => of_backup(backup)?,
+        Some(backup) => of_backup(backup, args.digest)?,
         None => {
             let config = args.place.load()?;
             match stopped_or_running(&args.server, &config, || stopped(&config))? {
@@ -77,9 +81,6 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 fn stopped(config: &Config) -> anyhow::Result<CheckReport> {
-    if config.data.join(RESTORE_MARKER).exists() {
-        bail!("{} was not restored to the end; remove it and restore again", config.data.display());
-    }
     let store = store_directory(&config.data);
     let mut progress = Progress::new("checking");
     let segment_bytes = config.store.log_segment_bytes;
@@ -89,35 +90,11 @@ fn stopped(config: &Config) -> anyhow::Result<CheckReport> {
     Ok(report)
 }
 
-/// A backup has a list with a checksum of every file, and its store is like a stopped one.
-fn of_backup(backup: &std::path::Path) -> anyhow::Result<CheckReport> {
-    let list = read_list(&RealDisk, backup)?;
+/// A backup has a list with checksums of every file, and its store is like a stopped one.
+fn of_backup(backup: &std::path::Path, digest: Option<Digest>) -> anyhow::Result<CheckReport> {
+    let list = read_list(&RealDisk, backup, digest)?;
     let mut progress = Progress::new("checking");
-    let mut findings = Vec::new();
-    let (mut done, total) = (0, list.bytes());
-    for file in &list.files {
-        let path = backup.join(&file.stored);
-        let action = "This backup cannot be restored; make a new one.";
-        let means = "The backup does not hold what it says it holds.";
-        match crc_of(&path, |bytes| {
-            done += bytes;
-            progress.at(done, total);
-        }) {
-            Ok((bytes, crc)) if (bytes, crc) == (file.bytes, file.crc) => {}
-            Ok((bytes, _)) if bytes != file.bytes => {
-                let what = format!("it has {bytes} bytes, the list says {}", file.bytes);
-                findings.push(Finding::damage(path, None, what).with(means, action));
-            }
-            Ok(_) => {
-                let what = "it does not have the checksum that the list says";
-                findings.push(Finding::damage(path, None, what).with(means, action));
-            }
-            Err(error) => {
-                let what = format!("it cannot be read: {error}");
-                findings.push(Finding::damage(path, None, what).with(means, action));
-            }
-        }
-    }
+    let mut findings = compare_with_list(&RealDisk, backup, &list, &mut progress.watch());
     for path in &list.left_out {
         let what = "this part was damaged when the backup was made and is not in it";
         findings.push(Finding::note(backup.join(path), what));
@@ -128,22 +105,7 @@ fn of_backup(backup: &std::path::Path) -> anyhow::Result<CheckReport> {
         false => check_backup(Arc::new(RealDisk), backup, &list, &mut progress.watch())?,
     };
     findings.extend(report.findings.iter().cloned());
-    Ok(CheckReport { findings, bytes: done, ..report })
-}
-
-fn crc_of(path: &std::path::Path, mut read: impl FnMut(u64)) -> std::io::Result<(u64, u32)> {
-    let mut file = std::fs::File::open(path)?;
-    let mut buffer = vec![0; 1024 * 1024];
-    let (mut bytes, mut crc) = (0, 0);
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            return Ok((bytes, crc));
-        }
-        bytes += count as u64;
-        crc = crc32c::crc32c_append(crc, &buffer[..count]);
-        read(count as u64);
-    }
+    Ok(CheckReport { findings, bytes: list.bytes(), ..report })
 }
 
 fn running(api: &Api) -> anyhow::Result<CheckReport> {
