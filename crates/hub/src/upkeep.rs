@@ -10,7 +10,7 @@ use store::backup::{BackupList, Extra, stream_bytes, write_stream};
 use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableStatus};
 
 use crate::Hub;
-use crate::bulk::{BulkError, Export, ExportRequest, ImportCounts, ImportRules, import_parquet};
+use crate::bulk::{BulkError, Export, ExportRequest, ImportCounts, ImportRules, Zone, import_parquet};
 use crate::clock::system_now;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
@@ -139,8 +139,8 @@ impl Hub {
         Export::begin(self.store(), request)
     }
 
-    /// Imports a Parquet file, within the bounds that devices have; with `any_time` rows may be of any time. Live
-    /// subscribers are not told: these are no news. Blocks until the rows are durable.
+    /// Imports a Parquet file, within the bounds that devices have; with `any_time` rows may be of any time. Times without
+    /// a zone are those of `zone`. Live subscribers are not told: these are no news. Blocks until the rows are durable.
     ///
     /// # Errors
     /// As [`import_parquet`].
@@ -148,11 +148,12 @@ impl Hub {
         &self,
         table: &str,
         file: Bytes,
+        zone: Option<&Zone>,
         any_time: bool,
         patience: Duration,
     ) -> Result<ImportCounts, BulkError> {
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        import_parquet(self.store(), table, file, rules, patience)
+        import_parquet(self.store(), table, file, zone, rules, patience)
     }
 }
 

@@ -12,6 +12,8 @@ use super::BulkError;
 use super::cells::{self, Cell};
 use super::columns::{Columns, plain_columns};
 use super::counts::{ImportCounts, ImportRules};
+use super::local_column::LocalColumn;
+use super::zone::Zone;
 use crate::clock::system_now;
 
 /// Pause before a busy store is asked again, and between looks at what is durable.
@@ -233,14 +235,16 @@ fn retry<T>(
     }
 }
 
-/// Imports a whole Parquet file whose schema says what its columns are.
+/// Imports a whole Parquet file whose schema says what its columns are. Times without a zone are those of `zone`.
 ///
 /// # Errors
-/// When the file cannot be read or the store refuses; what was appended before is kept.
+/// When the file cannot be read, its times have no zone and none is given, or the other way round, and when the store
+/// refuses; what was appended before is kept.
 pub fn import_parquet(
     store: &dyn Store,
     table: &str,
     file: bytes::Bytes,
+    zone: Option<&Zone>,
     rules: ImportRules,
     patience: Duration,
 ) -> Result<ImportCounts, BulkError> {
@@ -248,12 +252,21 @@ pub fn import_parquet(
     let data = |error: &dyn std::fmt::Display| BulkError::Data(format!("this is no Parquet file: {error}"));
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| data(&error))?;
     let columns = Columns::of(reader.schema(), &[], None)?;
+    let mut local = LocalColumn::of(reader.schema().field(columns.ts), columns.ts, zone)?;
     let mut importer = Importer::new(store, table, columns, rules, patience)?;
     let reader = reader.with_batch_size(model::limits::EXPORT_BATCH_ROWS).build();
     for rows in reader.map_err(|error| data(&error))? {
-        importer.append(&rows.map_err(|error| data(&error))?)?;
+        let rows = rows.map_err(|error| data(&error))?;
+        match &mut local {
+            Some(local) => importer.append(&local.in_utc(rows)?)?,
+            None => importer.append(&rows)?,
+        }
     }
-    importer.sync()
+    let mut counts = importer.sync()?;
+    if let Some(local) = local {
+        local.tell(&mut counts);
+    }
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -345,7 +358,7 @@ mod tests {
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
         let other = MemoryStore::new();
-        let counts = import_parquet(&other, "t", file.into(), rules(), Duration::ZERO).unwrap();
+        let counts = import_parquet(&other, "t", file.into(), None, rules(), Duration::ZERO).unwrap();
         assert_eq!((counts.rows, counts.values, counts.skipped()), (3, 7, 0));
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
@@ -471,7 +484,9 @@ mod tests {
         assert!(of(&["nope"], Some("when")).unwrap_err().to_string().contains("nope"));
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
-        assert!(import_parquet(&store, "t", b"PAR1".as_slice().into(), rules(), Duration::ZERO).is_err());
+        assert!(
+            import_parquet(&store, "t", b"PAR1".as_slice().into(), None, rules(), Duration::ZERO).is_err()
+        );
         let request = ExportRequest {
             table: "nope".into(),
             matchers: Vec::new(),

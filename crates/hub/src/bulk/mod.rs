@@ -9,12 +9,15 @@ mod counts;
 mod csv;
 mod export;
 mod import;
+mod local_column;
+mod zone;
 
 pub use columns::{Columns, plain_batch, plain_schema};
 pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
+pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 
 use std::io;
 
