@@ -50,6 +50,7 @@ use crate::seats::Stop;
 use error::{ApiError, ErrorCode, RefusalLabel};
 use lane::Lane;
 pub use server::serve;
+pub use upkeep::report_json;
 
 /// What an operator may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
