@@ -40,11 +40,11 @@ const UPKEEP: &[Refusal] = &[
     ("check --backup NEW --user somebody", 2, "cannot be used with"),
     ("check --backup NEW --config NEW", 2, "cannot be used with"),
     ("check NEW", 2, "unexpected argument"),
-    ("backup", 2, "--to <FILE>|DIR"),
+    ("backup", 2, "<DIR>"),
     ("backup NEW --to NEW.tar", 2, "cannot be used with"),
     ("backup --to NEW.tar --base DIR", 2, "cannot be used with"),
     ("backup --to NEW.tar --leave-out-damaged", 2, "cannot be used with"),
-    ("backup --base DIR", 2, "--to <FILE>|DIR"),
+    ("backup --base DIR", 2, "<DIR>"),
     ("restore", 2, "<BACKUP>"),
     ("restore NEW --url http://127.0.0.1:1", 2, "unexpected argument"),
 ];
@@ -115,6 +115,7 @@ fn options_that_go_together_are_taken() {
     for arguments in all {
         run(&[arguments, &["--data", text(&data)]].concat()).ok();
     }
+    run(&["sql", "SELECT n FROM t", "--data", text(&data)]).ok();
     run(&["check", "--backup", text(&second), "--json"]).ok();
     run(&["restore", text(&tar), "--data", text(&at("restored")), "--json"]).ok();
 }
