@@ -166,7 +166,8 @@ export class LiveChart {
       cursor: { y: false, drag: { x: false, y: false } },
       scales: {
         x: { time: true, range: () => [this.endMs - CHART_WINDOW_MS, this.endMs] },
-        y: { range: { min: { pad: 0.15, soft: 0, mode: 2 }, max: { pad: 0.15, soft: 0, mode: 2 } } },
+        // From zero on, and no further: a speed has no room below it.
+        y: { range: { min: { pad: 0.15, soft: 0, mode: 1 }, max: { pad: 0.15, soft: 0, mode: 1 } } },
       },
       axes: [
         { ...axis, grid: { show: false }, ticks, size: 28, space: 60, incrs: TIME_STEPS_MS, values: clockTexts },

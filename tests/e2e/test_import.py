@@ -73,12 +73,57 @@ def test_local_times_need_a_zone_and_hours_that_are_none_or_two_are_named(data, 
     done = imported(data, path, "--table", "t", check=False)
     assert done.returncode == 1 and "--timezone" in done.stdout and "3 rows have a time" in done.stdout, done.stdout
     done = imported(data, path, "--table", "t", "--timezone", "Europe/Berlin", "--lenient")
-    assert "2 rows have a time that is not understood" in done.stdout, done.stdout
-    assert "does not exist in Europe/Berlin" in done.stdout, done.stdout
+    assert "2 rows have a local time that came twice or never" in done.stdout, done.stdout
+    assert "does not exist in Europe/Berlin" in done.stdout and "--clock-change earlier or later" in done.stdout, done.stdout
     assert times(exported(data)) == ["2024-05-01T08:00:00Z"]
     path = write(tmp_path / "b.csv", "ts,n\n2024-10-27T02:30:00,1\n")
     done = imported(data, path, "--table", "t", "--timezone", "Europe/Berlin", check=False)
     assert done.returncode == 1 and "was twice in Europe/Berlin" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("which", "hours"), [("earlier", ["2024-03-31T00:30:00Z", "2024-10-27T00:30:00Z"]), ("later", ["2024-03-31T01:30:00Z", "2024-10-27T01:30:00Z"])]
+)
+@pytest.mark.parametrize("into", ["table", "device", "parquet"])
+def test_hours_that_are_none_or_two_are_taken_as_asked_for(data, tmp_path, which, hours, into):
+    cells = ["2024-03-31T02:30:00", "2024-05-01T10:00:00", "2024-10-27T02:30:00"]
+    path = write(tmp_path / "a.csv", "ts,n\n" + "".join(f"{cell},{n}\n" for n, cell in enumerate(cells)))
+    if into == "parquet":
+        naive = pyarrow.array([datetime.datetime.fromisoformat(cell) for cell in cells], pyarrow.timestamp("ms"))
+        path = parquet(tmp_path / "a.parquet", ts=naive, n=pyarrow.array([0, 1, 2]))
+    place = ["--device", "car", "--ts-column", "ts"] if into == "device" else ["--table", "t"]
+    done = imported(data, path, *place, "--timezone", "Europe/Berlin", "--clock-change", which, "--json")
+    report = json.loads(done.stdout)
+    assert (report["rows"], report["files"][0]["chosenTimes"], report["files"][0]["clockChanges"]) == (3, 2, 0), report
+    assert times(exported(data, "telemetry" if into == "device" else "t")) == [hours[0], "2024-05-01T08:00:00Z", hours[1]]
+    done = imported(data, path, *place, "--timezone", "+02:00", "--clock-change", which, check=False)
+    assert done.returncode == 1 and "--clock-change does not apply" in done.stderr, done.stderr
+
+
+def test_the_door_for_files_has_the_same_options_for_local_times(own_server, tmp_path):
+    server = own_server()
+    cells = [datetime.datetime(2024, 10, 27, 2, 30), datetime.datetime(2024, 5, 1, 10)]
+    naive = parquet(tmp_path / "a.parquet", ts=pyarrow.array(cells, pyarrow.timestamp("ms")), n=pyarrow.array([0, 1])).read_bytes()
+
+    def post(query):
+        return server.api.session.post(f"{server.api.url}/api/tacho/import?table=t&{query}", data=naive, timeout=60)
+
+    for query, expected in [
+        ("", "timezone=UTC"),
+        ("timezone=Berlin", "is no time zone"),
+        ("clockChange=later", "there is no timezone"),
+        ("timezone=UTC&clockChange=later", "never changes"),
+        ("timezone=Europe/Berlin&clockChange=both", "refuse, earlier, later"),
+    ]:
+        answer = post(query)
+        assert answer.status_code == 400 and expected in answer.json()["message"], (query, answer.text)
+    answer = post("timezone=Europe/Berlin").json()
+    assert (answer["rows"], answer["clockChanges"], answer["withoutTime"]) == (1, 1, 0), answer
+    assert "was twice in Europe/Berlin" in answer["clockChangesReason"], answer
+    answer = post("timezone=Europe/Berlin&clockChange=later").json()
+    assert (answer["rows"], answer["chosenTimes"]) == (2, 1), answer
+    exported = csv.DictReader(io.StringIO(server.command("export", "--table", "t").stdout))
+    assert times(exported) == ["2024-05-01T08:00:00Z", "2024-10-27T01:30:00Z"]
 
 
 @pytest.mark.parametrize(
@@ -191,6 +236,26 @@ def test_tabs_quotes_ragged_rows_and_long_fields(data, tmp_path):
     done = imported(data, path, "--table", "u", check=False)
     assert done.returncode == 1 and "1 texts that are too long" in done.stdout, done.stdout
     assert [row["b"] for row in exported(data, "u")] == ["1"]
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_whole_numbers_stay_exact_beside_decimals_and_what_is_rounded_is_counted(own_server, tmp_path, running):
+    server = own_server()
+    if not running:
+        server.stop()
+    numbers = ["9007199254740993", "0.5", "7", "0.123456789012345678", ""]
+    rows = "".join(f"2024-05-01T08:00:0{n}Z,{number},{n}\n" for n, number in enumerate(numbers))
+    done = server.command("import", "--table", "t", write(tmp_path / "a.csv", "ts,big,n\n" + rows))
+    assert "note: 1 numbers have more digits" in done.stdout, done.stdout
+    kept = [row["big"] for row in csv.DictReader(io.StringIO(server.command("export", "--table", "t").stdout))]
+    assert (kept[0], float(kept[1]), kept[2], float(kept[3]), kept[4]) == (numbers[0], 0.5, "7", 0.12345678901234568, "")
+    asked = server.command("sql", "--format", "csv", 'SELECT "big:i64" FROM t WHERE big > 1e15').stdout
+    assert "9007199254740993" in asked, asked
+    done = server.command("import", "--table", "t", "--strict", tmp_path / "a.csv", check=False)
+    assert done.returncode == 1 and "because of --strict" in done.stderr, done.stderr
+    # Columns of short numbers stay one column.
+    server.command("import", "--table", "u", write(tmp_path / "b.csv", "ts,x\n2024-05-01T08:00:00Z,1\n2024-05-01T08:00:01Z,2.5\n"))
+    assert ":i64" not in server.command("sql", "SELECT * FROM u").stdout
 
 
 # --- Parquet ---

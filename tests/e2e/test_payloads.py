@@ -1,6 +1,8 @@
 """Payloads at and beyond the bounds, over MQTT 5 so that the reason is seen."""
 
+import contextlib
 import json
+import socket
 import time
 
 import pytest
@@ -53,7 +55,7 @@ BAD = {
     "ts beyond 64 bits": (lambda: b'{"ts":99999999999999999999,"values":{"a":1}}', "too far in the future"),
     "ts of 1.5 ms": (lambda: {"ts": 1.5, "values": {"a": 1}}, "oldest"),
     "ts that is no number": (lambda: {"ts": "today", "values": {"a": 1}}, "number"),
-    "comma before the end": (lambda: b'{"a":1,}', "expected a name"),
+    "two commas before the end": (lambda: b'{"a":1,,}', "expected a name"),
     "value left out": (lambda: b'{"a":[1,,2]}', "expected a value"),
     "nan of C": (lambda: b'{"a":nan}', "nan is no number"),
     "byte behind the end": (lambda: b'{"a":1}\0', "trailing"),
@@ -105,6 +107,8 @@ RELAXED = {
     "str() of a Python dict": (str({"a": True, "b": "it's", "c": [1, {"d": 2}]}).encode(), {"a": True, "b": "it's", "c": [1, {"d": 2}]}),
     "words": (b"{state:ok,fw:v1.2.3}", {"state": "ok", "fw": "v1.2.3"}),
     "numbers of printf": (b'{"a":05,"b":+5,"c":.5,"d":5.}', {"a": 5, "b": 5, "c": 0.5, "d": 5.0}),
+    "comma before the end": (b'{"a":1,"b":[1,2,],}', {"a": 1, "b": [1, 2]}),
+    "comma behind the last row": (b'[{"a":1},{"b":2},]', {"a": 1, "b": 2}),
     "comment": (b'{"a":1} // from the PLC', {"a": 1}),
     "a tab in a text": (b'{"a":"x\ty"}', {"a": "x\ty"}),
     "byte order mark": (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
@@ -176,3 +180,17 @@ def test_a_topic_that_nobody_reads_is_refused_by_name(server, device):
         kind, body = wire.send(packets.publish(b"{}", 1, b"v1/devices/me/nonsense", 5)).receive()
         assert (kind, body[2] >= 0x80) == (PUBACK, True)
         assert publish(wire, {"alive": 1}, 2) == (0, "")
+
+
+def test_lines_of_the_log_about_strangers_are_few_and_say_how_many_were_left_out(own_server):
+    server = own_server(env={"TACHO_LOG": "warn"})
+    for _ in range(100):
+        with socket.create_connection(("127.0.0.1", server.mqtt), timeout=30) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                assert stranger.recv(100) == b""
+    server.api.send(server.device().token, {"n": 1})
+    server.stop()
+    lines = [line for line in server.lines if "closed a connection" in line]
+    assert 1 <= len(lines) <= 60, server.log()
+    assert "lines_left_out=0" in lines[0] and "peer=127.0.0.1:" in lines[0], lines[0]

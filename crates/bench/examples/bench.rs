@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         worker_arguments: vec!["worker".to_owned()],
         command_line: std::iter::once("bench".to_owned()).chain(std::env::args().skip(1)).collect(),
         commit: None,
+        program: String::new(),
     };
     match run(&Line::parse().command, &context, &mut std::io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,19 @@ pub struct Context {
     pub command_line: Vec<String>,
     /// The source commit of the program; goes into the result.
     pub commit: Option<String>,
+    /// How a shell takes the program, for commands that are printed to be typed; empty where it is called by its name.
+    pub program: String,
 }
+
+impl Context {
+    /// The first word of a command that is printed to be typed.
+    pub(crate) fn called(&self) -> &str {
+        if self.program.is_empty() { NAME } else { &self.program }
+    }
+}
+
+/// The program's name, as the first word of a command line in a result has it.
+pub(crate) const NAME: &str = "tacho";
 
 /// Longest time that can be asked for: a year. A clock that counts nanoseconds in 64 bits has room for 584.
 const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);

@@ -29,6 +29,26 @@ pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Dev
     tracing::warn!(door, %peer, %device, messages, lines_left_out, reason, "refused what a device sent");
 }
 
+/// Says in the log that a connection was closed for what its peer did. With `counts` that is a refusal of its device.
+pub(crate) fn connection(
+    hub: &Hub,
+    door: Door,
+    peer: SocketAddr,
+    device: Option<&Device>,
+    counts: bool,
+    cause: &str,
+) {
+    let now = system_now();
+    let line = match device.filter(|_| counts) {
+        Some(device) => hub.refusals().note(device.id, door, cause, now),
+        None => hub.refusals().note_connection(now),
+    };
+    let Some(line) = line else { return };
+    let (door, device) = (door.name(), device.map(|device| &device.name));
+    let (refusals, lines_left_out) = (line.refusals, line.left_out);
+    tracing::warn!(door, %peer, device, refusals, lines_left_out, cause, "closed a connection");
+}
+
 /// Says in the log that an access token opens nothing.
 pub(crate) fn token(hub: &Hub, door: Door, peer: Option<SocketAddr>, reason: &str) {
     let Some(line) = hub.refusals().note_login(system_now()) else { return };

@@ -55,6 +55,7 @@ struct State {
     devices: HashMap<Uuid, Entry>,
     messages: Pace,
     logins: Pace,
+    connections: Pace,
 }
 
 #[derive(Debug)]
@@ -67,8 +68,9 @@ struct Entry {
 impl Refusals {
     /// Nothing was refused yet.
     pub(crate) fn new(started: Timestamp) -> Self {
-        let (messages, logins) = (Pace::default(), Pace::default());
-        Self { state: Mutex::new(State { since: started, devices: HashMap::new(), messages, logins }) }
+        let [messages, logins, connections] = [(); 3].map(|()| Pace::default());
+        let state = State { since: started, devices: HashMap::new(), messages, logins, connections };
+        Self { state: Mutex::new(state) }
     }
 
     /// Counts a refused message of a device. Returns the line for the log if one is due: at most one per device and
@@ -86,14 +88,15 @@ impl Refusals {
         Some(LogLine { refusals: std::mem::take(&mut entry.since_line), left_out })
     }
 
-    /// Counts a refused message that the log tells by itself.
-    pub fn count(&self, device: Uuid, door: Door, reason: &str, now: Timestamp) {
-        self.state.lock().count(device, door, reason, now);
-    }
-
     /// The line for the log about a refused login or access token, if one is due.
     pub fn note_login(&self, now: Timestamp) -> Option<LogLine> {
         let left_out = self.state.lock().logins.next(now)?;
+        Some(LogLine { refusals: 1, left_out })
+    }
+
+    /// The line for the log about a connection that was closed for what its peer did, if one is due.
+    pub fn note_connection(&self, now: Timestamp) -> Option<LogLine> {
+        let left_out = self.state.lock().connections.next(now)?;
         Some(LogLine { refusals: 1, left_out })
     }
 
@@ -259,10 +262,12 @@ mod tests {
         assert_eq!(lines(0).len(), REFUSAL_LOG_LINES_MAX);
         let next = lines(WINDOW_US);
         assert_eq!(next[0], LogLine { refusals: 1, left_out: REFUSAL_LOG_LINES_MAX as u64 });
-        // Logins have lines of their own.
-        let logins = (0..2 * REFUSAL_LOG_LINES_MAX).filter_map(|_| refusals.note_login(at(0)));
-        assert_eq!(logins.count(), REFUSAL_LOG_LINES_MAX);
-        assert_eq!(refusals.note_login(at(WINDOW_US)).unwrap().left_out, REFUSAL_LOG_LINES_MAX as u64);
+        // Logins and connections have lines of their own.
+        for note in [Refusals::note_login, Refusals::note_connection] {
+            let lines = (0..2 * REFUSAL_LOG_LINES_MAX).filter_map(|_| note(&refusals, at(0)));
+            assert_eq!(lines.count(), REFUSAL_LOG_LINES_MAX);
+            assert_eq!(note(&refusals, at(WINDOW_US)).unwrap().left_out, REFUSAL_LOG_LINES_MAX as u64);
+        }
     }
 
     #[test]

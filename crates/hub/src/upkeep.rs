@@ -11,7 +11,7 @@ use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableSta
 
 use crate::Hub;
 use crate::bulk::{
-    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, import_parquet,
+    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, Zone, import_parquet,
 };
 use crate::clock::system_now;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
@@ -141,8 +141,9 @@ impl Hub {
         Export::begin(self.store(), request)
     }
 
-    /// Imports a Parquet file that unfolds within `bounds`; rows have those of devices, and with `any_time` may be of any time. Live
-    /// subscribers are not told: these are no news. Blocks until the rows are durable.
+    /// Imports a Parquet file that unfolds within `bounds`; rows have the bounds that devices have, and with `any_time` may
+    /// be of any time. Times without a zone are those of `zone`. Live subscribers are not told: these are no news. Blocks
+    /// until the rows are durable.
     ///
     /// # Errors
     /// As [`import_parquet`].
@@ -151,11 +152,12 @@ impl Hub {
         table: &str,
         file: Bytes,
         bounds: ParquetBounds,
+        zone: Option<&Zone>,
         any_time: bool,
         patience: Duration,
     ) -> Result<ImportCounts, BulkError> {
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        import_parquet(self.store(), table, file, bounds, rules, patience)
+        import_parquet(self.store(), table, file, bounds, zone, rules, patience)
     }
 }
 

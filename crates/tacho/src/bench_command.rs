@@ -3,6 +3,8 @@
 use anyhow::Context as _;
 use bench::Context;
 
+use crate::cli::program;
+
 pub(crate) use bench::command::BenchCommand;
 
 /// Runs a subcommand.
@@ -15,7 +17,8 @@ fn context() -> anyhow::Result<Context> {
     let server_binary = std::env::current_exe().context("cannot find the program to start as the server")?;
     let worker_arguments = ["bench", "worker"].map(str::to_owned).into();
     // Results are published: where the program lies on this machine is nobody's business.
-    let command_line = std::iter::once("tacho".to_owned()).chain(std::env::args().skip(1)).collect();
+    let command_line = std::iter::once(program::NAME.to_owned()).chain(std::env::args().skip(1)).collect();
     let commit = Some(env!("TACHO_COMMIT")).filter(|commit| !commit.is_empty()).map(str::to_owned);
-    Ok(Context { server_binary, worker_arguments, command_line, commit })
+    let program = program::name().to_owned();
+    Ok(Context { server_binary, worker_arguments, command_line, commit, program })
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use hub::registry::BulkDevices;
 
-use crate::cli::output::tell;
+use crate::cli::output::Audience;
 use crate::cli::{PlaceArgs, program};
 use crate::config::Config;
 use crate::limits::DEMO_OTHER_FILES;
@@ -45,6 +45,9 @@ pub(crate) struct DemoArgs {
     /// Another number gives another fleet; the same number the same one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Prints one line of JSON when the demo is ready, as `tacho serve --json` does, with devices and reports a second
+    #[arg(long)]
+    json: bool,
     /// Opens the page in the browser
     #[arg(long)]
     open: bool,
@@ -87,7 +90,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     }
     logging::start(&config)?;
     check_open_files(args.devices)?;
-    let mut server = Server::start(&config)?;
+    let mut server = Server::start(&config, Audience::of(args.json))?;
     let ran = drive(args, &config, &mut server);
     let stopped = server.stop();
     ran.and(stopped)
@@ -127,12 +130,17 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
     let period = Duration::from_secs_f64(1.0 / args.rate);
     let plan = Plan { address: server.mqtt_address(), vehicles, period };
     let simulator = Simulator::start(plan).context("cannot start the fleet")?;
-    server.announce();
+    server.announce(&[("devices", args.devices.into()), ("reportsPerSecond", reports(args).into())]);
     describe(args, config, server);
     let waited = server.wait_for_signal();
     let summary = simulator.stop();
     tracing::info!(?summary, "the fleet has stopped");
     waited
+}
+
+/// Reports of the whole fleet per second.
+fn reports(args: &DemoArgs) -> f64 {
+    f64::from(args.devices) * args.rate
 }
 
 fn describe(args: &DemoArgs, config: &Config, server: &Server) {
@@ -142,7 +150,8 @@ fn describe(args: &DemoArgs, config: &Config, server: &Server) {
         Some(address) => format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()),
         None => String::new(),
     };
-    tell(format_args!(
+    let audience = Audience::of(args.json);
+    audience.tell(format_args!(
         "
 {} vehicles send {} reports a second. Look at them:
 
@@ -168,7 +177,7 @@ See how the server is:
 
 Ctrl-C ends the demo{}.",
         args.devices,
-        f64::from(args.devices) * args.rate,
+        reports(args),
         hub::registry::ADMIN_LOGIN,
         password(args, config),
         mqtt.ip(),
@@ -176,7 +185,7 @@ Ctrl-C ends the demo{}.",
         if args.data.is_none() { " and removes its data" } else { "" },
     ));
     if args.open {
-        open_page(&url);
+        open_page(&url, audience);
     }
 }
 
@@ -190,11 +199,11 @@ fn password(args: &DemoArgs, config: &Config) -> String {
     }
 }
 
-fn open_page(url: &str) {
+fn open_page(url: &str, audience: Audience) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
     let started = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if let Err(error) = started {
-        tell(format_args!("cannot open a browser ({opener}: {error}); open {url} yourself"));
+        audience.tell(format_args!("cannot open a browser ({opener}: {error}); open {url} yourself"));
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use crate::cli::PlaceArgs;
+use crate::cli::output::Audience;
 use crate::logging;
 use crate::server::Server;
 
@@ -22,8 +23,13 @@ Examples:
   tacho serve
   tacho serve --data /var/lib/tacho --config /etc/tacho.toml
   TACHO_MQTT_LISTEN=0.0.0.0:1883 tacho serve --data /var/lib/tacho
-  TACHO_LOG=debug tacho serve")]
+  TACHO_LOG=debug tacho serve
+  tacho serve --http 127.0.0.1:0 --mqtt 127.0.0.1:0 --json    for scripts: which ports it took")]
 pub(crate) struct ServeArgs {
+    /// Prints one line of JSON when the server is ready: addresses, data directory, login and the file with its password.
+    /// What else would be printed goes to standard error
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     doors: DoorArgs,
     #[command(flatten)]
@@ -60,8 +66,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mut config = args.place.load()?;
     args.doors.apply(&mut config);
     logging::start(&config)?;
-    let mut server = Server::start(&config)?;
-    server.announce();
+    let mut server = Server::start(&config, Audience::of(args.json))?;
+    server.announce(&[]);
     server.wait_for_signal()?;
     server.stop()
 }

@@ -2,8 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::tacho::{Server, run, text};
+use serde_json::{Value, json};
+
+use crate::tacho::{Server, command, run, text};
 
 #[test]
 fn sigterm_ends_a_server_cleanly_and_the_next_start_is_silent_about_the_password() {
@@ -25,6 +28,31 @@ fn sigterm_ends_a_server_cleanly_and_the_next_start_is_silent_about_the_password
     let second = Server::start(directory.path());
     assert!(second.lines[0].starts_with("listening mqtt"), "{:?}", second.lines);
     assert_eq!(second.terminate().0.code(), Some(0));
+}
+
+#[test]
+fn programs_are_told_in_one_line_where_the_server_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    for (arguments, devices) in [(&["serve"][..], Value::Null), (&["demo", "--devices", "2"], json!(2))] {
+        let doors = ["--mqtt", "127.0.0.1:0", "--http", "0.0.0.0:0", "--json", "--data", text(&data)];
+        let mut command = command(&[arguments, &doors].concat(), &[("TACHO_LOG", "warn")]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = Server::of(child, &data);
+        let ready: Value = serde_json::from_str(&server.line()).unwrap();
+        assert_eq!((&ready["ready"], &ready["pid"]), (&json!(true), &json!(server.pid())));
+        assert_eq!(ready["devices"], devices);
+        let url = ready["url"].as_str().unwrap();
+        assert!(url.starts_with("http://127.0.0.1:"), "{ready}");
+        assert!(ready["http"].as_str().unwrap().starts_with("0.0.0.0:"), "{ready}");
+        let file = ready["passwordFile"].as_str().unwrap();
+        let password = std::fs::read_to_string(file).unwrap();
+        let body = json!({ "username": ready["login"], "password": password.trim() });
+        let answer = ureq::post(format!("{url}/api/auth/login")).send_json(body).unwrap();
+        assert_eq!(answer.status(), 200);
+        let (status, rest) = server.terminate();
+        assert_eq!((status.code(), rest.as_str()), (Some(0), ""), "nothing else is printed");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The real binary as its users meet it: configuration, start and end, devices, import. What real MQTT and HTTP clients
+//! The real binary as its users meet it: configuration, start and end, devices, import, options. What real MQTT and HTTP clients
 //! see is tested in `tests/e2e`.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
@@ -7,4 +7,5 @@ mod configuration;
 mod devices;
 mod import;
 mod lifecycle;
+mod options;
 mod tacho;

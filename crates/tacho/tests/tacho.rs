@@ -85,11 +85,17 @@ impl Server {
 
     pub(crate) fn wait_ready(&mut self) {
         while self.lines.last().is_none_or(|line| line != "ready") {
-            let mut line = String::new();
-            let read = self.stdout.read_line(&mut line).unwrap();
-            assert!(read > 0, "ended before it was ready: {:?}", self.lines);
-            self.lines.push(line.trim_end().into());
+            let line = self.line();
+            self.lines.push(line);
         }
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.stdout.read_line(&mut line).unwrap();
+        assert!(read > 0, "ended before it was ready: {:?}", self.lines);
+        line.trim_end().into()
     }
 
     pub(crate) fn pid(&self) -> u32 {

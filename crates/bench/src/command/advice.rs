@@ -1,5 +1,6 @@
 //! What to do about a gate that failed: the command of the run with the key changed that the gate looks at.
 
+use crate::options::NAME;
 use crate::result::{Bundle, Gate};
 use crate::runner::asked::shell_word;
 use crate::scenario::{Phase, Scenario};
@@ -10,12 +11,12 @@ const ACHIEVED: f64 = 0.8;
 /// Room of a limit above what was found.
 const ROOM: f64 = 1.2;
 
-/// A line for each gate that failed, the same advice once.
-pub(super) fn advice(bundle: &Bundle, scenario: &Scenario) -> Vec<String> {
+/// A line for each gate that failed, the same advice once. `called` is how a shell takes this program.
+pub(super) fn advice(bundle: &Bundle, scenario: &Scenario, called: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gate in bundle.result.gates.iter().filter(|gate| !gate.passed) {
         let Some((why, sets)) = remedy(gate, bundle, scenario) else { continue };
-        let line = format!("{}: {why}: {}", gate.name, command(bundle, &sets));
+        let line = format!("{}: {why}: {}", gate.name, command(bundle, &sets, called));
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -53,11 +54,16 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
             )
         }
         "error_share" => {
-            let texts = bundle.result.phases.iter().flat_map(|phase| &phase.total.counts.errors);
+            let phases = bundle.result.phases.iter().filter(|known| place.is_empty() || known.name == place);
+            let texts = phases.flat_map(|known| &known.total.counts.errors);
             let most =
                 texts.max_by_key(|(_, count)| **count).map(|(text, _)| format!(" (most often: {text})"));
             let why = format!("put right what failed{}, or allow so many failures", most.unwrap_or_default());
-            (why, limit("error_share_max"))
+            // One limit for all phases.
+            let gates =
+                bundle.result.gates.iter().filter(|other| !other.passed && other.name.ends_with(name));
+            let worst = gates.map(|other| other.value).fold(gate.value, f64::max);
+            (why, vec![format!("gates.error_share_max={}", above(worst))])
         }
         "hit_share" => (
             "load the data set first, or allow so many misses".to_owned(),
@@ -106,9 +112,9 @@ fn below(value: f64) -> String {
 }
 
 /// The command of the run with some settings more, without the place of the result, which is taken.
-fn command(bundle: &Bundle, sets: &[String]) -> String {
+fn command(bundle: &Bundle, sets: &[String], called: &str) -> String {
     let mut words: Vec<String> = Vec::new();
-    let mut given = bundle.result.command_line.iter();
+    let mut given = bundle.result.command_line.iter().skip_while(|word| *word == NAME);
     while let Some(word) = given.next() {
         match word.as_str() {
             "--out" => _ = given.next(),
@@ -117,7 +123,7 @@ fn command(bundle: &Bundle, sets: &[String]) -> String {
         }
     }
     let sets = sets.iter().map(|set| format!("--set {}", shell_word(set)));
-    let given = if words.is_empty() { Vec::new() } else { [vec!["tacho".to_owned()], words].concat() };
+    let given = if words.is_empty() { Vec::new() } else { [vec![called.to_owned()], words].concat() };
     given.into_iter().chain(sets).collect::<Vec<_>>().join(" ")
 }
 
@@ -129,10 +135,10 @@ mod tests {
 
     fn advised(name: &str, rule: Rule, value: f64, limit: f64, scenario: &str) -> Vec<String> {
         let mut bundle = example();
-        let line = "bench run gemini-str32 --out first --set seed=2 --closed";
+        let line = "tacho bench run gemini-str32 --out first --set seed=2 --closed";
         bundle.result.command_line = line.split(' ').map(str::to_owned).collect();
         bundle.result.gates = vec![Gate::new(name, value, rule, limit, "", "")];
-        advice(&bundle, &Scenario::load(scenario, &[]).unwrap())
+        advice(&bundle, &Scenario::load(scenario, &[]).unwrap(), "./tacho")
     }
 
     #[test]
@@ -140,7 +146,9 @@ mod tests {
         let lag = advised("run lag_p99", Rule::AtMost, 9_000.0, 5_000.0, "gemini-str32");
         let [line] = &lag[..] else { panic!("{lag:?}") };
         assert!(
-            line.ends_with("tacho bench run gemini-str32 --set seed=2 --closed --set phase.run.rate=10000"),
+            line.ends_with(
+                ": ./tacho bench run gemini-str32 --set seed=2 --closed --set phase.run.rate=10000"
+            ),
             "{line}"
         );
         let errors = advised("error_share", Rule::AtMost, 0.01, 0.0, "gemini-str32");

@@ -1,6 +1,6 @@
 //! `tacho bench list`: the scenarios that are compiled in, and what the files of a directory hold: a line each, or all of one.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,11 +9,12 @@ use serde::Serialize;
 use super::options_file::OptionsFile;
 use super::{say, words};
 use crate::error::{Error, Result};
+use crate::options::Context;
 use crate::scenario::{Alias, BUILTIN, Scenario};
 
 /// Where files are looked for.
 const SCENARIOS: &str = "scenarios";
-/// Characters of a line: those of the narrowest usual terminal.
+/// Characters of a line of a terminal that does not say how many it has: those of the narrowest usual one.
 const LINE_CHARS: usize = 80;
 
 /// Lists scenarios
@@ -47,7 +48,7 @@ struct Entry {
     article: Option<String>,
     phases: Vec<String>,
     aliases: Vec<&'static str>,
-    /// The command that runs it.
+    /// The command that runs it, without the program.
     command: String,
     /// Why it cannot be run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +56,7 @@ struct Entry {
 }
 
 /// Lists the files that are named, or the scenarios that have all words.
-pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
+pub(super) fn run(args: &ListArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let is_file = |word: &String| Path::new(word).extension().is_some_and(|it| it == "toml");
     let (files, words): (Vec<&String>, Vec<&String>) = args.words.iter().partition(|word| is_file(word));
     let mut entries = Vec::new();
@@ -77,6 +78,9 @@ pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
         Some(index) => entries = vec![entries.swap_remove(index)],
         None => entries.retain(|entry| words.iter().all(|word| entry.has(word))),
     }
+    for entry in entries.iter_mut().filter(|entry| !entry.command.is_empty()) {
+        entry.command = format!("{} {}", context.called(), entry.command);
+    }
     if entries.is_empty() {
         return Err(Error::Options(no_such(&words)));
     }
@@ -88,9 +92,18 @@ pub(super) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
     let text = if is_whole {
         entries.iter().map(Entry::whole).collect::<Vec<_>>().join("\n")
     } else {
-        table(&entries)
+        table(&entries, line_chars(), context.called())
     };
     say(out, &text)
+}
+
+/// Characters that a line of the terminal has; elsewhere lines are as long as they are.
+fn line_chars() -> Option<usize> {
+    let out = std::io::stdout();
+    let columns =
+        |size: rustix::termios::Winsize| Some(usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    out.is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(&out).ok().and_then(columns).unwrap_or(LINE_CHARS))
 }
 
 fn is_driver(word: &str, entries: &[Entry]) -> bool {
@@ -132,7 +145,7 @@ impl Entry {
             article: head.article.clone(),
             phases: scenario.phases.iter().map(|phase| phase.name.clone()).collect(),
             aliases: Alias::of(name).map(|alias| alias.name).collect(),
-            command: format!("tacho bench run {name}"),
+            command: format!("bench run {name}"),
             error: None,
         }
     }
@@ -173,19 +186,20 @@ impl Entry {
     }
 }
 
-/// A line each: name, driver, and as much of the description as the line has room for.
-fn table(entries: &[Entry]) -> String {
+/// A line each: name, driver, and as much of the description as a line of so many characters has room for.
+fn table(entries: &[Entry], line_chars: Option<usize>, called: &str) -> String {
     let width =
         |text: fn(&Entry) -> &str| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);
     let (name_chars, driver_chars) = (width(|entry| &entry.name), width(|entry| &entry.driver));
-    let room = LINE_CHARS.saturating_sub(name_chars + driver_chars + 4).max(LINE_CHARS / 4);
+    let room = line_chars
+        .map_or(usize::MAX, |chars| chars.saturating_sub(name_chars + driver_chars + 4).max(LINE_CHARS / 4));
     let line = |entry: &Entry| {
         let (name, driver, about) = (&entry.name, &entry.driver, cut(&entry.about, room));
         format!("{name:<name_chars$}  {driver:<driver_chars$}  {about}")
     };
     let lines: Vec<String> = entries.iter().map(line).collect();
     format!(
-        "{}\n\nAll of one: tacho bench list NAME. First try: tacho bench run NAME --quick",
+        "{}\n\nAll of one: {called} bench list NAME. First try: {called} bench run NAME --quick",
         lines.join("\n")
     )
 }
@@ -230,7 +244,7 @@ fn described(file: &Path) -> Result<Vec<Entry>> {
             article: None,
             phases: Vec::new(),
             aliases: Vec::new(),
-            command: format!("tacho bench run {}", words(&options, run).map_err(wrong)?.join(" ")),
+            command: format!("bench run {}", words(&options, run).map_err(wrong)?.join(" ")),
             error: None,
         })
     };
@@ -247,7 +261,7 @@ mod tests {
     fn listed(words: &[&str], json: bool) -> std::result::Result<String, String> {
         let mut out = Vec::new();
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        run(&ListArgs { words, json }, &mut out).map_err(|error| error.to_string())?;
+        run(&ListArgs { words, json }, &Context::default(), &mut out).map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -256,8 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_has_a_line_that_fits() {
-        let text = listed(&[], false).unwrap();
+    fn every_scenario_has_a_line_that_fits_a_terminal_or_is_whole_elsewhere() {
+        let entries: Vec<Entry> =
+            BUILTIN.iter().map(|builtin| Entry::of(builtin.name, &builtin.scenario().unwrap())).collect();
+        let whole = table(&entries, None, "tacho");
+        assert!(entries.iter().all(|entry| whole.contains(entry.about.lines().next().unwrap())), "{whole}");
+        let text = table(&entries, Some(LINE_CHARS), "tacho");
         let (lines, hint) = text.split_once("\n\n").unwrap();
         assert_eq!(lines.lines().count(), BUILTIN.len(), "{text}");
         for (builtin, line) in BUILTIN.iter().zip(lines.lines()) {

@@ -95,7 +95,7 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     match command {
         BenchCommand::Run(args) => run_words(&args.words, context, out),
         BenchCommand::Scenario(args) => run_file(args, context, out),
-        BenchCommand::List(args) => list::run(args, out),
+        BenchCommand::List(args) => list::run(args, context, out),
         BenchCommand::Capacity(args) => capacity::run(args, context, out),
         BenchCommand::Ab(args) => ab::run(args, context, out),
         BenchCommand::Bundles(command) => bundles::run(command, out),

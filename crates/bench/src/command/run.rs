@@ -117,14 +117,20 @@ pub(super) fn scenario(
     if line.quick {
         bundle.result.hides.insert(0, quick::SAID.to_owned());
     }
-    finish(&bundle, line, scenario, out)
+    finish(&bundle, line, scenario, context, out)
 }
 
-fn finish(bundle: &Bundle, line: &Common, scenario: &Scenario, out: &mut dyn Write) -> Result<()> {
+fn finish(
+    bundle: &Bundle,
+    line: &Common,
+    scenario: &Scenario,
+    context: &Context,
+    out: &mut dyn Write,
+) -> Result<()> {
     let directory = line.out.clone().unwrap_or_else(|| default_directory(&scenario.head.name));
     let written = bundle.write_or_rescue(&directory, &mut stderr());
     say(out, &bundle.to_string())?;
-    for line in advice(bundle, scenario) {
+    for line in advice(bundle, scenario, context.called()) {
         say(out, &format!("to pass  {line}"))?;
     }
     written.map_err(|error| Error::Verdict(error.to_string()))?;

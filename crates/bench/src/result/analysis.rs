@@ -24,6 +24,7 @@ impl Bundle {
     pub(crate) fn analyse(&mut self) {
         let mut findings = Vec::new();
         let mut hides = Vec::new();
+        let is_one = self.result.phases.iter().filter(|phase| phase.measured).count() == 1;
         for index in 0..self.result.phases.len() {
             let phase = &self.result.phases[index];
             // Connections that are only held do nothing that could be steady.
@@ -36,10 +37,13 @@ impl Bundle {
             if let Some(steady) = steady.as_ref().filter(|steady| !steady.found) {
                 findings.push(format!("phase {}: {}", phase.name, steady.sentence));
             }
-            findings.extend(find_stalls(&seconds, &self.telemetry));
-            findings.extend(self.find_kinds(phase));
-            findings.extend(check_little(phase));
+            // Of several phases each sentence names its own.
+            let named = |text: String| if is_one { text } else { format!("phase {}: {text}", phase.name) };
+            findings.extend(find_stalls(&seconds, &self.telemetry).map(named));
+            findings.extend(self.find_kinds(phase).into_iter().map(named));
+            findings.extend(check_little(phase).map(named));
             hides.extend(hidden(phase));
+            hides.extend(weak_quantiles(phase).map(named));
             hides.extend(self.at_its_limit(phase));
             let phase = &mut self.result.phases[index];
             (phase.steady, phase.uncertainty) = (steady, uncertainty);
@@ -224,17 +228,6 @@ fn hidden(phase: &Phase) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(summary) = &phase.total.response {
-        let weak: Vec<String> =
-            summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile)).collect();
-        if !weak.is_empty() {
-            hides.push(format!(
-                "{} rest on too few samples ({}) and are hardly more than the maximum",
-                weak.join(", "),
-                summary.samples
-            ));
-        }
-    }
     if phase.duration_s < SHORT_S {
         hides.push(format!(
             "{:.0} s are too short for what the target does once a minute or less often: checkpoints, compactions, evictions",
@@ -242,6 +235,20 @@ fn hidden(phase: &Phase) -> Vec<String> {
         ));
     }
     hides
+}
+
+/// Quantiles that should not be quoted.
+fn weak_quantiles(phase: &Phase) -> Option<String> {
+    let summary = phase.total.response.as_ref()?;
+    let weak = summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile));
+    let weak: Vec<String> = weak.collect();
+    (!weak.is_empty()).then(|| {
+        format!(
+            "{} rest on too few samples ({}) and are hardly more than the maximum",
+            weak.join(", "),
+            summary.samples
+        )
+    })
 }
 
 #[cfg(test)]

@@ -105,8 +105,12 @@ fn cap(table: &Table, place: &str, sets: &mut Vec<String>) {
     for (key, most) in [("rate", RATE), ("rate_to", 2.0 * RATE), ("connections", f64::from(CONNECTIONS))] {
         let value =
             table.get(key).and_then(|value| value.as_float().or(value.as_integer().map(|it| it as f64)));
-        if value.is_some_and(|value| value > most) {
+        if let Some(value) = value.filter(|value| *value > most) {
             sets.push(format!("{place}.{key}={most}"));
+            // Those of one connection: fewer connections do the same work.
+            if let ("connections", Some(requests)) = (key, integer(table, "requests")) {
+                sets.push(format!("{place}.requests={:.0}", (requests as f64 * value / most).ceil()));
+            }
         }
     }
 }
@@ -133,6 +137,25 @@ pub(crate) fn planned_s(scenario: &Scenario) -> f64 {
 mod tests {
     use super::super::BUILTIN;
     use super::*;
+
+    #[test]
+    fn a_quick_load_has_a_request_for_every_key_that_is_read() {
+        for name in ["gemini-hash", "gemini-str32", "gemini-str1250", "gemini-mix"] {
+            let scenario = Scenario::load(name, &[]).unwrap();
+            let quick = Scenario::load(name, &sets(&scenario).unwrap()).unwrap();
+            let loads = quick.phases.iter().filter(|phase| phase.kind == Kind::Load);
+            let mixes: Vec<_> = loads.flat_map(|phase| &phase.mixes).collect();
+            assert!(!mixes.is_empty(), "{name}");
+            for mix in mixes {
+                let keys = mix.own.get("keys").or_else(|| quick.dataset.get("keys")).unwrap();
+                let keys = keys.as_array().unwrap().iter().map(|key| key.as_integer().unwrap());
+                let count = quick.scaled(keys.reduce(|first, last| last - first).unwrap().cast_unsigned());
+                let requests = mix.own["requests"].as_integer().unwrap().cast_unsigned();
+                let sent = quick.scaled(requests) * u64::from(mix.connections);
+                assert!(sent >= count, "{name} {}: {sent} requests for {count} keys", mix.name);
+            }
+        }
+    }
 
     #[test]
     fn every_scenario_becomes_small_or_says_why_not() {

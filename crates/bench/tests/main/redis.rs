@@ -320,7 +320,7 @@ fn a_data_set_that_is_not_there_is_said_with_the_command_that_loads_it() {
     let scenario = Scenario::load(file.to_str().unwrap(), &sets).unwrap();
     let error = run(&scenario, &["run"]).unwrap_err().to_string();
     let command = format!(
-        "Load it first: tacho bench run '{}' --phase load --set scale=0.5 --set 'dataset.keys=[1, 9]' --target redis://{}",
+        "Load it first: `tacho bench run '{}' --phase load --set scale=0.5 --set 'dataset.keys=[1, 9]' --target redis://{}`",
         file.display(),
         server.address
     );

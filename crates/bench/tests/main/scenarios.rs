@@ -27,6 +27,7 @@ fn fake_server(directory: &Path, lie: &str) -> Context {
         worker_arguments: Vec::new(),
         command_line: vec!["test".to_owned()],
         commit: Some("c0ffee".to_owned()),
+        ..Context::default()
     }
 }
 

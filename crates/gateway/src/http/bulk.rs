@@ -7,7 +7,9 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::bulk::{BulkError, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, parse_matcher};
+use hub::bulk::{
+    BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, Zone, parse_matcher,
+};
 use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
@@ -150,8 +152,9 @@ pub(crate) async fn export(
 const BOUNDS: ParquetBounds =
     ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: IMPORT_ROWS_MAX };
 
-/// `POST /api/tacho/import?table=&anyTime=`: a Parquet file whose schema says what its columns are. Rows whose time no
-/// device could send are left out and counted, unless `anyTime` is true. The answer comes when the rows are durable.
+/// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: a Parquet file whose schema says what its columns are.
+/// Times without a zone are those of `timezone`. Rows whose time no device could send are left out and counted, unless
+/// `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
     State(door): State<Arc<Door>>,
     session: Session,
@@ -161,12 +164,35 @@ pub(crate) async fn import(
     session.must_write()?;
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
     let any_time = params.flag("anyTime")?;
+    let zone = zone_of(&params)?;
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let hub = Arc::clone(&door.hub);
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
-    let import = move || hub.import_parquet(&table, body.bytes.clone(), BOUNDS, any_time, BUSY_PATIENCE);
+    let import = move || {
+        hub.import_parquet(&table, body.bytes.clone(), BOUNDS, zone.as_ref(), any_time, BUSY_PATIENCE)
+    };
     let counts = door.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())
+}
+
+/// Where times without a zone were written, and what is done where its clocks were changed.
+fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
+    let clock_change = params.text("clockChange").map(str::parse::<ClockChange>).transpose();
+    let clock_change = clock_change.map_err(|reason| ApiError::argument(format!("clockChange: {reason}")))?;
+    let Some(zone) = params.text("timezone") else {
+        return match clock_change {
+            Some(_) => Err(ApiError::argument("clockChange does not apply: there is no timezone")),
+            None => Ok(None),
+        };
+    };
+    let zone: Zone = zone.parse().map_err(ApiError::argument)?;
+    match clock_change {
+        Some(_) if zone.is_fixed() => {
+            Err(ApiError::argument("clockChange does not apply: timezone is an offset that never changes"))
+        }
+        Some(clock_change) => Ok(Some(zone.with_clock_change(clock_change))),
+        None => Ok(Some(zone)),
+    }
 }
 
 /// `GET /api/tacho/import/device?name=`: the table that rows of a device belong to, that of its profile.
@@ -198,6 +224,9 @@ fn counts_json(counts: &ImportCounts) -> JsonValue {
         "badTagsReason": counts.bad_tags_reason,
         "tooLarge": counts.too_large,
         "tooLong": counts.too_long,
+        "clockChanges": counts.clock_changes,
+        "clockChangesReason": counts.clock_changes_reason,
+        "chosenTimes": counts.chosen_times,
         "cutTimes": counts.cut_times,
         "rounded": counts.rounded,
     })

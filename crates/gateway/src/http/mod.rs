@@ -52,6 +52,7 @@ use bodies::{Bodies, BodyLimits};
 use error::{ApiError, ErrorCode, RefusalLabel};
 use lane::Lane;
 pub use server::serve;
+pub use upkeep::report_json;
 
 /// What an operator may set.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -75,7 +75,8 @@ impl Lines {
     }
 }
 
-fn report_json(report: &CheckReport) -> JsonValue {
+/// What a check found, as this door and `tacho check --json` tell it.
+pub fn report_json(report: &CheckReport) -> JsonValue {
     let findings: Vec<JsonValue> = report.findings.iter().map(finding_json).collect();
     json!({
         "findings": findings,

@@ -30,6 +30,7 @@ use super::inbox::Seat;
 use super::session::{Close, Context, Session};
 use super::turn::TurnBatch;
 use super::{Door, limits};
+use crate::refusals;
 use wills::Wills;
 
 pub(super) struct Worker {
@@ -353,14 +354,11 @@ impl Worker {
         if let Some(label) = close.label {
             self.door.hub.metrics().refused(hub::Door::Mqtt, label);
             let device = match &connection.session {
-                Session::Connected(connected) => Some(&connected.device),
+                Session::Connected(connected) => Some(&*connected.device),
                 Session::New => None,
             };
-            if let Some(device) = device.filter(|_| close.is_for_what_came()) {
-                self.door.hub.refusals().count(device.id, hub::Door::Mqtt, &close.cause, system_now());
-            }
-            let device = device.map(|device| device.name.as_str());
-            tracing::warn!(%peer, device, cause = close.cause, "closed an MQTT connection");
+            let (hub, counts) = (&self.door.hub, close.is_for_what_came());
+            refusals::connection(hub, hub::Door::Mqtt, peer, device, counts, &close.cause);
         } else {
             tracing::debug!(%peer, cause = close.cause, "an MQTT connection ended");
         }

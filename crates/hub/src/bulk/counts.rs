@@ -51,6 +51,12 @@ pub struct ImportCounts {
     pub too_large: u64,
     /// Texts that are too long; the other values of their rows were taken.
     pub too_long: u64,
+    /// Rows whose local time clocks showed twice or never.
+    pub clock_changes: u64,
+    /// The first of these times.
+    pub clock_changes_reason: Option<String>,
+    /// Local times that came twice or never, of which one was chosen as asked for.
+    pub chosen_times: u64,
     /// Times that were cut to whole microseconds.
     pub cut_times: u64,
     /// Decimals with more digits than a number keeps: the nearest number was taken.
@@ -72,10 +78,15 @@ impl ImportCounts {
         self.bad_lines += other.bad_lines;
         self.too_large += other.too_large;
         self.too_long += other.too_long;
+        self.clock_changes += other.clock_changes;
+        self.chosen_times += other.chosen_times;
         self.cut_times += other.cut_times;
         self.rounded += other.rounded;
         if self.bad_lines_reason.is_none() {
             self.bad_lines_reason.clone_from(&other.bad_lines_reason);
+        }
+        if self.clock_changes_reason.is_none() {
+            self.clock_changes_reason.clone_from(&other.clock_changes_reason);
         }
         if self.bad_tags_reason.is_none() {
             self.bad_tags_reason.clone_from(&other.bad_tags_reason);
@@ -84,8 +95,9 @@ impl ImportCounts {
 
     /// Rows that were not imported.
     pub fn skipped(&self) -> u64 {
-        let of_time = self.without_time + self.time_out_of_range + self.implausible + self.too_old;
-        of_time + self.without_value + self.bad_tags + self.bad_lines
+        let of_time = self.without_time + self.clock_changes + self.time_out_of_range;
+        let of_bounds = self.implausible + self.too_old;
+        of_time + of_bounds + self.without_value + self.bad_tags + self.bad_lines
     }
 
     /// Values that were not imported although their rows were.

@@ -12,7 +12,9 @@ use super::BulkError;
 use super::cells::{self, Cell};
 use super::columns::{Columns, plain_columns};
 use super::counts::{ImportCounts, ImportRules};
+use super::local_column::LocalColumn;
 use super::parquet::{ParquetBounds, ParquetRows};
+use super::zone::Zone;
 use crate::clock::system_now;
 
 /// Pause before a busy store is asked again, and between looks at what is durable.
@@ -234,25 +236,35 @@ fn retry<T>(
     }
 }
 
-/// Imports a whole Parquet file whose schema says what its columns are.
+/// Imports a whole Parquet file whose schema says what its columns are. Times without a zone are those of `zone`.
 ///
 /// # Errors
-/// When the file cannot be read within `bounds` or the store refuses; what was appended before is kept.
+/// When the file cannot be read within `bounds`, its times have no zone and none is given, or the other way round, and when
+/// the store refuses; what was appended before is kept.
 pub fn import_parquet(
     store: &dyn Store,
     table: &str,
     file: bytes::Bytes,
     bounds: ParquetBounds,
+    zone: Option<&Zone>,
     rules: ImportRules,
     patience: Duration,
 ) -> Result<ImportCounts, BulkError> {
     let mut reader = ParquetRows::open(file, bounds)?;
     let columns = Columns::of(reader.schema(), &[], None)?;
+    let mut local = LocalColumn::of(reader.schema().field(columns.ts), columns.ts, zone)?;
     let mut importer = Importer::new(store, table, columns, rules, patience)?;
     while let Some(rows) = reader.next_rows()? {
-        importer.append(&rows)?;
+        match &mut local {
+            Some(local) => importer.append(&local.in_utc(rows)?)?,
+            None => importer.append(&rows)?,
+        }
     }
-    importer.sync()
+    let mut counts = importer.sync()?;
+    if let Some(local) = local {
+        local.tell(&mut counts);
+    }
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -346,7 +358,7 @@ mod tests {
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
         let other = MemoryStore::new();
-        let counts = import_parquet(&other, "t", file.into(), BOUNDS, rules(), Duration::ZERO).unwrap();
+        let counts = import_parquet(&other, "t", file.into(), BOUNDS, None, rules(), Duration::ZERO).unwrap();
         assert_eq!((counts.rows, counts.values, counts.skipped()), (3, 7, 0));
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
@@ -473,7 +485,7 @@ mod tests {
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
         assert!(
-            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, rules(), Duration::ZERO).is_err()
+            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, None, rules(), Duration::ZERO).is_err()
         );
         let request = ExportRequest {
             table: "nope".into(),

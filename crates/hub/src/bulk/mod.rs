@@ -9,7 +9,9 @@ mod counts;
 mod csv;
 mod export;
 mod import;
+mod local_column;
 mod parquet;
+mod zone;
 
 pub use columns::Columns;
 pub use count::count_values;
@@ -17,6 +19,7 @@ pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
 pub use parquet::{ParquetBounds, ParquetRows};
+pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 
 use std::io;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
-use hub::bulk::{Columns, ImportCounts, ImportRules, Importer};
+use hub::bulk::{Columns, ImportCounts, ImportRules, Importer, Zone};
 use indicatif::HumanCount;
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use super::sink::{IntoServer, Sink};
 use crate::cli::output::say;
 use crate::client::ServerArgs;
 use crate::config::Config;
-use crate::import::{Dialect, TimeFormat, TimeReader, Zone, delimiter_name};
+use crate::import::{Dialect, TimeFormat, TimeReader, delimiter_name};
 use crate::limits::{IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
 use crate::progress::Progress;
 use crate::upkeep::{open_store, stopped_or_running};
@@ -191,7 +191,6 @@ impl BulkImport<'_> {
         })?;
         counts.add(&sink.sync()?);
         let seen = source.counts();
-        counts.cut_times += seen.cut_times;
         let unit = match self.ts_format {
             Some(TimeFormat::Epoch(unit)) => Some(*unit),
             _ => None,
@@ -326,12 +325,7 @@ impl Source {
     fn counts(&self) -> CsvCounts {
         match self {
             Self::Csv(csv) => csv.counts.clone(),
-            Self::Parquet(file) => CsvCounts {
-                bad_times: file.bad_times,
-                first_bad_time: file.first_bad_time.clone(),
-                cut_times: file.cut_times,
-                ..CsvCounts::default()
-            },
+            Self::Parquet(file) => CsvCounts { times: file.counts.clone(), ..CsvCounts::default() },
         }
     }
 

@@ -54,9 +54,27 @@ impl FileOutcome {
         self.skipped_rows() == 0 && self.skipped_values() == 0 && self.skipped_columns.is_empty()
     }
 
-    /// Whether every value of the file is stored as it was: what `--strict` asks for.
+    /// Whether every value of the file is stored as it was: what `--strict` asks for. A time that clocks showed twice is
+    /// what the options say.
     pub(crate) fn is_exact(&self) -> bool {
-        self.is_whole() && self.repeated == 0
+        self.is_whole() && self.repeated + self.cut_times() + self.rounded() == 0
+    }
+
+    /// Rows of a file that has nothing where the time belongs.
+    fn without_time(&self) -> u64 {
+        self.counts.without_time.saturating_sub(self.seen.times.left_out())
+    }
+
+    fn clock_changes(&self) -> u64 {
+        self.counts.clock_changes + self.seen.times.clock_changes
+    }
+
+    fn cut_times(&self) -> u64 {
+        self.counts.cut_times + self.seen.times.cut
+    }
+
+    fn rounded(&self) -> u64 {
+        self.counts.rounded + self.seen.rounded
     }
 
     /// The lines of a report. `stored` says whether the rows are in the table, or only could be.
@@ -85,12 +103,16 @@ impl FileOutcome {
         let counts = &self.counts;
         let because =
             |reason: &Option<String>| reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
-        let without_time = counts.without_time.saturating_sub(self.seen.bad_times);
+        let times = &self.seen.times;
         let reasons = [
-            (without_time, "have no time".to_owned()),
+            (self.without_time(), "have no time".to_owned()),
+            (times.bad, format!("have a time that is not understood{}", because(&times.first_bad))),
             (
-                self.seen.bad_times,
-                format!("have a time that is not understood{}", because(&self.seen.first_bad_time)),
+                self.clock_changes(),
+                format!(
+                    "have a local time that came twice or never{}; --clock-change earlier or later takes them",
+                    because(&times.first_clock_change)
+                ),
             ),
             (counts.without_value, "have no value".to_owned()),
             (counts.time_out_of_range, cannot_be_kept()),
@@ -145,14 +167,21 @@ impl FileOutcome {
                 ),
             ),
             (
-                self.counts.cut_times,
-                format!("{} times were cut to whole microseconds", HumanCount(self.counts.cut_times)),
+                self.seen.times.chosen,
+                format!(
+                    "{} local times came twice or never; they were taken as --clock-change says",
+                    HumanCount(self.seen.times.chosen)
+                ),
             ),
             (
-                self.counts.rounded + self.seen.rounded,
+                self.cut_times(),
+                format!("{} times were cut to whole microseconds", HumanCount(self.cut_times())),
+            ),
+            (
+                self.rounded(),
                 format!(
                     "{} numbers have more digits than a floating-point number keeps and were rounded",
-                    HumanCount(self.counts.rounded + self.seen.rounded)
+                    HumanCount(self.rounded())
                 ),
             ),
         ];
@@ -176,9 +205,12 @@ impl FileOutcome {
             "skippedRows": self.skipped_rows(),
             "skippedValues": self.skipped_values(),
             "skippedColumns": columns,
-            "withoutTime": counts.without_time.saturating_sub(self.seen.bad_times),
-            "badTimes": self.seen.bad_times,
-            "badTimesReason": self.seen.first_bad_time,
+            "withoutTime": self.without_time(),
+            "badTimes": self.seen.times.bad,
+            "badTimesReason": self.seen.times.first_bad,
+            "clockChanges": self.clock_changes(),
+            "clockChangesReason": self.seen.times.first_clock_change,
+            "chosenTimes": self.seen.times.chosen,
             "withoutValue": counts.without_value,
             "timeOutOfRange": counts.time_out_of_range,
             "implausible": counts.implausible,
@@ -194,8 +226,8 @@ impl FileOutcome {
             "unnamed": self.seen.unnamed,
             "beyond": self.seen.beyond,
             "repeated": self.repeated,
-            "cutTimes": counts.cut_times,
-            "rounded": counts.rounded + self.seen.rounded,
+            "cutTimes": self.cut_times(),
+            "rounded": self.rounded(),
         })
     }
 }
@@ -239,6 +271,7 @@ mod tests {
     use model::limits::IngestLimits;
 
     use super::*;
+    use crate::import::TimeCounts;
 
     #[test]
     fn the_option_that_would_mend_a_time_is_found() {
@@ -259,15 +292,22 @@ mod tests {
         let counts = ImportCounts {
             rows: 5,
             values: 7,
-            without_time: 3,
+            without_time: 4,
             implausible: 2,
             first_implausible_us: Some(0),
             too_large: 1,
             cut_times: 4,
             ..ImportCounts::default()
         };
-        let seen =
-            CsvCounts { bad_times: 1, first_bad_time: Some("line 2: no".into()), ..CsvCounts::default() };
+        let times = TimeCounts {
+            bad: 1,
+            first_bad: Some("line 2: no".into()),
+            clock_changes: 1,
+            first_clock_change: Some("line 3: twice".into()),
+            chosen: 8,
+            ..TimeCounts::default()
+        };
+        let seen = CsvCounts { times, ..CsvCounts::default() };
         let outcome = FileOutcome {
             path: "a.csv".into(),
             counts,
@@ -282,6 +322,8 @@ mod tests {
             "a.csv: 5 rows with 7 values imported",
             "skipped: 2 rows have no time",
             "skipped: 1 rows have a time that is not understood (line 2: no)",
+            "skipped: 1 rows have a local time that came twice or never (line 3: twice); --clock-change",
+            "note: 8 local times came twice or never; they were taken as",
             "skipped: 2 rows have a time outside of 1971-01-01T00:00:00Z to 2024-12-02T13:06:40Z",
             "the first: 1970-01-01T00:00:00Z",
             "--any-time takes them",
@@ -293,8 +335,10 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(!outcome.is_whole());
-        assert_eq!(totals(&[outcome.clone(), outcome]), [10, 14, 10, 2]);
+        assert_eq!(totals(&[outcome.clone(), outcome]), [10, 14, 12, 2]);
         assert!(FileOutcome { repeated: 1, ..FileOutcome::default() }.is_whole());
         assert!(!FileOutcome { repeated: 1, ..FileOutcome::default() }.is_exact());
+        let rounded = ImportCounts { rounded: 1, ..ImportCounts::default() };
+        assert!(!FileOutcome { counts: rounded, ..FileOutcome::default() }.is_exact());
     }
 }

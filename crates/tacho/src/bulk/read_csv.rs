@@ -1,5 +1,6 @@
 //! CSV files as Arrow batches. A column has one type: a first pass over the file finds it.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use csv::{StringRecord, Trim};
 use model::limits::EXPORT_BATCH_ROWS;
+use store::table::COLUMN_NAME;
 
 use super::import::ts_type;
 use crate::import::{
-    CsvFile, DecimalMark, Dialect, FileError, HeaderError, TimeReader, has_decimal_comma, is_not_finite,
-    line_of, number,
+    CsvFile, DecimalMark, Dialect, FileError, HeaderError, TimeCounts, TimeReader, has_decimal_comma,
+    is_not_finite, is_rounded, line_of, number,
 };
 use crate::limits::IMPORT_PIECE_BYTES;
 
@@ -29,6 +31,8 @@ enum Kind {
     Bool,
     I64,
     F64,
+    /// Whole numbers beside floating-point numbers, and a floating-point number would not hold all of them.
+    Both,
     Text,
     /// Text whatever it looks like.
     Tag,
@@ -46,19 +50,15 @@ impl Kind {
 /// What became of cells that are not what they look like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CsvCounts {
-    /// Rows whose time is not understood.
-    pub bad_times: u64,
-    /// Why the first of them is not, with its line.
-    pub first_bad_time: Option<String>,
-    /// Times that are finer than microseconds.
-    pub cut_times: u64,
+    /// What became of the times.
+    pub times: TimeCounts,
     /// Cells such as NaN in columns of numbers.
     pub not_finite: u64,
     /// Cells with text in columns without a name.
     pub unnamed: u64,
     /// Cells with text beyond the last column.
     pub beyond: u64,
-    /// Whole numbers that lost digits because their column has decimal places.
+    /// Numbers with more digits than a floating-point number keeps.
     pub rounded: u64,
     /// Columns that are text although most of their cells are numbers, and the first cell that is none, with its line.
     pub texts: Vec<(String, String, u64)>,
@@ -68,6 +68,15 @@ impl CsvCounts {
     /// Cells that hold something and are not imported.
     pub(super) fn skipped_cells(&self) -> u64 {
         self.not_finite + self.unnamed + self.beyond
+    }
+
+    /// Counts a cell of floating-point numbers, and what was read of it.
+    fn float(&mut self, text: Option<&str>, value: Option<f64>) {
+        match (text, value) {
+            (Some(text), Some(value)) => self.rounded += u64::from(is_rounded(text, value)),
+            (Some(_), None) => self.not_finite += 1,
+            (None, _) => {}
+        }
     }
 }
 
@@ -122,12 +131,8 @@ impl CsvBatches {
                 counts.texts.push((name.clone(), cell.clone(), *line));
             }
         }
-        let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
-        let fields = names
-            .iter()
-            .zip(&kinds)
-            .filter_map(|(name, kind)| Some(Field::new(name, data_type(*kind)?, true)));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let kinds: Vec<Kind> = columns.iter().map(Seen::kind).collect();
+        let schema = schema(&names, &kinds);
         let (file, record) = (CsvFile::open(path, dialect, Trim::None)?, StringRecord::new());
         let (times, mark) = (times.clone(), dialect.mark());
         Ok(Self { file, record, kinds, schema, times, mark, counts })
@@ -160,10 +165,8 @@ impl CsvBatches {
             bytes += self.record.as_slice().len();
             for (index, column) in columns.iter_mut().enumerate() {
                 let cell = self.record.get(index).unwrap_or_default();
-                if let Err(reason) = column.push(cell, &self.times, self.mark, &mut self.counts) {
-                    let line = line_of(&self.record);
-                    self.counts.first_bad_time.get_or_insert_with(|| format!("line {line}: {reason}"));
-                }
+                let place = || format!("line {}", line_of(&self.record));
+                column.push(cell, &self.times, self.mark, &mut self.counts, place);
             }
             let beyond = self.record.iter().skip(self.kinds.len()).filter(|cell| !cell.is_empty());
             self.counts.beyond += beyond.count() as u64;
@@ -171,7 +174,7 @@ impl CsvBatches {
         if rows == 0 {
             return Ok(None);
         }
-        let columns = columns.into_iter().filter_map(Column::finish).collect();
+        let columns = columns.into_iter().flat_map(Column::finish).collect();
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
     }
 }
@@ -197,6 +200,8 @@ fn check_names(names: &[String], ts: &str) -> Result<(), HeaderError> {
 struct Seen {
     /// The narrowest kind that takes all cells.
     kind: Kind,
+    /// Whether one of the whole numbers is none that a floating-point number holds.
+    is_beyond_f64: bool,
     numbers: u64,
     texts: u64,
     /// The first cell that is no number.
@@ -205,7 +210,14 @@ struct Seen {
 
 impl Seen {
     fn new(kind: Kind) -> Self {
-        Self { kind, numbers: 0, texts: 0, first_text: None }
+        Self { kind, is_beyond_f64: false, numbers: 0, texts: 0, first_text: None }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.kind {
+            Kind::F64 if self.is_beyond_f64 => Kind::Both,
+            kind => kind,
+        }
     }
 
     fn widen(&mut self, cell: &str, line: u64, mark: DecimalMark) {
@@ -216,9 +228,12 @@ impl Seen {
         {
             return;
         }
-        let found = kind_of(cell, mark);
+        let number = number(cell, mark);
+        let found = kind_of(cell, number.as_ref());
         if found.is_number() {
             self.numbers += 1;
+            let whole = number.and_then(|number| number.as_i64());
+            self.is_beyond_f64 |= whole.is_some_and(|whole| !is_exact(whole));
         } else {
             self.texts += 1;
             if self.first_text.is_none() {
@@ -234,8 +249,8 @@ impl Seen {
     }
 }
 
-fn kind_of(cell: &str, mark: DecimalMark) -> Kind {
-    match number(cell, mark) {
+fn kind_of(cell: &str, number: Option<&serde_json::Number>) -> Kind {
+    match number {
         Some(number) if number.is_i64() => Kind::I64,
         Some(_) => Kind::F64,
         None if cell == "true" || cell == "false" => Kind::Bool,
@@ -243,21 +258,43 @@ fn kind_of(cell: &str, mark: DecimalMark) -> Kind {
     }
 }
 
-fn data_type(kind: Kind) -> Option<DataType> {
-    Some(match kind {
-        Kind::Bool => DataType::Boolean,
-        Kind::I64 => DataType::Int64,
-        Kind::F64 => DataType::Float64,
-        Kind::Unknown | Kind::Text | Kind::Tag => DataType::Utf8,
-        Kind::Time => ts_type(),
-        Kind::Unnamed => return None,
-    })
+/// What the columns are called and hold. A column with both kinds of numbers becomes two of one key, as an export has it.
+fn schema(names: &[String], kinds: &[Kind]) -> SchemaRef {
+    let mut fields = Vec::new();
+    for (name, kind) in names.iter().zip(kinds) {
+        let field = |of: DataType| Field::new(name, of, true);
+        match kind {
+            Kind::Bool => fields.push(field(DataType::Boolean)),
+            Kind::I64 => fields.push(field(DataType::Int64)),
+            Kind::F64 => fields.push(field(DataType::Float64)),
+            Kind::Both => {
+                let key = HashMap::from([(COLUMN_NAME.to_owned(), name.clone())]);
+                let exact = Field::new(exact_name(name, names), DataType::Int64, true);
+                fields.push(field(DataType::Float64));
+                fields.push(exact.with_metadata(key));
+            }
+            Kind::Unknown | Kind::Text | Kind::Tag => fields.push(field(DataType::Utf8)),
+            Kind::Time => fields.push(field(ts_type())),
+            Kind::Unnamed => {}
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// A name for the whole numbers of a column that no other column has.
+fn exact_name(name: &str, names: &[String]) -> String {
+    let mut exact = format!("{name}:i64");
+    while names.contains(&exact) {
+        exact.push_str(":i64");
+    }
+    exact
 }
 
 enum Column {
     Bool(BooleanBuilder),
     I64(Int64Builder),
     F64(Float64Builder),
+    Both(Float64Builder, Int64Builder),
     Text(StringBuilder),
     Time(TimestampMicrosecondBuilder),
     Unnamed,
@@ -269,20 +306,22 @@ impl Column {
             Kind::Bool => Self::Bool(BooleanBuilder::new()),
             Kind::I64 => Self::I64(Int64Builder::new()),
             Kind::F64 => Self::F64(Float64Builder::new()),
+            Kind::Both => Self::Both(Float64Builder::new(), Int64Builder::new()),
             Kind::Unknown | Kind::Text | Kind::Tag => Self::Text(StringBuilder::new()),
             Kind::Time => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(ts_type())),
             Kind::Unnamed => Self::Unnamed,
         }
     }
 
-    /// The error says why a time is not understood; the row has none then.
+    /// Adds a cell; `place` says where it stands.
     fn push(
         &mut self,
         cell: &str,
         times: &TimeReader,
         mark: DecimalMark,
         counts: &mut CsvCounts,
-    ) -> Result<(), String> {
+        place: impl FnOnce() -> String,
+    ) {
         let text = Some(cell).filter(|cell| !cell.is_empty());
         match self {
             Self::Bool(cells) => cells.append_option(text.map(|cell| cell == "true")),
@@ -292,35 +331,40 @@ impl Column {
                 cells.append_option(value);
             }
             Self::F64(cells) => {
+                let value = text.and_then(|cell| number(cell, mark)).and_then(|number| number.as_f64());
+                counts.float(text, value);
+                cells.append_option(value);
+            }
+            Self::Both(floats, wholes) => {
                 let value = text.and_then(|cell| number(cell, mark));
-                counts.not_finite += u64::from(text.is_some() && value.is_none());
                 let whole = value.as_ref().and_then(serde_json::Number::as_i64);
-                counts.rounded += u64::from(whole.is_some_and(|it| !is_exact(it)));
-                cells.append_option(value.and_then(|number| number.as_f64()));
+                wholes.append_option(whole);
+                let float = value.filter(|_| whole.is_none()).and_then(|number| number.as_f64());
+                counts.float(text.filter(|_| whole.is_none()), float);
+                floats.append_option(float);
             }
             Self::Text(cells) => cells.append_option(text),
             Self::Time(cells) => {
-                let time = text.map(|cell| times.parse(cell)).transpose();
-                let known = time.as_ref().ok().copied().flatten();
-                cells.append_option(known.map(|time| time.micros));
-                counts.cut_times += u64::from(known.is_some_and(|time| time.cut));
-                counts.bad_times += u64::from(time.is_err());
-                return time.map(drop);
+                let time = text.and_then(|cell| counts.times.count(times.parse(cell), place));
+                cells.append_option(time.map(|time| time.micros));
             }
             Self::Unnamed => counts.unnamed += u64::from(text.is_some()),
         }
-        Ok(())
     }
 
-    fn finish(self) -> Option<ArrayRef> {
-        Some(match self {
+    fn finish(self) -> Vec<ArrayRef> {
+        let column: ArrayRef = match self {
             Self::Bool(mut cells) => Arc::new(cells.finish()),
             Self::I64(mut cells) => Arc::new(cells.finish()),
             Self::F64(mut cells) => Arc::new(cells.finish()),
+            Self::Both(mut floats, mut wholes) => {
+                return vec![Arc::new(floats.finish()), Arc::new(wholes.finish())];
+            }
             Self::Text(mut cells) => Arc::new(cells.finish()),
             Self::Time(mut cells) => Arc::new(cells.finish()),
-            Self::Unnamed => return None,
-        })
+            Self::Unnamed => return Vec::new(),
+        };
+        vec![column]
     }
 }
 
@@ -334,7 +378,7 @@ fn is_exact(number: i64) -> bool {
 mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+    use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 
     use super::*;
     use crate::import::TimeFormat;
@@ -356,8 +400,10 @@ mod tests {
         let kind = |cells: &[&str]| {
             let mut seen = Seen::new(Kind::Unknown);
             cells.iter().for_each(|cell| seen.widen(cell, 1, DecimalMark::Point));
-            seen.kind
+            seen.kind()
         };
+        assert_eq!(kind(&["9007199254740993", "2.5"]), Kind::Both);
+        assert_eq!(kind(&["9007199254740993", "2"]), Kind::I64);
         assert_eq!(kind(&["1", "", "-2"]), Kind::I64);
         assert_eq!(kind(&["1", "2.5"]), Kind::F64);
         assert_eq!(kind(&["2.5", "1", "NaN"]), Kind::F64);
@@ -386,16 +432,15 @@ mod tests {
         assert_eq!((batch.num_rows(), batch.column(1).null_count(), batch.column(2).null_count()), (2, 1, 1));
         let first = batch.column(1).as_primitive::<TimestampMicrosecondType>().value(0);
         assert_eq!(first, 1_714_550_400_000_001);
-        assert_eq!(file.counts.bad_times, 1);
-        let reason = file.counts.first_bad_time.clone().unwrap();
+        assert_eq!(file.counts.times.bad, 1);
+        let reason = file.counts.times.first_bad.clone().unwrap();
         assert!(reason.starts_with("line 3: \"yesterday\" is no time"), "{reason}");
         assert!(file.next().unwrap().is_none());
     }
 
     #[test]
     fn what_is_left_out_or_changed_is_counted() {
-        let text =
-            "ts,n,big,\n2024-05-01T08:00:00Z,1,9007199254740993,x,y\n,,,\n2024-05-01T08:00:01Z,NaN,0.5\n";
+        let text = "ts,n,fine,\n2024-05-01T08:00:00Z,1,0.123456789012345678,x,y\n,,,\n2024-05-01T08:00:01Z,NaN,0.5\n";
         let mut file = open(text, &[], Dialect::default()).unwrap();
         let batch = file.next().unwrap().unwrap();
         assert_eq!((batch.num_rows(), batch.num_columns()), (2, 3));
@@ -404,6 +449,21 @@ mod tests {
         assert_eq!(counts.skipped_cells(), 3);
         let mostly = open("ts,n\n,1\n,2\n,00123\n", &[], Dialect::default()).unwrap();
         assert_eq!(mostly.counts.texts, [("n".to_owned(), "00123".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn whole_numbers_that_a_float_does_not_hold_stay_whole_beside_floats() {
+        let text = "ts,big,big:i64\n,9007199254740993,x\n,0.5,\n,NaN,\n,7,\n";
+        let mut file = open(text, &[], Dialect::default()).unwrap();
+        let rows = file.next().unwrap().unwrap();
+        let schema = rows.schema();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(names, ["ts", "big", "big:i64:i64", "big:i64"]);
+        let floats: Vec<_> = rows.column(1).as_primitive::<Float64Type>().iter().collect();
+        let wholes: Vec<_> = rows.column(2).as_primitive::<Int64Type>().iter().collect();
+        assert_eq!(floats, [None, Some(0.5), None, None]);
+        assert_eq!(wholes, [Some(9_007_199_254_740_993), None, None, Some(7)]);
+        assert_eq!((file.counts.rounded, file.counts.not_finite), (0, 1));
     }
 
     #[test]

@@ -10,12 +10,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hub::bulk::{Columns, ParquetBounds, ParquetRows};
+use hub::bulk::{Columns, ParquetBounds, ParquetRows, Zone};
 use jiff::civil::DateTime;
 use store::table::{COLUMN_KIND, TS_COLUMN};
 
 use super::import::ts_type;
-use crate::import::{Time, TimeFormat, TimeReader, Zone};
+use crate::import::{Time, TimeCounts, TimeError, TimeFormat, TimeReader};
 use crate::limits::IMPORT_HELD_BYTES_MAX;
 
 /// What a file of the caller's own may unfold to.
@@ -30,10 +30,8 @@ pub(super) struct ParquetFile {
     times: Option<(usize, TimeReader)>,
     rows: u64,
     done: u64,
-    /// Rows whose time is not understood, and why the first is not.
-    pub(super) bad_times: u64,
-    pub(super) first_bad_time: Option<String>,
-    pub(super) cut_times: u64,
+    /// What became of them.
+    pub(super) counts: TimeCounts,
 }
 
 impl ParquetFile {
@@ -66,9 +64,7 @@ impl ParquetFile {
             times,
             rows,
             done: 0,
-            bad_times: 0,
-            first_bad_time: None,
-            cut_times: 0,
+            counts: TimeCounts::default(),
         })
     }
 
@@ -96,19 +92,10 @@ impl ParquetFile {
     fn read_times(&mut self, column: &ArrayRef, times: &TimeReader, first: u64) -> ArrayRef {
         let mut read = TimestampMicrosecondBuilder::new().with_data_type(ts_type());
         for row in 0..column.len() {
-            let time = (!column.is_null(row)).then(|| time(column.as_ref(), row, times)).transpose();
-            match time {
-                Ok(time) => {
-                    self.cut_times += u64::from(time.is_some_and(|time| time.cut));
-                    read.append_option(time.map(|time| time.micros));
-                }
-                Err(reason) => {
-                    self.bad_times += 1;
-                    let row = first + row as u64 + 1;
-                    self.first_bad_time.get_or_insert_with(|| format!("row {row}: {reason}"));
-                    read.append_null();
-                }
-            }
+            let place = || format!("row {}", first + row as u64 + 1);
+            let time = (!column.is_null(row)).then(|| time(column.as_ref(), row, times));
+            let time = time.and_then(|time| self.counts.count(time, place));
+            read.append_option(time.map(|time| time.micros));
         }
         Arc::new(read.finish())
     }
@@ -170,12 +157,12 @@ fn how(
     Ok(Some(TimeReader { format: TimeFormat::Rfc3339, zone: zone.cloned() }))
 }
 
-fn time(column: &dyn Array, row: usize, times: &TimeReader) -> Result<Time, String> {
+fn time(column: &dyn Array, row: usize, times: &TimeReader) -> Result<Time, TimeError> {
     match column.data_type() {
         DataType::Int64 => {
             let number = column.as_primitive::<Int64Type>().value(row);
             match &times.format {
-                TimeFormat::Epoch(unit) => unit.time(number),
+                TimeFormat::Epoch(unit) => Ok(unit.time(number)?),
                 _ => times.parse(&number.to_string()),
             }
         }
@@ -278,9 +265,9 @@ mod tests {
         let texts = StringArray::from(vec![Some("noon"), None, Some("2024-05-01T08:00:00.0000001Z")]);
         let (times, file) = read(Arc::new(texts), None, None).unwrap();
         assert_eq!(times, [None, None, Some(MAY_1ST * 1_000_000)]);
-        assert_eq!((file.bad_times, file.cut_times), (1, 1));
-        assert!(file.first_bad_time.unwrap().starts_with("row 1: \"noon\" is no time"));
+        assert_eq!((file.counts.bad, file.counts.cut), (1, 1));
+        assert!(file.counts.first_bad.unwrap().starts_with("row 1: \"noon\" is no time"));
         let fine = TimestampNanosecondArray::from(vec![1_001]);
-        assert_eq!(read(Arc::new(fine), None, Some("UTC")).unwrap().1.cut_times, 1);
+        assert_eq!(read(Arc::new(fine), None, Some("UTC")).unwrap().1.counts.cut, 1);
     }
 }

@@ -130,6 +130,9 @@ fn counts_of(json: &Value) -> Option<ImportCounts> {
         // Known where the file is read.
         bad_lines: 0,
         bad_lines_reason: None,
+        clock_changes: 0,
+        clock_changes_reason: None,
+        chosen_times: 0,
     })
 }
 

@@ -11,7 +11,7 @@ use model::time::shown_duration;
 use serde_json::{Value, json};
 
 use crate::cli::PlaceArgs;
-use crate::cli::output::say;
+use crate::cli::output::{columns, say};
 use crate::client::{Api, ServerArgs};
 use crate::config::{Config, parse_ttl};
 use crate::upkeep::{open_store, stopped_or_running};
@@ -125,16 +125,7 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     let head =
         ["TABLE", "SERIES", "ROWS", "BYTES", "RAW", "RATIO", "OLDEST", "NEWEST", "KEPT"].map(str::to_owned);
     let rows: Vec<[String; 9]> = std::iter::once(head).chain(tables.iter().map(cells)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..9).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-            1..=5 => format!("{cell:>width$}"),
-            _ => format!("{cell:width$}"),
-        });
-        say(cells.collect::<Vec<_>>().join("  ").trim_end())?;
-    }
-    Ok(())
+    columns(&rows, 1..6).iter().try_for_each(say)
 }
 
 impl Listed {
@@ -184,10 +175,14 @@ fn time(micros: i64) -> String {
 /// A day (UTC) and how many rows it has.
 type Day = (String, u64);
 
+fn rows_of(days: &[Day]) -> u64 {
+    days.iter().map(|(_, rows)| rows).sum()
+}
+
 fn set(args: &SetArgs) -> anyhow::Result<()> {
     let config = args.place.load()?;
     let days = expiring(args, &config)?;
-    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    let rows = rows_of(&days);
     if args.dry_run {
         return tell_set(args, &days, false);
     }
@@ -237,7 +232,7 @@ fn expiring(args: &SetArgs, config: &Config) -> anyhow::Result<Vec<Day>> {
 }
 
 fn would_go(args: &SetArgs, days: &[Day]) -> String {
-    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    let rows = rows_of(days);
     let which = match days {
         [] => return format!("table {}: no rows are older than {}", args.table, kept(args.ttl.seconds())),
         [(day, _)] => format!("of one day ({day})"),
@@ -266,7 +261,7 @@ fn ask() -> anyhow::Result<()> {
 }
 
 fn tell_set(args: &SetArgs, days: &[Day], changed: bool) -> anyhow::Result<()> {
-    let rows: u64 = days.iter().map(|(_, rows)| rows).sum();
+    let rows = rows_of(days);
     if args.json {
         let list: Vec<Value> = days.iter().map(|(day, rows)| json!({ "day": day, "rows": rows })).collect();
         return say(json!({

@@ -20,6 +20,45 @@ pub(crate) fn say(line: impl Display) -> anyhow::Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
+/// Rows of cells as lines of columns, two blanks apart; `right` says which columns are numbers. The last column has no blanks
+/// behind it.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]], right: std::ops::Range<usize>) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if right.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// For whom a server says on standard output what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// People: lines as things happen.
+    People,
+    /// Programs: one line of JSON when the server is ready; the lines for people go to standard error.
+    Programs,
+}
+
+impl Audience {
+    /// What `--json` asks for.
+    pub(crate) fn of(json: bool) -> Self {
+        if json { Self::Programs } else { Self::People }
+    }
+
+    /// Prints lines for people. A server goes on when nobody reads them.
+    pub(crate) fn tell(self, lines: impl Display) {
+        match self {
+            Self::People => tell(lines),
+            // Nobody is left to tell when standard error is gone too.
+            Self::Programs => drop(writeln!(io::stderr(), "{lines}")),
+        }
+    }
+}
+
 /// Prints a line for whoever watches a server. A server goes on when nobody does.
 pub(crate) fn tell(line: impl Display) {
     if let Err(error) = say(line) {
@@ -71,6 +110,12 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["NAME", "N", "KEPT"], ["ä", "10", "forever"]].map(|row| row.map(str::to_owned));
+        assert_eq!(columns(&rows, 1..2), ["NAME   N  KEPT", "ä     10  forever"]);
+    }
 
     #[test]
     fn causes_follow_the_error_unless_it_tells_them_already() {

@@ -29,6 +29,11 @@ pub(crate) struct RuntimeFile {
 }
 
 impl RuntimeFile {
+    /// What this process tells as a server with these doors.
+    pub(crate) fn of(http: SocketAddr, mqtt: SocketAddr) -> Self {
+        Self { pid: std::process::id(), http, mqtt }
+    }
+
     /// The file's place in a data directory.
     pub(crate) fn path(data: &Path) -> PathBuf {
         data.join(RUNTIME_FILE)

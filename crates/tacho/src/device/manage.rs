@@ -3,10 +3,28 @@
 use clap::Args;
 use serde_json::json;
 
-use super::registrar::{self, Details, Refused, created};
+use super::registrar::{self, Details, Refused, Registrar, created};
 use crate::cli::PlaceArgs;
 use crate::cli::output::say;
 use crate::client::ServerArgs;
+
+/// One device, and where it is registered.
+#[derive(Debug, Args)]
+struct OneDevice {
+    /// Name of the device
+    name: String,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl OneDevice {
+    /// Devices and tokens where this one is.
+    fn registrar(&self) -> anyhow::Result<Box<dyn Registrar>> {
+        registrar::open(&self.server, &self.place.load()?, false)
+    }
+}
 
 /// Shows a device: where its rows go, when it reported last, and what was refused of it
 ///
@@ -19,15 +37,11 @@ Examples:
   tacho device show \"truck 7\" --json
   tacho sql \"SELECT ts, reason, payload FROM dead_letter WHERE device = 'truck 7' ORDER BY ts DESC LIMIT 5\"")]
 pub(crate) struct ShowArgs {
-    /// Name of the device
-    name: String,
+    #[command(flatten)]
+    device: OneDevice,
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    place: PlaceArgs,
 }
 
 /// Deletes a device and its access token; what it reported stays
@@ -40,12 +54,8 @@ pub(crate) struct ShowArgs {
 Example:
   tacho device delete \"truck 7\"")]
 pub(crate) struct DeleteArgs {
-    /// Name of the device
-    name: String,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    place: PlaceArgs,
+    device: OneDevice,
 }
 
 /// Gives a device another name; its access token stays
@@ -58,14 +68,10 @@ Examples:
   tacho device rename \"truck 7\" \"truck 7 (sold)\"
   tacho sql \"SELECT count(*) FROM telemetry WHERE device IN ('truck 7', 'truck 7 (sold)')\"")]
 pub(crate) struct RenameArgs {
-    /// Name of the device
-    name: String,
+    #[command(flatten)]
+    device: OneDevice,
     /// Its new name, unique on the server
     new_name: String,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    place: PlaceArgs,
 }
 
 /// Prints the access token of a device, or replaces it
@@ -78,22 +84,18 @@ Examples:
   tacho device token \"truck 7\" --new
   tacho device token \"truck 7\" --set 8vHqzT5kd0")]
 pub(crate) struct TokenArgs {
-    /// Name of the device
-    name: String,
+    #[command(flatten)]
+    device: OneDevice,
     /// Replaces the token by a random one
     #[arg(long, conflicts_with = "set")]
     new: bool,
     /// Replaces the token by this one
     #[arg(long, value_name = "TOKEN")]
     set: Option<String>,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    place: PlaceArgs,
 }
 
 pub(super) fn show(args: &ShowArgs) -> anyhow::Result<()> {
-    let details = registrar::open(&args.server, &args.place.load()?, false)?.details(&args.name)?;
+    let details = args.device.registrar()?.details(&args.device.name)?;
     if args.json {
         return say(as_json(&details));
     }
@@ -104,8 +106,8 @@ pub(super) fn show(args: &ShowArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
-    let table = registrar::open(&args.server, &args.place.load()?, false)?.delete(&args.name)?;
-    let name = &args.name;
+    let name = &args.device.name;
+    let table = args.device.registrar()?.delete(name)?;
     say(format_args!("deleted  {name}"))?;
     say(format_args!(
         "data     what it reported stays in {} until its retention ends; a device added under this name continues it",
@@ -114,17 +116,17 @@ pub(super) fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn rename(args: &RenameArgs) -> anyhow::Result<()> {
-    let RenameArgs { name, new_name, .. } = args;
-    registrar::open(&args.server, &args.place.load()?, false)?.rename(name, new_name)?;
+    let (name, new_name) = (&args.device.name, &args.new_name);
+    args.device.registrar()?.rename(name, new_name)?;
     say(format_args!("renamed  {name} to {new_name}"))?;
     say(format_args!("data     rows from now on belong to {new_name}; those from before stay under {name}"))
 }
 
 pub(super) fn token(args: &TokenArgs) -> anyhow::Result<()> {
-    let mut registrar = registrar::open(&args.server, &args.place.load()?, false)?;
+    let (mut registrar, name) = (args.device.registrar()?, &args.device.name);
     let token = match (args.new, args.set.as_deref()) {
-        (false, None) => registrar.token(&args.name)?,
-        (_, wanted) => registrar.set_token(&args.name, wanted)?,
+        (false, None) => registrar.token(name)?,
+        (_, wanted) => registrar.set_token(name, wanted)?,
     };
     say(token)
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
-use crate::cli::output::say;
+use crate::cli::output::{columns, say};
 use crate::cli::{PlaceArgs, program};
 use crate::client::{RuntimeFile, ServerArgs};
 use crate::config::Config;
@@ -190,17 +190,13 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         });
         return say(serde_json::Value::Array(all.collect()));
     }
-    let width = |of: fn(&Listed) -> &str, title: &str| {
-        devices.iter().map(|device| of(device).chars().count()).max().unwrap_or(0).max(title.len())
-    };
-    let (names, profiles) = (width(|it| &it.name, "NAME"), width(|it| &it.profile, "PROFILE"));
-    let token_title = if args.show_tokens { "  TOKEN" } else { "" };
-    say(format_args!("{:names$}  {:profiles$}  {:20}{token_title}", "NAME", "PROFILE", "CREATED"))?;
-    for Listed { name, profile, created, token } in &devices {
-        let token = token.as_deref().map(|token| format!("  {token}")).unwrap_or_default();
-        say(format_args!("{name:names$}  {profile:profiles$}  {created:20}{token}"))?;
-    }
-    Ok(())
+    let token_title = if args.show_tokens { "TOKEN" } else { "" };
+    let head = ["NAME", "PROFILE", "CREATED", token_title].map(str::to_owned);
+    let rows = devices
+        .into_iter()
+        .map(|Listed { name, profile, created, token }| [name, profile, created, token.unwrap_or_default()]);
+    let rows: Vec<[String; 4]> = std::iter::once(head).chain(rows).collect();
+    columns(&rows, 0..0).iter().try_for_each(say)
 }
 
 /// A cell of a CSV file: quoted where it has to be.

@@ -34,6 +34,31 @@ pub(crate) fn number(text: &str, mark: DecimalMark) -> Option<Number> {
     text.parse::<i64>().ok().map(Number::from)
 }
 
+/// Digits that a floating-point number keeps, whichever they are.
+const DIGITS_KEPT: usize = 15;
+/// Digits of the longest floating-point number that is written out in full.
+const DIGITS_MAX: usize = 767;
+
+/// Whether a floating-point number is not what its text says: there are more digits in it than the number keeps.
+pub(crate) fn is_rounded(text: &str, number: f64) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    if mantissa.len() <= DIGITS_KEPT && number.is_normal() {
+        return false;
+    }
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let digits = digits.trim_matches('0');
+    match digits.len() {
+        0 => false,
+        1..=DIGITS_KEPT if number.is_normal() => false,
+        count @ 1..=DIGITS_MAX => {
+            let kept = format!("{:.*e}", count - 1, number.abs());
+            let kept = kept.split('e').next().unwrap_or_default();
+            !kept.bytes().filter(u8::is_ascii_digit).eq(digits.bytes())
+        }
+        _ => true,
+    }
+}
+
 /// The value of a cell: `None` for an empty one, a number where the text is one, text otherwise.
 pub(super) fn value(text: &str, mark: DecimalMark) -> Option<Value> {
     let text = text.trim();
@@ -61,6 +86,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_number_is_rounded_when_it_lost_digits_of_its_text() {
+        for (text, expected) in [
+            ("0.1", false),
+            ("0", false),
+            ("0.000", false),
+            ("-0.30000000000000004", false),
+            ("0.10000000000000001", false),
+            ("0.1000000000000000055511151231257827021181583404541015625", false),
+            ("123456789012345.000000", false),
+            ("1.7976931348623157e308", false),
+            ("4.9e-324", false),
+            ("9007199254740993.0", true),
+            ("0.123456789012345678", true),
+            ("1,23456789012345678", true),
+            ("1e-400", true),
+            ("1.2345e-323", true),
+        ] {
+            let number = text.replace(',', ".").parse().unwrap();
+            assert_eq!(is_rounded(text, number), expected, "{text}");
+        }
+        let long = format!("0.1{}", "3".repeat(DIGITS_MAX));
+        assert!(is_rounded(&long, long.parse().unwrap()));
+    }
 
     fn point(text: &str) -> Option<Value> {
         value(text, DecimalMark::Point)

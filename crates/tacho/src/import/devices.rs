@@ -139,7 +139,6 @@ fn one_file<'s>(
         let Some((name, device)) = device else {
             bail!("{} changed while it was imported; import it again", file.path.display());
         };
-        counts.cut_times += u64::from(row.time.is_some_and(|time| time.cut));
         if settings.rules.plausible.contains(Timestamp::from_micros(ts)) {
             let is_new = repeated.row(&device.known.table, name, ts);
             device.count(&row, file, ts, is_new);

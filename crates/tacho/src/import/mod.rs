@@ -22,7 +22,8 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use hub::bulk::ImportRules;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use hub::bulk::{ClockChange, ImportRules, Zone};
 use hub::clock::system_now;
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ use crate::cli::output::say;
 use crate::cli::{PlaceArgs, program};
 use crate::client::ServerArgs;
 use crate::config::Config;
-pub(crate) use cell::{DecimalMark, has_decimal_comma, is_not_finite, number};
+pub(crate) use cell::{DecimalMark, has_decimal_comma, is_not_finite, is_rounded, number};
 pub(crate) use csv_file::{CsvFile, Dialect, FileError, line_of, name as delimiter_name};
 use destination::Destination;
 use devices::{Imported, Settings};
@@ -41,7 +42,7 @@ use options::Task;
 pub(crate) use plan::shown as shown_time;
 use plan::{DeviceOf, Plan, Timing};
 use rows::Roles;
-pub(crate) use time::{Time, TimeFormat, TimeReader, Unit, Zone};
+pub(crate) use time::{Time, TimeCounts, TimeError, TimeFormat, TimeReader, Unit};
 pub(crate) use upload::pause_after;
 
 /// Time between two rows when nothing is said.
@@ -69,7 +70,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// CELLS: numbers are numbers, all else is text. `00123` is text, and so is a whole number beyond 64 bits. NaN and inf among
 /// numbers are left out. The first line says what stands between cells; numbers with decimal commas are asked about.
 ///
-/// TIMES are kept to the microsecond. One without an offset from UTC needs --timezone. One that no device may send (before
+/// TIMES are kept to the microsecond. One without an offset from UTC needs --timezone; where clocks there showed it twice or
+/// never it is left out, unless --clock-change says which of the two times it means. One that no device may send (before
 /// 1971, or more than a week ahead, as the configuration has it) is left out: it is of another unit more often than not.
 ///
 /// Everything that is left out is counted and named. The command then fails, after the rest was imported: --strict imports
@@ -117,6 +119,10 @@ pub(crate) struct ImportArgs {
     /// Where times without an offset were written: UTC, +02:00, Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     timezone: Option<Zone>,
+    /// What a local time means that clocks there showed twice, or skipped: the earlier or the later of the two times that it
+    /// can be; or it is left out and counted [default: refuse]
+    #[arg(long, value_name = "WHICH", value_parser = clap_clock_change())]
+    clock_change: Option<ClockChange>,
     /// Time of the first row, such as 2024-05-01T08:00:00Z [default: so that the last row is now]
     #[arg(long, value_name = "TIME", value_parser = time::parse_start)]
     start: Option<i64>,
@@ -153,7 +159,19 @@ pub(crate) struct ImportArgs {
     files: Vec<PathBuf>,
 }
 
+/// The names of what can be done where clocks were changed.
+fn clap_clock_change() -> impl TypedValueParser<Value = ClockChange> {
+    PossibleValuesParser::new(["refuse", "earlier", "later"])
+        .map(|name| name.parse().expect("BUG: a possible value is understood"))
+}
+
 impl ImportArgs {
+    /// Where times without an offset were written, and what is done where clocks were changed.
+    fn zone(&self) -> Option<Zone> {
+        let zone = self.timezone.clone()?;
+        Some(zone.with_clock_change(self.clock_change.unwrap_or_default()))
+    }
+
     fn care(&self) -> Care {
         match (self.strict, self.lenient) {
             (true, _) => Care::Strict,
@@ -197,7 +215,7 @@ fn into_tables(
         tags: &args.tags,
         ts: args.ts_column.as_deref(),
         ts_format: args.ts_format.as_ref(),
-        zone: args.timezone.clone(),
+        zone: args.zone(),
         dialect: args.dialect(),
         files: &args.files,
         care: args.care(),
@@ -212,7 +230,7 @@ fn into_devices(args: &ImportArgs, of: &DeviceOf, rules: ImportRules, config: &C
     let format = args.ts_format.clone().unwrap_or(TimeFormat::Rfc3339);
     let roles = Roles {
         time: args.ts_column.clone(),
-        times: TimeReader { format, zone: args.timezone.clone() },
+        times: TimeReader { format, zone: args.zone() },
         device: args.device_column.clone(),
         dialect: args.dialect(),
     };

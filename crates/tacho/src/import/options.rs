@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use hub::bulk::Zone;
+
 use super::ImportArgs;
 use super::plan::DeviceOf;
 use crate::bulk::import::FileFormat;
@@ -103,6 +105,18 @@ fn refused(args: &ImportArgs, task: &Task) -> Vec<(bool, &'static str, &'static 
         "no column has the time; --start has its offset with it",
     );
     refuse(!epoch, args.timezone.is_some(), "--timezone", "numbers since 1970 are UTC");
+    refuse(
+        args.timezone.is_some(),
+        args.clock_change.is_some(),
+        "--clock-change",
+        "only local times may come twice or never; say with --timezone where they were written",
+    );
+    refuse(
+        !args.timezone.as_ref().is_some_and(Zone::is_fixed),
+        args.clock_change.is_some(),
+        "--clock-change",
+        "--timezone is an offset that never changes",
+    );
     refuse(is_csv, args.delimiter.is_some(), "--delimiter", "it is for CSV files");
     refuse(is_csv, args.decimal.is_some(), "--decimal", "it is for CSV files");
     let times = "rows of tables have times of their own";
@@ -174,6 +188,14 @@ mod tests {
                 "--create --device car --ts-column t --timezone Europe/Berlin a.csv",
                 Ok(Task::Devices(DeviceOf::Named("car".into()))),
             ),
+            (
+                "--device car --ts-column t --timezone Europe/Berlin --clock-change later a.csv",
+                Ok(Task::Devices(DeviceOf::Named("car".into()))),
+            ),
+            (
+                "--table t --timezone Europe/Berlin --clock-change refuse a.parquet",
+                table(FileFormat::Parquet),
+            ),
             ("--table t a.csv", table(FileFormat::Csv)),
             ("--table t --create --tag a --tag b --ts-column c --ts-format s a.csv", table(FileFormat::Csv)),
             ("--table t --ts-column c --ts-format s a.parquet", table(FileFormat::Parquet)),
@@ -217,6 +239,14 @@ mod tests {
             ("--ts-column t a.lp", "lines say themselves"),
             ("--ts-format s a.lp", "--precision"),
             ("--timezone UTC a.lp", "numbers since 1970"),
+            ("--clock-change later a.lp", "say with --timezone"),
+            ("--table t --clock-change later a.csv", "say with --timezone"),
+            ("--table t --timezone UTC --clock-change later a.csv", "never changes"),
+            ("--table t --timezone +02:00 --clock-change earlier a.csv", "never changes"),
+            (
+                "--table t --timezone Europe/Berlin --clock-change both a.csv",
+                "possible values: refuse, earlier, later",
+            ),
             ("--table t --create --url http://127.0.0.1:1 a.csv", "is there"),
             ("--strict --lenient --table t a.csv", "cannot be used with"),
             ("--table t --ts-format iso a.csv", "is no format"),

@@ -11,18 +11,18 @@ use crate::bulk::{CsvCounts, FileOutcome};
 pub(super) fn outcome(file: &FilePlan, rows: &Rows) -> FileOutcome {
     let cells = &rows.cells;
     let counts = ImportCounts {
-        without_time: cells.bad_times,
+        without_time: rows.times.left_out(),
         without_value: cells.rows_without_values,
         bad_tags: cells.without_device,
         bad_tags_reason: (cells.without_device > 0).then(|| "the cell with the device is empty".to_owned()),
         ..ImportCounts::default()
     };
     let seen = CsvCounts {
-        bad_times: cells.bad_times,
-        first_bad_time: rows.first_bad_time.clone(),
+        times: rows.times.clone(),
         not_finite: cells.not_finite,
         unnamed: cells.unnamed,
         beyond: cells.beyond,
+        rounded: cells.rounded,
         ..CsvCounts::default()
     };
     let delimiter = (file.delimiter != b',').then(|| csv_file::name(file.delimiter));

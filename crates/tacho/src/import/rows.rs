@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use csv::{StringRecord, Trim};
 use serde_json::Value;
 
-use super::cell::{self, has_decimal_comma, is_not_finite};
+use super::cell::{self, has_decimal_comma, is_not_finite, is_rounded};
 use super::csv_file::{CsvFile, Dialect, FileError, line_of};
 use super::header::Header;
-use super::time::{Time, TimeReader};
+use super::time::{Time, TimeCounts, TimeError, TimeReader};
 
 /// What the columns of a file are.
 #[derive(Debug, Clone)]
@@ -44,12 +44,12 @@ pub(super) struct Cells {
     pub trailing: u64,
     /// Cells such as NaN among numbers.
     pub not_finite: u64,
+    /// Numbers that lost digits.
+    pub rounded: u64,
     /// Rows in which no cell holds anything.
     pub empty_rows: u64,
     /// Rows with a time or a device and nothing else.
     pub rows_without_values: u64,
-    /// Rows whose time is not understood.
-    pub bad_times: u64,
     /// Rows without the name of a device.
     pub without_device: u64,
 }
@@ -84,8 +84,8 @@ pub(super) struct Rows {
     pub(super) cells: Cells,
     /// Of each column of the header, what the rows so far had, or those of an earlier reading.
     pub(super) seen: Vec<Seen>,
-    /// Why the first time was not understood, with its line.
-    pub(super) first_bad_time: Option<String>,
+    /// What became of the times.
+    pub(super) times: TimeCounts,
     /// Words such as NaN are none of the values of a column of numbers; which columns are is known from an earlier reading.
     second: bool,
     path: PathBuf,
@@ -104,7 +104,7 @@ impl Rows {
             cells: Cells::default(),
             seen: vec![Seen::default(); header.columns.len()],
             header,
-            first_bad_time: None,
+            times: TimeCounts::default(),
             second: false,
             path: path.into(),
             file,
@@ -171,6 +171,8 @@ impl Rows {
                     return Err(FileError::DecimalComma { path, line, column, cell });
                 }
             }
+            self.cells.rounded +=
+                u64::from(value.as_f64().is_some_and(|number| value.is_f64() && is_rounded(text, number)));
             values.push((at, value));
         }
         Ok(values)
@@ -192,17 +194,12 @@ impl Rows {
     fn time(&mut self, row: &mut Row) -> bool {
         let Some(index) = self.header.time else { return true };
         let text = self.record.get(index).unwrap_or_default();
-        match self.roles.times.parse(text) {
-            Ok(time) => row.time = Some(time),
-            Err(reason) => {
-                self.cells.bad_times += 1;
-                let line = line_of(&self.record);
-                let reason = if text.is_empty() { "it has no time".to_owned() } else { reason };
-                self.first_bad_time.get_or_insert_with(|| format!("line {line}: {reason}"));
-                return false;
-            }
-        }
-        true
+        let read = match text {
+            "" => Err(TimeError::Unknown("it has no time".to_owned())),
+            text => self.roles.times.parse(text),
+        };
+        row.time = self.times.count(read, || format!("line {}", line_of(&self.record)));
+        row.time.is_some()
     }
 
     /// `false` when the row is left out because it is of no device.
@@ -268,10 +265,10 @@ mod tests {
     fn a_time_that_cannot_be_read_is_counted_and_the_first_is_named_with_its_line() {
         let text = "t,a\n2024-05-01T08:00:00Z,1\nnoon,2\n,3\n2024-05-01T08:00:01Z,\n";
         let (all, rows) = read(text, &roles(Some("t"))).unwrap();
-        assert_eq!(all[0].time, Some(Time { micros: 1_714_550_400_000_000, cut: false }));
+        assert_eq!(all[0].time, Some(Time { micros: 1_714_550_400_000_000, cut: false, is_chosen: false }));
         assert!(all[1].values.is_empty() && all[2].values.is_empty());
-        assert_eq!((rows.cells.bad_times, rows.cells.rows_without_values, rows.cells.values), (2, 1, 1));
-        let reason = rows.first_bad_time.unwrap();
+        assert_eq!((rows.times.bad, rows.cells.rows_without_values, rows.cells.values), (2, 1, 1));
+        let reason = rows.times.first_bad.unwrap();
         assert!(reason.starts_with("line 3: \"noon\" is no time"), "{reason}");
     }
 

@@ -4,13 +4,12 @@
 //! without an offset from UTC means nothing until somebody says where it was written: there is no default.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::timezone::Tz;
-use chrono::{LocalResult, NaiveDate, TimeZone};
+use hub::bulk::{LocalTimeError, Zone};
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
 
 /// Nanoseconds of a microsecond.
 const MICRO_NS: i128 = 1_000;
@@ -24,13 +23,90 @@ pub(crate) struct Time {
     pub micros: i64,
     /// Whether the text is finer than that.
     pub cut: bool,
+    /// Whether clocks showed it twice or never, and `--clock-change` decided what it means.
+    pub is_chosen: bool,
+}
+
+/// Why a text is no time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TimeError {
+    /// It is not understood.
+    #[error("{0}")]
+    Unknown(String),
+    /// It is a local time that clocks showed twice or never.
+    #[error("{0}")]
+    ClockChange(String),
+}
+
+impl From<String> for TimeError {
+    fn from(reason: String) -> Self {
+        Self::Unknown(reason)
+    }
+}
+
+impl From<LocalTimeError> for TimeError {
+    fn from(error: LocalTimeError) -> Self {
+        let reason = error.to_string();
+        match error {
+            LocalTimeError::ClockChange(_) => Self::ClockChange(reason),
+            LocalTimeError::OutOfRange => Self::Unknown(reason),
+        }
+    }
+}
+
+/// What became of the times of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TimeCounts {
+    /// Times that are not understood.
+    pub bad: u64,
+    /// Why the first of them is not, and where it stands.
+    pub first_bad: Option<String>,
+    /// Local times that clocks showed twice or never.
+    pub clock_changes: u64,
+    /// The first of them, and where it stands.
+    pub first_clock_change: Option<String>,
+    /// Those of them that were taken as `--clock-change` says.
+    pub chosen: u64,
+    /// Times that are finer than microseconds.
+    pub cut: u64,
+}
+
+impl TimeCounts {
+    /// Counts a time that was read; `None` when there is none. `place` says where it stands.
+    pub(crate) fn count(
+        &mut self,
+        read: Result<Time, TimeError>,
+        place: impl FnOnce() -> String,
+    ) -> Option<Time> {
+        match read {
+            Ok(time) => {
+                self.chosen += u64::from(time.is_chosen);
+                self.cut += u64::from(time.cut);
+                return Some(time);
+            }
+            Err(TimeError::Unknown(reason)) => {
+                self.bad += 1;
+                self.first_bad.get_or_insert_with(|| format!("{}: {reason}", place()));
+            }
+            Err(TimeError::ClockChange(reason)) => {
+                self.clock_changes += 1;
+                self.first_clock_change.get_or_insert_with(|| format!("{}: {reason}", place()));
+            }
+        }
+        None
+    }
+
+    /// Rows that have no time because of that.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.bad + self.clock_changes
+    }
 }
 
 impl Time {
     fn of_nanos(nanos: i128) -> Result<Self, String> {
         let micros = i64::try_from(nanos.div_euclid(MICRO_NS));
         let micros = micros.map_err(|_| "the time cannot be represented".to_owned())?;
-        Ok(Self { micros, cut: nanos.rem_euclid(MICRO_NS) != 0 })
+        Ok(Self { micros, cut: nanos.rem_euclid(MICRO_NS) != 0, is_chosen: false })
     }
 }
 
@@ -101,58 +177,6 @@ impl FromStr for TimeFormat {
     }
 }
 
-/// Where times without an offset were written.
-#[derive(Debug, Clone)]
-pub(crate) struct Zone {
-    zone: Tz,
-    /// As it was said.
-    name: Arc<str>,
-}
-
-impl FromStr for Zone {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let name = if text.eq_ignore_ascii_case("z") { "UTC" } else { text };
-        let zone = name.parse();
-        zone.map(|zone| Self { zone, name: name.into() }).map_err(|_| {
-            format!("\"{text}\" is no time zone; use UTC, an offset such as +02:00 or a name such as Europe/Berlin")
-        })
-    }
-}
-
-impl Zone {
-    /// The nanoseconds since 1970 at which clocks there show this.
-    fn nanos(&self, shown: DateTime) -> Result<i128, String> {
-        let date = NaiveDate::from_ymd_opt(
-            shown.year().into(),
-            shown.month().unsigned_abs().into(),
-            shown.day().unsigned_abs().into(),
-        );
-        let time = date.and_then(|date| {
-            date.and_hms_nano_opt(
-                shown.hour().unsigned_abs().into(),
-                shown.minute().unsigned_abs().into(),
-                shown.second().unsigned_abs().into(),
-                shown.subsec_nanosecond().unsigned_abs(),
-            )
-        });
-        let time = time.ok_or_else(|| format!("{shown} is no time"))?;
-        let there = &self.name;
-        match self.zone.from_local_datetime(&time) {
-            LocalResult::Single(found) => {
-                Ok(i128::from(found.timestamp()) * 1_000_000_000 + i128::from(found.timestamp_subsec_nanos()))
-            }
-            LocalResult::None => {
-                Err(format!("{shown} does not exist in {there}: clocks were put forward over it"))
-            }
-            LocalResult::Ambiguous(..) => Err(format!(
-                "{shown} was twice in {there}: clocks were put back; only an offset in the file tells which it is"
-            )),
-        }
-    }
-}
-
 /// Reads the times of a column.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeReader {
@@ -164,18 +188,18 @@ pub(crate) struct TimeReader {
 
 impl TimeReader {
     /// The time that a text means.
-    pub(crate) fn parse(&self, text: &str) -> Result<Time, String> {
+    pub(crate) fn parse(&self, text: &str) -> Result<Time, TimeError> {
         let text = text.trim();
         match &self.format {
             TimeFormat::Rfc3339 => self.rfc3339(text),
-            TimeFormat::Epoch(unit) => epoch(text, *unit),
+            TimeFormat::Epoch(unit) => Ok(epoch(text, *unit)?),
             TimeFormat::Pattern(pattern) => self.with_pattern(text, pattern),
         }
     }
 
-    fn rfc3339(&self, text: &str) -> Result<Time, String> {
+    fn rfc3339(&self, text: &str) -> Result<Time, TimeError> {
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return Time::of_nanos(time.as_nanosecond());
+            return Ok(Time::of_nanos(time.as_nanosecond())?);
         }
         let shown = text.parse::<DateTime>().map_err(|_| {
             format!("\"{text}\" is no time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us, ns or a pattern)")
@@ -183,24 +207,27 @@ impl TimeReader {
         self.civil(shown)
     }
 
-    fn with_pattern(&self, text: &str, pattern: &str) -> Result<Time, String> {
+    fn with_pattern(&self, text: &str, pattern: &str) -> Result<Time, TimeError> {
         let parsed = strtime::parse(pattern, text)
             .map_err(|error| format!("\"{text}\" does not fit \"{pattern}\": {error}"))?;
         let wrong = |error| format!("\"{text}\" is no time: {error}");
         if parsed.offset().is_some() || parsed.timestamp().is_some() {
-            return Time::of_nanos(parsed.to_timestamp().map_err(wrong)?.as_nanosecond());
+            return Ok(Time::of_nanos(parsed.to_timestamp().map_err(wrong)?.as_nanosecond())?);
         }
         self.civil(parsed.to_datetime().map_err(wrong)?)
     }
 
     /// What clocks show in the zone that was named.
-    pub(crate) fn civil(&self, shown: DateTime) -> Result<Time, String> {
+    pub(crate) fn civil(&self, shown: DateTime) -> Result<Time, TimeError> {
         let zone = self.zone.as_ref().ok_or_else(|| {
             format!(
                 "{shown} has no offset from UTC; say with --timezone where it was written (UTC, Europe/Berlin, +02:00)"
             )
         })?;
-        Time::of_nanos(zone.nanos(shown)?)
+        let as_utc = shown.to_zoned(TimeZone::UTC).map_err(|_| LocalTimeError::OutOfRange)?;
+        let local = Time::of_nanos(as_utc.timestamp().as_nanosecond())?;
+        let moment = zone.moment(local.micros)?;
+        Ok(Time { micros: moment.micros, cut: local.cut, is_chosen: moment.is_chosen })
     }
 }
 
@@ -273,6 +300,8 @@ pub(crate) fn parse_start(text: &str) -> Result<i64, String> {
 
 #[cfg(test)]
 mod tests {
+    use hub::bulk::ClockChange;
+
     use super::*;
 
     const MAY_1ST: i64 = 1_714_550_400_000_000;
@@ -285,7 +314,7 @@ mod tests {
     }
 
     fn us(format: &str, zone: &str, text: &str) -> Result<i64, String> {
-        reader(format, zone).parse(text).map(|time| time.micros)
+        reader(format, zone).parse(text).map(|time| time.micros).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -343,11 +372,27 @@ mod tests {
         ] {
             assert!(us(format, "", text).unwrap_err().contains("--timezone"), "{text}");
         }
-        let gap = us("rfc3339", "Europe/Berlin", "2024-03-31T02:30:00").unwrap_err();
-        assert!(gap.contains("does not exist in Europe/Berlin"), "{gap}");
-        let overlap = us("rfc3339", "Europe/Berlin", "2024-10-27T02:30:00").unwrap_err();
-        assert!(overlap.contains("was twice in Europe/Berlin"), "{overlap}");
-        assert!("Berlin".parse::<Zone>().unwrap_err().contains("Europe/Berlin"));
+    }
+
+    #[test]
+    fn times_are_counted_with_what_became_of_them() {
+        let texts =
+            ["2024-05-01T10:00:00.0000001", "noon", "2024-10-27T02:30:00", "2024-03-31T02:30:00", "midnight"];
+        let count = |reader: &TimeReader| {
+            let mut counts = TimeCounts::default();
+            for (line, text) in texts.iter().enumerate() {
+                counts.count(reader.parse(text), || format!("line {line}"));
+            }
+            counts
+        };
+        let refused = count(&reader("rfc3339", "Europe/Berlin"));
+        assert_eq!((refused.bad, refused.clock_changes, refused.chosen, refused.cut), (2, 2, 0, 1));
+        assert!(refused.first_bad.unwrap().starts_with("line 1: \"noon\" is no time"));
+        let first = refused.first_clock_change.unwrap();
+        assert!(first.starts_with("line 2: 2024-10-27T02:30:00 was twice in Europe/Berlin"), "{first}");
+        let zone = "Europe/Berlin".parse::<Zone>().unwrap().with_clock_change(ClockChange::Later);
+        let taken = count(&TimeReader { format: TimeFormat::Rfc3339, zone: Some(zone) });
+        assert_eq!((taken.bad, taken.clock_changes, taken.chosen, taken.cut), (2, 0, 2, 1));
     }
 
     #[test]

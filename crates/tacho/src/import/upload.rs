@@ -44,7 +44,6 @@ pub(super) fn upload(plan: &Plan, api: &Api, token: &str) -> anyhow::Result<Sent
             if row.values.is_empty() {
                 continue;
             }
-            upload.counts.cut_times += u64::from(row.time.is_some_and(|time| time.cut));
             repeated.row("", "", ts);
             upload.push(ts, &row, &keys)?;
         }

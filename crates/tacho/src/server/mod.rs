@@ -19,13 +19,14 @@ use anyhow::Context;
 use gateway::http::HttpOptions;
 use gateway::mqtt::{MqttDoor, MqttOptions};
 use gateway::postgres::PostgresOptions;
-use hub::registry::Registry;
+use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE, Registry};
 use hub::{Hub, Metrics};
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::cli::output::tell;
+use crate::cli::output::{Audience, tell};
 use crate::client::RuntimeFile;
 use crate::config::{Config, PostgresConfig};
 use crate::limits::HTTP_WORKERS;
@@ -49,6 +50,8 @@ pub(crate) struct Server {
     postgres: Option<AsyncDoor>,
     signals: Signals,
     runtime_file: RuntimeFileGuard,
+    data: PathBuf,
+    audience: Audience,
 }
 
 /// A door that runs on the threads of this runtime.
@@ -62,7 +65,7 @@ struct AsyncDoor {
 
 impl Server {
     /// Opens everything and serves. On the first start it prints the administrator's password.
-    pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn start(config: &Config, audience: Audience) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
@@ -72,7 +75,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new());
         // The store comes first: its lock says whether another server has the directory.
         let store = store::open(config, &metrics)?;
-        let registry = open_registry(&config.data)?;
+        let registry = open_registry(&config.data, audience)?;
         let hub = Hub::start(store, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         store::report_when_sealed(&hub);
@@ -80,7 +83,8 @@ impl Server {
             Ok((mqtt, http, postgres)) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
-                Ok(Self { hub, runtime, mqtt, http, postgres, signals, runtime_file })
+                let data = config.data.clone();
+                Ok(Self { hub, runtime, mqtt, http, postgres, signals, runtime_file, data, audience })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;
@@ -142,14 +146,39 @@ impl Server {
         self.postgres.as_ref().map(|door| door.address)
     }
 
-    /// Prints where the doors listen, and that they do.
-    pub(crate) fn announce(&self) {
+    /// Prints where the doors listen, and that they do. Programs are told `more` as well.
+    pub(crate) fn announce(&self, more: &[(&str, Value)]) {
+        if self.audience == Audience::Programs {
+            return tell(self.described(more));
+        }
         tell(format_args!("listening mqtt {}", self.mqtt_address()));
         tell(format_args!("listening http {}", self.http_address()));
         if let Some(address) = self.postgres_address() {
             tell(format_args!("listening postgres {address}"));
         }
         tell("ready");
+    }
+
+    /// How the server is reached, for programs.
+    fn described(&self, more: &[(&str, Value)]) -> Value {
+        let password = self.data.join(ADMIN_PASSWORD_FILE);
+        let password = password.exists().then(|| password.to_string_lossy().into_owned());
+        let runtime = RuntimeFile::of(self.http_address(), self.mqtt_address());
+        let mut described = json!({
+            "ready": true,
+            "pid": runtime.pid,
+            "data": self.data.to_string_lossy(),
+            "mqtt": runtime.mqtt,
+            "http": runtime.http,
+            "postgres": self.postgres_address(),
+            "url": runtime.url(),
+            "login": ADMIN_LOGIN,
+            "passwordFile": password,
+        });
+        for (name, value) in more {
+            described[*name] = value.clone();
+        }
+        described
     }
 
     /// Waits for SIGTERM or SIGINT. A second one ends the process at once.
@@ -161,7 +190,7 @@ impl Server {
 
     /// Stops accepting, lets the doors send the acks of what they have read, makes everything durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { hub, runtime, mqtt, http, postgres, signals: _signals, runtime_file } = self;
+        let Self { hub, runtime, mqtt, http, postgres, signals: _signals, runtime_file, .. } = self;
         let ending: Vec<_> = postgres.into_iter().chain([http]).map(AsyncDoor::stop).collect();
         mqtt.stop();
         let served: Vec<_> = ending.into_iter().map(|ending| runtime.block_on(ending)).collect();
@@ -277,11 +306,11 @@ pub(crate) fn create_directory(data: &Path) -> anyhow::Result<()> {
     check_access(data, Use::Change)
 }
 
-pub(crate) fn open_registry(data: &Path) -> anyhow::Result<Registry> {
+pub(crate) fn open_registry(data: &Path, audience: Audience) -> anyhow::Result<Registry> {
     let (registry, first_start) = Registry::open(&data.join(REGISTRY_FILE))?;
     if let Some(first) = first_start {
         let path = first.keep(&registry, data)?;
-        tell(format_args!(
+        audience.tell(format_args!(
             "administrator {}  password {}  (kept in {})",
             first.login,
             first.password,
@@ -300,7 +329,7 @@ struct RuntimeFileGuard {
 impl RuntimeFileGuard {
     fn write(data: &Path, http: SocketAddr, mqtt: SocketAddr) -> anyhow::Result<Self> {
         let path = RuntimeFile::path(data);
-        let written = RuntimeFile { pid: std::process::id(), http, mqtt }.write(data);
+        let written = RuntimeFile::of(http, mqtt).write(data);
         written.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path })
     }

@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
+use crate::cli::output::Audience;
 use crate::client::{Api, ServerArgs, message_of};
 use crate::config::Config;
 use crate::limits::{ANSWER_BYTES_MAX, REQUEST_TIMEOUT};
@@ -65,7 +66,8 @@ impl Source {
             data.display()
         );
         let store = open_store(config)?;
-        let registry = open_registry(data)?;
+        // Standard output has the rows and nothing else.
+        let registry = open_registry(data, Audience::Programs)?;
         let _guard = runtime.enter();
         let hub = Hub::start(store, registry, config.ingest.clone(), Arc::new(Metrics::new()));
         let name = config.data.display().to_string();

@@ -9,15 +9,15 @@ use clap::Args;
 use hub::registry::problems_of;
 use hub::upkeep::registry_findings;
 use indicatif::{HumanBytes, HumanCount};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::backup::Digest;
 use store::{CheckReport, Finding, Severity};
 use store_local::RealDisk;
 use store_local::backup::{check_backup, compare_with_list, read_list};
 
 use super::{stopped_or_running, store_directory};
-use crate::cli::PlaceArgs;
 use crate::cli::output::say;
+use crate::cli::{PlaceArgs, program};
 use crate::client::{Api, ServerArgs};
 use crate::config::Config;
 use crate::progress::Progress;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         say(json_of(&report))?;
     } else {
         for finding in &report.findings {
-            say(describe(finding))?;
+            say(program::runnable(&describe(finding)))?;
         }
         say(summary(&report))?;
     }
@@ -166,29 +166,9 @@ pub(super) fn describe(finding: &Finding) -> String {
 }
 
 fn json_of(report: &CheckReport) -> Value {
-    let finding = |finding: &Finding| {
-        json!({
-            "severity": match finding.severity { Severity::Note => "note", Severity::Damage => "damage" },
-            "path": finding.path.to_string_lossy(),
-            "offset": finding.offset,
-            "what": finding.what,
-            "means": finding.means,
-            "action": finding.action,
-            "table": finding.table,
-            "rows": finding.rows,
-        })
-    };
-    json!({
-        "damaged": report.is_damaged(),
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-        "bytes": report.bytes,
-        "tables": report.tables,
-        "series": report.series,
-        "parts": report.parts,
-        "partRows": report.part_rows,
-        "logSegments": report.log_segments,
-        "logRows": report.log_rows,
-    })
+    let mut json = gateway::http::report_json(report);
+    json["damaged"] = report.is_damaged().into();
+    json
 }
 
 fn summary(report: &CheckReport) -> String {

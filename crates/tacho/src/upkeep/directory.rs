@@ -8,10 +8,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use hub::registry::Registry;
 
 use super::store_directory;
 use crate::cli::program;
-use crate::server::{REGISTRY_FILE, create_directory};
+use crate::server::{REGISTRY_FILE, create_directory, lock};
 
 /// Refuses a directory that holds nothing of ours.
 pub(super) fn check(data: &Path) -> anyhow::Result<()> {
@@ -59,9 +60,15 @@ fn is_ours(data: &Path) -> bool {
 /// Makes a data directory, for a command that was asked to.
 pub(crate) fn make(data: &Path) -> anyhow::Result<()> {
     create_directory(data)?;
-    let store = store_directory(data);
+    let (store, registry) = (store_directory(data), data.join(REGISTRY_FILE));
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&store);
-    made.with_context(|| format!("cannot create {}", store.display()))
+    made.with_context(|| format!("cannot create {}", store.display()))?;
+    if !registry.exists() {
+        let _lock = lock(data)?;
+        // The administrator's first password is not ours to keep: the first start of the server makes its own.
+        let (_registry, _first_start) = Registry::open(&registry)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@
 //! (`//`, `#`, `/* */`), control characters in strings, the escape `\'`, `true`, `false` and `null` in any case, and
 //! numbers such as `05`, `+5`, `.5` and `5.`. A word without quotes that is no number is a string.
 //!
+//! A comma before the end of a list or an object is nothing, as in the languages that people write such text in. Gson makes
+//! a null of it in a list and refuses it in an object.
+//!
 //! What Gson takes and this reader refuses, because a value would be invented or lost: values left out of a list
 //! (`[1,,2]`) and NaN and infinities, which would become text beside the numbers of their key.
 
@@ -31,9 +34,12 @@ enum Next {
     Value,
     /// The first name of an object, or its end.
     NameOrEnd,
-    Name,
+    /// A name behind a comma, or the end: a comma before the end is nothing.
+    AnotherNameOrEnd,
     /// The first value of an array, or its end.
     ValueOrEnd,
+    /// A value behind a comma, or the end.
+    AnotherValueOrEnd,
     /// A separator, or the end of what is open.
     Separator,
 }
@@ -49,21 +55,33 @@ impl<'a> Reader<'a> {
                 return if next == Next::Separator && open.is_empty() { Ok(()) } else { Err(self.ended()) };
             };
             next = match (next, found, open.last().copied()) {
-                (Next::NameOrEnd, '}', _) | (Next::ValueOrEnd, ']', _) => self.close(&mut open),
+                (Next::NameOrEnd | Next::AnotherNameOrEnd, '}', _)
+                | (Next::ValueOrEnd | Next::AnotherValueOrEnd, ']', _) => self.close(&mut open),
                 (Next::Separator, '}', Some('{')) | (Next::Separator, ']', Some('[')) => {
                     self.close(&mut open)
                 }
                 (Next::Separator, ',' | ';', Some(bracket)) => {
-                    self.take(',');
-                    if bracket == '{' { Next::Name } else { Next::Value }
+                    self.at += 1;
+                    if bracket == '{' { Next::AnotherNameOrEnd } else { Next::AnotherValueOrEnd }
                 }
                 (Next::Separator, _, None) => return Err(self.unexpected("trailing characters:")),
                 (Next::Separator, _, Some(_)) => {
                     return Err(self.unexpected("expected `,` or the end, found"));
                 }
-                (Next::NameOrEnd | Next::Name, ..) => {
+                (Next::AnotherNameOrEnd, ..) => {
+                    self.out.push(',');
                     self.name()?;
                     Next::Value
+                }
+                (Next::NameOrEnd, ..) => {
+                    self.name()?;
+                    Next::Value
+                }
+                (Next::AnotherValueOrEnd, ..) => {
+                    self.out.push(',');
+                    // Only once: what follows is a value.
+                    next = Next::Value;
+                    continue;
                 }
                 (Next::Value | Next::ValueOrEnd, '{' | '[', _) => {
                     open.push(found);
@@ -335,6 +353,13 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_before_the_end_is_nothing() {
+        assert_eq!(read("[1,2,]"), "[1,2]");
+        assert_eq!(read("{\"a\":1,}"), "{\"a\":1}");
+        assert_eq!(read("[{a:[1; ], b:{c:2,},} , // the end\n]"), r#"[{"a":[1],"b":{"c":2}}]"#);
+    }
+
+    #[test]
     fn words_are_keywords_numbers_or_strings() {
         assert_eq!(read("[True,FALSE,null,None,tru]"), r#"[true,false,null,"None","tru"]"#);
         assert_eq!(read("[05,+5,-.5,5.,00,-0012.50e+07]"), "[5,5,-0.5,5.0,0,-12.50e+07]");
@@ -360,12 +385,17 @@ mod tests {
             ("{a:'1}", "ends too early"),
             ("{a:1 /* }", "ends too early"),
             ("{a:}", "expected a value, found `}` at line 1 column 4"),
-            ("{a:1,}", "expected a name, found `}` at line 1 column 6"),
+            ("{,}", "expected a name, found `,` at line 1 column 2"),
+            ("{a:1,,}", "expected a name, found `,` at line 1 column 6"),
             ("{a:1\n,,b:2}", "expected a name, found `,` at line 2 column 2"),
             ("{a 1}", "expected `:`, found `1`"),
             ("{a:1 2}", "expected `,` or the end, found `2`"),
             ("{a:12:30}", "found `:`"),
-            ("[1,]", "expected a value, found `]`"),
+            ("[,]", "expected a value, found `,`"),
+            ("[1,,]", "expected a value, found `,`"),
+            ("[1,}", "expected a value, found `}`"),
+            ("{a:1,]", "expected a name, found `]`"),
+            ("[1,", "ends too early"),
             ("[1,,2]", "expected a value, found `,`"),
             ("[1}", "found `}`"),
             ("{a:1}]", "trailing characters: `]`"),

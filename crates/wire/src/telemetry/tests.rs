@@ -135,7 +135,7 @@ fn what_is_not_telemetry_is_refused_with_its_place() {
         (r#"{"a":NaN}"#, "NaN is no number of JSON"),
         (r#"{"a":Infinity}"#, "line 1 column 6"),
         (r#"{"a":1}x"#, "trailing"),
-        (r#"{"a":1,}"#, "expected a name, found `}` at line 1 column 8"),
+        (r#"{"a":1,,}"#, "expected a name, found `,` at line 1 column 8"),
         ("[1]", "an object"),
         ("[[]]", "an object"),
         ("7", "found a number"),

@@ -151,7 +151,7 @@ impl Sql {
         match missing.map_err(|error| self.failed("looking at", &error))? {
             None => Ok(()),
             Some(what) => Err(Error::Options(format!(
-                "{what} in {}; load the dataset with: {load_command}",
+                "{what} in {}; load the dataset with: `{load_command}`",
                 self.address.without_password()
             ))),
         }

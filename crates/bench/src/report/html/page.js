@@ -47,6 +47,10 @@ function time(ms) {
   if (ms >= 1) return `${number(ms)} ms`;
   return `${number(ms * 1000)} µs`;
 }
+// A power of ten on an axis: short, because there is little room.
+function tick(ms) {
+  return ms >= 1000 ? `${compact(ms / 1000)} s` : time(ms);
+}
 function between(interval) {
   const [low, high] = [time(interval.low / 1000), time(interval.high / 1000)];
   const [a, unit] = low.split(" ");
@@ -252,7 +256,7 @@ function heatmap(run, domain, title) {
       }
     });
     const image = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, style: "position:relative;display:block" });
-    for (const at of decades(low, high)) image.append(svg("text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, time(at / 1000)));
+    for (const at of decades(low, high)) image.append(svg("text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, tick(at / 1000)));
     for (const at of steps(domain[0], domain[1], Math.max(3, Math.floor(width / 110)))) image.append(svg("text", { x: x(at), y: height - 7, "text-anchor": at === domain[0] ? "start" : x(at) > right - 14 ? "end" : "middle" }, `${at} s`));
     image.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
     self.cross = svg("line", { y1: top, y2: bottom, class: "cross" });
@@ -389,7 +393,7 @@ function rateCurve(answer) {
   const found = answer.answer && answer.answer.kind === "found" ? answer.answer : null;
   const marks = found ? [{ at: found.rate_per_s, name: `capacity ${compact(found.rate_per_s)}/s`, colour: "var(--good)" }] : [];
   root.append(el("div", { class: "charts", style: "margin-top:10px" }, chart({ title: "Latency at each rate", series, alwaysKey: true, log: true, domain: [0, most * 1.05], marks, nameBands: true, height: 260,
-    tick: time, value: time, tickX: (at) => `${compact(at)}/s`, where: (at) => `${number(at, 4)}/s` })));
+    tick, value: time, tickX: (at) => `${compact(at)}/s`, where: (at) => `${number(at, 4)}/s` })));
   const behind = steps.filter((step) => step.achieved_per_s < 0.99 * step.rate_per_s);
   if (behind.length) root.append(el("p", { class: "note" }, `A point lies at the rate that was achieved. Behind what was offered: ${behind.map((step) => `${number(step.achieved_per_s, 4)} of ${number(step.rate_per_s, 4)}/s`).join(", ")}.`));
 }
@@ -501,7 +505,7 @@ function timeCharts() {
   const rate = single ? [one("completed", "rate", "var(--p50)", { fill: true })] : perRun("rate");
   if (single && data.runs[0].lines.some((point) => point.errors)) rate.push(one("errors", "errors", "var(--bad)"));
   holder.append(chart({ ...common, nameBands: true, title: "Completed per second", series: rate, value: (v) => `${number(v, 4)}/s` }));
-  const log = { log: true, tick: time, value: time };
+  const log = { log: true, tick, value: time };
   const has = (field) => data.runs.some((run) => measuredLines(run).some((point) => point[field] !== null));
   if (single && has("p99")) {
     const series = [one("p50", "p50", "var(--p50)"), one("p99", "p99", "var(--p99)")];
@@ -569,7 +573,7 @@ function percentiles() {
   const drawn = mainPhase(data.runs[0]), ofPhase = drawn && data.runs.some((run) => run.result.phases.filter((phase) => phase.measured).length > 1) ? ` (phase ${drawn.name})` : "";
   const name = (inverse) => (inverse === 1 ? "min" : inverse === 2 ? "p50" : `p${(100 - 100 / inverse).toFixed(Math.max(0, Math.round(Math.log10(inverse)) - 2)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}`);
   const order = { response: "from the intended start", service: "from the send", lag: "the generator's own lateness" };
-  root.append(el("h2", {}, "Percentiles"), el("div", { class: "charts" }, chart({ title: `Latency at each percentile, out to the last sample${ofPhase}`, log: true, logX: true, domain: [1, deepest], ticksX, tickX: name, tick: time, value: time,
+  root.append(el("h2", {}, "Percentiles"), el("div", { class: "charts" }, chart({ title: `Latency at each percentile, out to the last sample${ofPhase}`, log: true, logX: true, domain: [1, deepest], ticksX, tickX: name, tick, value: time,
     where: (at) => `p${(100 - 100 / at).toPrecision(Math.min(8, 3 + Math.max(0, Math.floor(Math.log10(at)) - 1)))}`, series, height: 280, alwaysKey: true })));
   if (single) root.append(el("p", { class: "note" }, Object.entries(order).filter(([clock]) => series.some((line) => line.name === clock)).map(([clock, text]) => `${clock}: ${text}`).join("; ")));
 }

@@ -25,12 +25,12 @@ use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::result::{Check, Target};
+use crate::result::{Check, RunResult, Target};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target_url::MQTT;
 use crate::telemetry::{Prometheus, Source, server_pid};
 use own::OfPhase;
-use platform::{Platform, TargetOwn};
+use platform::{Platform, TargetOwn, stays};
 use verify::Verification;
 
 /// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
@@ -106,6 +106,14 @@ impl Driver for MqttDriver {
 
     fn told(&self) -> Table {
         self.platform.as_ref().zip(self.address).map(|(platform, at)| platform.told(at)).unwrap_or_default()
+    }
+
+    fn conclusions(&self, _: &RunResult) -> Vec<String> {
+        if self.starts_server() {
+            return Vec::new();
+        }
+        let own = self.of_phase(&self.scenario.phases[0]).ok();
+        own.and_then(|first| stays(&self.scenario, &self.target, &first.own)).into_iter().collect()
     }
 
     fn slice_ms(&self, _: &Phase) -> Option<u32> {
@@ -251,4 +259,25 @@ fn sentence(place: &str, verified: &Verification) -> String {
          {sampled_devices} devices were compared value by value ({took_s:.1} s).{}",
         first.unwrap_or_default()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::example;
+
+    #[test]
+    fn devices_that_stay_on_a_running_server_are_named_with_the_command_that_removes_them() {
+        let said = |sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load("thingsboard", &sets).unwrap();
+            MqttDriver::new(&scenario).unwrap().conclusions(&example().result).join("\n")
+        };
+        assert_eq!(said(&[]), "", "a server of the run is removed");
+        assert_eq!(said(&["target.url=mqtt://broker"]), "", "nothing is created there");
+        let text = said(&["target.url=mqtt://broker", "target.password=x", "dataset.devices=2000"]);
+        assert!(text.starts_with("The run leaves the devices `dev-0` to `dev-1999`"), "{text}");
+        assert!(text.contains("seq 0 1999") && text.contains("--url http://broker:8080"), "{text}");
+        assert!(!text.contains("password"), "{text}");
+    }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::super::asked::{left_behind, shell_word};
+use super::super::plan::target_url;
 use super::own::Own;
 use super::verify::{self, Job, Verification};
 use crate::driver::mqtt::Tally;
@@ -17,7 +19,7 @@ use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::server::{ADMIN, Home, Place, Server};
-use crate::target_url::{ASKED, TargetUrl};
+use crate::target_url::{ASKED, MQTT, TargetUrl};
 
 const HTTP_PORT: u16 = 8_080;
 
@@ -55,6 +57,34 @@ impl TargetOwn {
         let has_login = self.http.is_some() || self.password.is_some();
         (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
     }
+}
+
+/// Most connections of a phase.
+fn connections(scenario: &Scenario) -> u32 {
+    scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0)
+}
+
+/// How many devices are created.
+fn devices(scenario: &Scenario, own: &Own) -> u32 {
+    own.devices.unwrap_or_else(|| connections(scenario))
+}
+
+/// What stays on a running server on which devices are created, and how it is removed.
+pub(super) fn stays(scenario: &Scenario, target: &TargetOwn, own: &Own) -> Option<String> {
+    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, own).checked_sub(1)?);
+    let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
+    let (prefix, is_asked) = (&own.device_prefix, target.wishes().0);
+    is_asked.then(|| {
+        left_behind(
+            &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
+            &format!(
+                "for n in $(seq 0 {last}); do tacho device delete {}$n --url {}; done. Rows go with the time to live of their table \
+                 (`tacho table set`)",
+                shell_word(prefix),
+                shell_word(&http)
+            ),
+        )
+    })
 }
 
 /// A server whose devices are known.
@@ -129,10 +159,10 @@ impl Platform {
         (provision, verify): (bool, bool),
         progress: &Progress,
     ) -> Result<Self> {
-        let connections = scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0);
+        let connections = connections(scenario);
         let mut has_older = !provision;
         if provision {
-            let devices = own.devices.unwrap_or(connections);
+            let devices = devices(scenario, own);
             progress.step(format!("provisioning {devices} devices"));
             let did = client.provision(devices, &own.device_prefix, &own.token_prefix)?;
             has_older = did.existing > 0;

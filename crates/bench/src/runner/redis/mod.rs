@@ -91,7 +91,7 @@ impl RedisDriver {
         let loads: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
         let target = without_password(&self.scenario.target.url);
         Err(Error::Options(format!(
-            "the data set of {} is not there: of {} keys looked for none exists. Load it first: {}",
+            "the data set of {} is not there: of {} keys looked for none exists. Load it first: `{}`",
             self.scenario.head.name,
             SAMPLED_KEYS * groups.len() as u64,
             load_command(&self.scenario, &loads, &target),

@@ -1,0 +1,165 @@
+//! What each driver takes of a URL. Another driver is another [`Form`] here.
+
+/// What a driver takes of a URL.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// The whole, as a message shows it.
+    pub(crate) example: &'static str,
+    /// Schemes and their ports, the usual one first.
+    pub(crate) schemes: &'static [(&'static str, u16)],
+    /// Schemes of the same protocol over TLS, which no driver speaks.
+    pub(crate) tls_schemes: &'static [&'static str],
+    /// Whether a URL without a scheme has the first one.
+    pub(crate) has_default_scheme: bool,
+    /// The host of a URL that names none; `None` where it must name one.
+    pub(crate) default_host: Option<&'static str>,
+    /// User and password.
+    pub(crate) login: LoginForm,
+    /// What follows the host.
+    pub(crate) path: PathForm,
+    /// Parameters after `?`: names and the values that are obeyed.
+    pub(crate) parameters: &'static [(&'static str, &'static [&'static str])],
+    /// Parameters that people bring along, and why they are refused.
+    pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+/// What stands before `@`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginForm {
+    /// `user:password`; a single word is the user.
+    User,
+    /// `user:password`; a single word is the password, as redis-cli has it.
+    Password,
+    /// Nothing, with what to write instead.
+    Refused(&'static str),
+}
+
+/// What stands after the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathForm {
+    /// A single decoded name, called so in messages.
+    Name(&'static str),
+    /// A path that stays encoded and goes before those of the operations.
+    Base,
+    /// Nothing, with what to write instead.
+    Refused(&'static str),
+}
+
+pub(super) const NO_TLS: &str = "this driver speaks no TLS";
+const NO_SOCKET: &str = "this driver connects over TCP, not over a Unix socket";
+const PASSWORD_PLACE: &str =
+    "a password stands before the host (user:password@host) or in TACHO_TARGET_PASSWORD";
+
+/// Driver `redis`.
+pub(crate) const REDIS: Form = Form {
+    example: "redis://user:password@host:6379/database",
+    schemes: &[("redis", 6_379), ("valkey", 6_379), ("tcp", 6_379)],
+    tls_schemes: &["rediss", "valkeys"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Password,
+    path: PathForm::Name("database number"),
+    parameters: &[("resp", &["2", "3"])],
+    refused: &[
+        ("protocol", "write resp=2 or resp=3"),
+        ("db", "the database number follows the host: redis://host/5"),
+        ("password", PASSWORD_PLACE),
+        ("ssl", NO_TLS),
+    ],
+};
+
+/// Driver `http`.
+pub(crate) const HTTP: Form = Form {
+    example: "http://user:password@host:80/path",
+    schemes: &[("http", 80)],
+    tls_schemes: &["https"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::User,
+    path: PathForm::Base,
+    parameters: &[],
+    refused: &[],
+};
+
+/// Driver `tcp`.
+pub(crate) const TCP: Form = Form {
+    example: "http://host:80",
+    schemes: &[("http", 80), ("tcp", 80)],
+    tls_schemes: &["https", "ssl", "tls"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Refused("driver tcp does not log in"),
+    path: PathForm::Refused("the path of a request belongs into the phase: path = \"/...\""),
+    parameters: &[],
+    refused: &[],
+};
+
+/// Driver `mqtt`.
+pub(crate) const MQTT: Form = Form {
+    example: "mqtt://host:1883",
+    schemes: &[("mqtt", 1_883), ("tcp", 1_883)],
+    tls_schemes: &["mqtts", "ssl", "tls", "ws", "wss"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::Refused(
+        "devices log in with tokens ([dataset] token_prefix); the login of the HTTP interface is target.user and target.password",
+    ),
+    path: PathForm::Refused("MQTT has no path; topics follow from the payload"),
+    parameters: &[],
+    refused: &[],
+};
+
+const SQL_NAMES: PathForm = PathForm::Name("database");
+
+/// Driver `sql`, MySQL and MariaDB.
+pub(crate) const MYSQL: Form = Form {
+    example: "mysql://user:password@host:3306/database",
+    schemes: &[("mysql", 3_306), ("mariadb", 3_306)],
+    tls_schemes: &["mysqls"],
+    has_default_scheme: false,
+    default_host: Some("127.0.0.1"),
+    login: LoginForm::User,
+    path: SQL_NAMES,
+    parameters: &[
+        ("ssl-mode", &["disabled"]),
+        ("sslmode", &["disable", "disabled"]),
+        ("ssl", &["false", "0"]),
+        ("usessl", &["false", "0"]),
+    ],
+    refused: &[("socket", NO_SOCKET), ("unix_socket", NO_SOCKET), ("password", PASSWORD_PLACE)],
+};
+
+/// Driver `sql`, PostgreSQL.
+pub(crate) const POSTGRES: Form = Form {
+    example: "postgres://user:password@host:5432/database",
+    schemes: &[("postgres", 5_432), ("postgresql", 5_432)],
+    tls_schemes: &[],
+    has_default_scheme: false,
+    default_host: Some("127.0.0.1"),
+    login: LoginForm::User,
+    path: SQL_NAMES,
+    parameters: &[("sslmode", &["disable"])],
+    refused: &[
+        ("socket", NO_SOCKET),
+        (
+            "host",
+            "the host stands before the database, and this driver connects over TCP, not over a Unix socket",
+        ),
+        ("password", PASSWORD_PLACE),
+    ],
+};
+
+/// Addresses beside the target that are asked over HTTP: status pages, metrics, REST interfaces.
+pub(crate) const ASKED: Form = Form {
+    example: "http://host:80/path",
+    schemes: &[("http", 80)],
+    tls_schemes: &["https"],
+    has_default_scheme: false,
+    default_host: None,
+    login: LoginForm::Refused(
+        "it cannot have a user and password: those of the target have keys of their own",
+    ),
+    path: PathForm::Base,
+    parameters: &[],
+    refused: &[],
+};
