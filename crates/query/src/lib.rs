@@ -17,6 +17,7 @@ mod gapfill;
 mod held_rows;
 mod kept_operators;
 mod memory;
+mod parsed;
 mod plan_cache;
 mod planner;
 mod planning_session;

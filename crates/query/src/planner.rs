@@ -102,8 +102,10 @@ impl Planner {
                 ..explain
             }));
         }
+        let plan = postgres::settle_memberships(plan, &self.functions)?;
         let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
         let analyzed = postgres::settle_arrays(analyzed)?;
+        let analyzed = semantics::keep_lists_apart(analyzed)?;
         let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
         let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
         Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)
