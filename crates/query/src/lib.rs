@@ -33,6 +33,7 @@ mod semantics;
 mod series_ends;
 mod session;
 mod statement;
+mod subtotals;
 mod tables;
 mod threads;
 mod time_slices;

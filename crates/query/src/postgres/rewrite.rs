@@ -22,6 +22,9 @@ use crate::walk::{walk, walk_mut};
 const SHOW_TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type \
     FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name";
 
+/// Drivers count the elements of the catalog's arrays in FROM.
+const BOUNDS: [&str; 2] = ["array_lower", "array_upper"];
+
 /// Rewrites a statement that names something of the catalog, and leaves all others as they are.
 pub(crate) fn rewrite(statement: &mut Statement, functions: &Functions) {
     match statement {
@@ -52,7 +55,10 @@ impl Visitor for Search {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         stop_if(match expr {
-            Expr::Function(call) => is_of_catalog(&call.name) || functions::is_known(&last(&call.name)),
+            Expr::Function(call) => {
+                let name = last(&call.name);
+                is_of_catalog(&call.name) || functions::is_known(&name) || BOUNDS.contains(&name.as_str())
+            }
             Expr::Cast { data_type, .. } | Expr::TypedString(ast::TypedString { data_type, .. }) => {
                 matches!(data_type, DataType::Custom(..) | DataType::Regclass)
             }
