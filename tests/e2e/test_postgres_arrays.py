@@ -1,13 +1,19 @@
 """Arrays through the PostgreSQL door, as drivers bind and read them, and as postgres_fdw asks with them."""
 
+import asyncio
 import datetime
+import json
+import subprocess
 
+import asyncpg
 import jpype
+import pg8000.native
 import psycopg
 import pytest
 
 from harness.postgresql import PostgreSql
 from harness.server import Server
+from test_mqttjs import NODE
 from test_postgres import T0, USER
 from test_postgres_go import ask, program, rows_of  # noqa: F401
 from test_postgres_jdbc import start_java
@@ -86,6 +92,65 @@ def test_psycopg_reads_arrays(server, is_binary):
         assert cursor.fetchone() == (server.names[:1] * 3, [0, 1, 2], [0.5, 1.5, 2.5], [True, False, True], times)
         cursor.execute("""SELECT '{"a b",NULL,"c,\\"d","",😀}'::text[], '{}'::int[], %s::text[]""", (["x", None],))
         assert cursor.fetchone() == (["a b", None, 'c,"d', "", "😀"], [], ["x", None])
+
+
+def questions(server):
+    """Statements with one list as parameter, and their rows."""
+    return [
+        (f"SELECT count(*) FROM telemetry WHERE {condition.format('$1')}", value(server), rows)
+        for condition, value, rows, kind in COUNTS
+        if kind != "timestamptz"
+    ]
+
+
+def test_pg8000_binds_and_reads_arrays(server):
+    connection = pg8000.native.Connection(USER, host="127.0.0.1", port=server.port, password=server.password, database="tacho")
+    try:
+        for text, value, rows in questions(server):
+            assert connection.run(text.replace("$1", ":list"), list=value) == [[rows]], text
+        times = [FIRST, FIRST + datetime.timedelta(seconds=1)]
+        assert connection.run("SELECT count(*) FROM telemetry WHERE ts = ANY(:list)", list=times) == [[6]]
+        found = connection.run("SELECT array_agg(gear ORDER BY gear), array_agg(note ORDER BY gear), array_agg(speed ORDER BY gear) FROM telemetry WHERE gear < 10")
+        assert found == [[[0, 1, 2], ["n0", "n1", "n2"], [0.5, 1.5, 2.5]]]
+    finally:
+        connection.close()
+
+
+def test_node_postgres_binds_and_reads_arrays(server):
+    connection = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": server.password, "database": "tacho"}
+    asked = questions(server)
+    reading = "SELECT array_agg(gear ORDER BY gear), array_agg(note ORDER BY gear), array_agg(speed ORDER BY gear), array_agg(\"on\" ORDER BY gear) FROM telemetry WHERE gear < 10"
+    job = {"connection": connection, "questions": [[text, [value]] for text, value, _ in asked] + [[reading, []], ["SELECT $1::text[]", [['a"b', None, "", "c,d"]]]]}
+    done = subprocess.run(["node", "ask.mjs", json.dumps(job)], cwd=NODE, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    *counts, read, echoed = json.loads(done.stdout)
+    for (text, _, rows), found in zip(asked, counts, strict=True):
+        assert found == [[str(rows)]], text
+    # node-postgres gives bigint as text.
+    assert read == [[["0", "1", "2"], ["n0", "n1", "n2"], [0.5, 1.5, 2.5], [True, False, True]]]
+    assert echoed == [[['a"b', None, "", "c,d"]]]
+
+
+def test_asyncpg_binds_and_reads_arrays(server):
+    async def run():
+        connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user=USER, password=server.password, database="tacho", ssl=False)
+        try:
+            for text, value, rows in questions(server):
+                assert await connection.fetchval(text, value) == rows, text
+            assert await connection.fetchval("SELECT count(*) FROM telemetry WHERE ts = ANY($1)", [FIRST]) == 3
+            found = await connection.fetchrow(
+                "SELECT array_agg(device ORDER BY gear), array_agg(gear ORDER BY gear), array_agg(speed ORDER BY gear), array_agg(\"on\" ORDER BY gear), array_agg(ts ORDER BY gear) "
+                "FROM telemetry WHERE device = $1",
+                server.names[0],
+            )
+            times = [FIRST + datetime.timedelta(seconds=n) for n in range(3)]
+            assert tuple(found) == (server.names[:1] * 3, [0, 1, 2], [0.5, 1.5, 2.5], [True, False, True], times)
+            found = await connection.fetchrow("SELECT $1::text[], '{}'::bigint[], array_length('{}'::bigint[], 1)", ["a", None])
+            assert tuple(found) == (["a", None], [], None)
+        finally:
+            await connection.close()
+
+    asyncio.run(run())
 
 
 def test_go_binds_arrays(ask, server):  # noqa: F811

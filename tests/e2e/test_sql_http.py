@@ -74,6 +74,24 @@ def test_parameters(server, truck):
     assert refused.status_code == 400, refused.text
 
 
+def test_lists_are_arrays(server, truck):
+    query = "SELECT sql_gear FROM telemetry WHERE device = ANY($1) AND {} ORDER BY ts"
+    for condition, values, found in [
+        ("sql_gear = ANY($2)", [1, 3, None], [1, 3]),
+        ("sql_gear <> ALL($2)", [0, 1, 2, 3, 4, 5, 6, 7], [8, 9]),
+        ("sql_speed = ANY($2)", [0, 2.5], [2]),
+        ("sql_note = ANY($2)", ["n4", 'n"5', ""], [4]),
+        ("sql_note = ANY($2)", [], []),
+        ("ts = ANY($2)", ["2026-01-15T08:00:05Z"], [5]),
+        ("sql_gear = ($2::bigint[])[1]", [7, 8], [7]),
+    ]:
+        assert rows(server, query.format(condition), [[truck.name], values]) == [[gear] for gear in found], condition
+    assert rows(server, "SELECT $1::text[], array_length($1::text[], 1)", [["a", None]]) == [[["a", None], 2]]
+    for wrong in ([[1]], [1, "a"], [{"a": 1}]):
+        refused = sql(server, "SELECT $1::text[]", params=[wrong], check=False)
+        assert refused.status_code == 400 and "parameter $1" in refused.text, refused.text
+
+
 def test_a_refused_payload_is_found_with_sql(server, device):
     payload = '{"speed": NaN}'
     with Wire(server.mqtt).session(device.token) as wire:

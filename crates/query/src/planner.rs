@@ -29,6 +29,7 @@ use crate::held_rows::AccountHeldRows;
 use crate::planning_session::PlanningSession;
 use crate::run_aggregate::AggregateRuns;
 use crate::series_ends::SeriesEnds;
+use crate::subtotals::KeepSubtotalsApart;
 use crate::time_slices::ReadInSlices;
 use crate::{QueryError, gapfill, postgres, semantics};
 
@@ -45,6 +46,9 @@ pub(crate) struct Planner {
 impl Planner {
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
         let mut physical_rules = PhysicalOptimizer::new().rules;
+        // It takes columns of one name on both sides of an outer join for each other. The logical plan's has done the work.
+        physical_rules.retain(|rule| rule.name() != "FilterPushdown");
+        physical_rules.insert(0, Arc::new(KeepSubtotalsApart));
         physical_rules.push(Arc::new(SeriesEnds));
         physical_rules.push(Arc::new(ReadInSlices));
         physical_rules.push(Arc::new(AggregateRuns));
@@ -102,8 +106,10 @@ impl Planner {
                 ..explain
             }));
         }
+        let plan = postgres::settle_memberships(plan, &self.functions)?;
         let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
         let analyzed = postgres::settle_arrays(analyzed)?;
+        let analyzed = semantics::keep_lists_apart(analyzed)?;
         let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
         let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
         Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)

@@ -70,7 +70,7 @@ def difference(wanted: Answer, given: Answer, is_ordered: bool) -> str | None:
 
 def sort_key(row: list, are_fractions: list) -> list:
     """Fractions that are the same up to their last digits come together, and both zeros."""
-    shown = lambda value: f"{float(value) + 0.0:.8e}" if not value.startswith("{") else value
+    shown = lambda value: f"{float(value) + 0.0:.11e}" if not value.startswith("{") else value
     return [(value is None, shown(value) if value and is_fraction else value or "") for value, is_fraction in zip(row, are_fractions)]
 
 

@@ -216,6 +216,11 @@ class Generator:
             lambda: f"{self.value(kind, source, 1)} {self.one('<', '>=', '=', '<>')} {self.one('ANY', 'ALL')} ({inner})",
             lambda: f"{self.value('int', source, 1)} > (SELECT count(*) FROM {other}{self.where(columns)})",
         )()
+        if self.often(0.4):
+            other = self.condition(source, 1)
+            condition = self.one(f"NOT ({condition})", f"({condition}) OR ({other})", f"({condition}) IS {self.one('', 'NOT ')}NULL", f"NOT (({condition}) AND ({other}))", f"({condition}) = ({other})")
+        if self.often(0.2):
+            return f"SELECT device, ts, {condition} FROM {name}{self.where(source)} ORDER BY device, ts"
         if self.often(0.3):
             return f"WITH c AS (SELECT * FROM {name} WHERE {self.condition(source, 1)}) SELECT count(*), {self.aggregate(source)} FROM c"
         return f"SELECT device, {self.value(self.one(*KINDS), source, 1)} FROM {name} WHERE {condition}"

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::sql::{Batches, DataType, Parameter, Prepared, RecordBatch, SchemaRef, SqlAnswer, SqlError};
+use pgwire::api::Type;
 
 use super::error::PgError;
 use super::frontend::ValueFormat;
@@ -29,12 +30,20 @@ impl Parsed {
         let types = (0..inferred.len().max(given.len())).map(|index| {
             match (given.get(index).copied().filter(|number| *number != 0), inferred.get(index)) {
                 (Some(number), _) => Ok(number),
+                (None, Some(_)) if is_list_of_oids(&statement, index + 1) => Ok(Type::OID_ARRAY.oid()),
                 (None, Some(data_type)) => values::type_number(data_type),
                 (None, None) => values::type_number(&DataType::Null),
             }
         });
         Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared })
     }
+}
+
+/// Whether a statement says of a parameter that it is an array of PostgreSQL's own numbers. asyncpg asks with such a statement what
+/// the arrays of all other types are, and knows this one only.
+fn is_list_of_oids(statement: &Statement, number: usize) -> bool {
+    let cast = format!("${number}::oid[]");
+    statement.query().is_some_and(|query| query.contains(&cast))
 }
 
 /// A statement with values for its parameters.

@@ -12,8 +12,9 @@ use arrow_array::types::{
     TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Decimal128Array, DurationMicrosecondArray, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
+    Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringArray,
+    StringViewArray,
 };
 use arrow_pg::encoder::encode_value;
 use arrow_schema::{DataType, FieldRef, IntervalUnit, TimeUnit};
@@ -25,8 +26,8 @@ use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use super::arrays::{Lists, element_of};
 use super::error::PgError;
 use super::numeric;
-use super::value_text::{TimeText, write_f32, write_f64};
-use super::values::{EPOCH_US, Fields};
+use super::value_text::{TimeText, write_day, write_f32, write_f64};
+use super::values::{EPOCH_DAYS, EPOCH_US, Fields};
 
 /// Stands in place of a length for no value.
 const NULL: i32 = -1;
@@ -119,6 +120,7 @@ enum Values {
     I64(Int64Array),
     F32(Float32Array),
     F64(Float64Array),
+    Date(Date32Array),
     Text(StringArray),
     TextView(StringViewArray),
     Time {
@@ -151,6 +153,7 @@ impl Values {
             (DataType::Int64, &Type::INT8) => Self::I64(array.as_primitive().clone()),
             (DataType::Float32, &Type::FLOAT4) => Self::F32(array.as_primitive().clone()),
             (DataType::Float64, &Type::FLOAT8) => Self::F64(array.as_primitive().clone()),
+            (DataType::Date32, &Type::DATE) => Self::Date(array.as_primitive().clone()),
             (DataType::Utf8, &Type::TEXT) => Self::Text(array.as_string().clone()),
             (DataType::Utf8View, &Type::TEXT) => Self::TextView(array.as_string_view().clone()),
             (DataType::Timestamp(unit, zone), &Type::TIMESTAMP | &Type::TIMESTAMPTZ)
@@ -202,11 +205,15 @@ impl Values {
             Self::I64(array) => out.put_i64(array.value(row)),
             Self::F32(array) => out.put_f32(array.value(row)),
             Self::F64(array) => out.put_f64(array.value(row)),
+            Self::Date(array) => {
+                let since_2000 = array.value(row).checked_sub(EPOCH_DAYS);
+                out.put_i32(since_2000.ok_or_else(|| out_of_range("date"))?);
+            }
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
             Self::Time { counts, unit, .. } => {
                 let since_2000 = micros(counts.value(row), *unit)?.checked_sub(EPOCH_US);
-                out.put_i64(since_2000.ok_or_else(out_of_range)?);
+                out.put_i64(since_2000.ok_or_else(|| out_of_range("timestamp"))?);
             }
             Self::Numeric { digits, scale } => numeric::write_binary(digits.value(row), *scale, out),
             Self::Interval(_) | Self::Difference(_) => {
@@ -230,6 +237,7 @@ impl Values {
             Self::I64(array) => write_integer(array.value(row), out),
             Self::F32(array) => write_f32(array.value(row), out),
             Self::F64(array) => write_f64(array.value(row), out),
+            Self::Date(array) => write_day(array.value(row), out),
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
             Self::Time { counts, unit, text } => text.write(micros(counts.value(row), *unit)?, out),
@@ -267,19 +275,19 @@ fn micros(count: i64, unit: TimeUnit) -> Result<i64, PgError> {
         TimeUnit::Microsecond => Some(count),
         TimeUnit::Nanosecond => Some(count.div_euclid(1_000)),
     };
-    micros.ok_or_else(out_of_range)
+    micros.ok_or_else(|| out_of_range("timestamp"))
 }
 
-fn out_of_range() -> PgError {
-    PgError::new("22008", "timestamp out of range")
+fn out_of_range(what: &str) -> PgError {
+    PgError::new("22008", format!("{what} out of range"))
 }
 
 #[cfg(test)]
 mod tests {
     use arrow_array::types::IntervalMonthDayNano;
     use arrow_array::{
-        Date32Array, Int8Array, IntervalMonthDayNanoArray, TimestampMicrosecondArray,
-        TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+        Int8Array, IntervalMonthDayNanoArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+        TimestampNanosecondArray, TimestampSecondArray,
     };
     use arrow_schema::{Field, Schema};
 

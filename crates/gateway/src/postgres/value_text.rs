@@ -131,6 +131,14 @@ impl TimeText {
     }
 }
 
+/// Appends the date so many days after 1970-01-01.
+pub(super) fn write_day(days: i32, out: &mut BytesMut) {
+    let date = Timestamp::from_micros(i64::from(days) * DAY_US).date();
+    if write_date(date, out) {
+        out.put_slice(b" BC");
+    }
+}
+
 /// Appends a date whose year does not have four digits. Returns whether it counts backwards from the year 1, before which there is none.
 fn write_date(Date { year, month, day }: Date, out: &mut BytesMut) -> bool {
     let counted = if year > 0 { year } else { 1 - year };

@@ -18,7 +18,7 @@ use super::unread::Unread;
 
 /// Microseconds and days from 1970 to 2000, where PostgreSQL's times begin.
 pub(super) const EPOCH_US: i64 = 946_684_800_000_000;
-const EPOCH_DAYS: i32 = 10_957;
+pub(super) const EPOCH_DAYS: i32 = 10_957;
 
 /// The columns of an answer as they are told and written.
 pub(super) type Fields = Arc<Vec<FieldInfo>>;

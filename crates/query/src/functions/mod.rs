@@ -87,6 +87,7 @@ impl Functions {
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
         self.add_scalar(json_get);
         self.expression_planners.insert(0, crate::postgres::truth_planner());
+        crate::postgres::array_functions().into_iter().for_each(|function| self.add_scalar(function));
     }
 
     /// Adds a function under its name and aliases; an older one of the same name gives way.

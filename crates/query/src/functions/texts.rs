@@ -68,7 +68,7 @@ const INSTR: &[Form] = &[
 /// All of them.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
-        ("similar_to_escape", SIMILAR_TO),
+        ("similar_to_regex", SIMILAR_TO),
         ("posix_regex", REGEX),
         ("substring_of_regex", SUBSTRING),
         ("regexp_replace", REPLACE),
@@ -98,7 +98,7 @@ fn compiled(pattern: &str, flags: &str) -> Result<Regex, QueryError> {
         {
             return Ok(regex.clone());
         }
-        let is_insensitive = insensitive(flags)?;
+        let is_insensitive = patterns::is_insensitive(flags)?;
         let regex = RegexBuilder::new(&patterns::regex(pattern)?)
             .case_insensitive(is_insensitive)
             .build()
@@ -106,22 +106,6 @@ fn compiled(pattern: &str, flags: &str) -> Result<Regex, QueryError> {
         *last = Some((pattern.to_owned(), flags.to_owned(), regex.clone()));
         Ok(regex)
     })
-}
-
-/// Whether flags say that case does not count; the last of `i` and `c` decides.
-fn insensitive(flags: &str) -> Result<bool, QueryError> {
-    let mut is_insensitive = false;
-    for flag in flags.chars() {
-        match flag {
-            'i' => is_insensitive = true,
-            'c' => is_insensitive = false,
-            'g' | 's' | 't' => {}
-            other => {
-                return Err(QueryError::unsupported(format!("the option {other:?} of a regular expression")));
-            }
-        }
-    }
-    Ok(is_insensitive)
 }
 
 /// `\\1` and `\\&` in a replacement are what was found.

@@ -67,8 +67,10 @@ const TO_DATE: &[Form] = &[form(&[Text, Text], Date, |args| {
     Ok(Value::Date(read.days.try_into().map_err(|_| time_out_of_range())?))
 })];
 
-const TO_NUMBER: &[Form] =
-    &[form(&[Text, Text], Float, |args| Ok(Value::Float(read_number(args[0].text(), args[1].text())?)))];
+const TO_NUMBER: &[Form] = &[form(&[Text, Text], Float, |args| match args[1].text() {
+    "" => Ok(Value::Null),
+    template => Ok(Value::Float(read_number(args[0].text(), template)?)),
+})];
 
 const PART: &[Form] = &[
     form(&[Text, Zoned], Float, part),

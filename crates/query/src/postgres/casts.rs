@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
 
-use super::rewrite::{call, last, take, unnamed};
+use super::rewrite::last;
+use crate::parsed::{call, cast, take};
 
 /// `OPERATOR(pg_catalog.~)`
 pub(super) fn operator(name: &str) -> Option<BinaryOperator> {
@@ -48,16 +49,12 @@ pub(super) fn object_cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr
     };
     let argument = match take(inner) {
         // Neither a name nor a number yet: a name.
-        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => Expr::Cast {
-            kind: ast::CastKind::Cast,
-            expr: Box::new(Expr::Value(value)),
-            data_type: DataType::Text,
-            array: false,
-            format: None,
-        },
+        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+            cast(Expr::Value(value), DataType::Text)
+        }
         other => other,
     };
-    Some(Expr::Function(call(function, vec![unnamed(argument)])))
+    Some(call(function, vec![argument]))
 }
 
 /// The type that `pg_catalog.int4` and the like stand for.

@@ -13,9 +13,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::columns;
-use super::rewrite::{last, literal, parsed};
+use super::rewrite::{last, parsed};
 use crate::functions::Functions;
+use crate::parsed::literal;
 use crate::walk::walk;
+
+/// The `typtype` of the types that there are.
+const PRESENT_KINDS: [&str; 2] = ["b", "p"];
 
 /// Makes a SELECT that cannot have rows one that is easily planned.
 pub(super) fn clear_select(select: &mut Select, functions: &Functions) {
@@ -65,6 +69,23 @@ pub(super) fn clear_expr(expr: &mut Expr) {
         _ => return,
     };
     *expr = replacement;
+}
+
+/// No type of the catalog is a domain or made of columns, so what is asked of such a one is left out.
+pub(super) fn clear_case(expr: &mut Expr) {
+    let Expr::Case { operand: None, conditions, else_result, .. } = expr else { return };
+    conditions.retain(|branch| !asks_absent_type(&branch.condition));
+    if conditions.is_empty() {
+        *expr = else_result.take().map_or_else(|| literal(Value::Null), |other| *other);
+    }
+}
+
+/// `typtype = 'd'` and the like.
+fn asks_absent_type(condition: &Expr) -> bool {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return false };
+    let Expr::Value(kind) = &**right else { return false };
+    let Value::SingleQuotedString(kind) = &kind.value else { return false };
+    last_name(left).is_some_and(|name| name.value == "typtype") && !PRESENT_KINDS.contains(&kind.as_str())
 }
 
 /// Whether a query has been found to have no rows.
@@ -154,12 +175,16 @@ fn wants_list(condition: &Expr) -> bool {
 pub(super) fn is_null_list(expr: &Expr) -> bool {
     const LISTS: [&str; 7] =
         ["reloptions", "relacl", "attacl", "attoptions", "attfdwoptions", "datacl", "nspacl"];
-    let name = match expr {
+    last_name(expr).is_some_and(|name| LISTS.contains(&name.value.as_str()))
+}
+
+/// The name of a column without that of its table.
+fn last_name(expr: &Expr) -> Option<&Ident> {
+    match expr {
         Expr::Identifier(name) => Some(name),
         Expr::CompoundIdentifier(parts) => parts.last(),
         _ => None,
-    };
-    name.is_some_and(|name| LISTS.contains(&name.value.as_str()))
+    }
 }
 
 pub(super) fn has_groups(select: &Select) -> bool {

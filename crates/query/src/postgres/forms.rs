@@ -4,19 +4,21 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Fetch, Ident, LimitClause,
-    ObjectName, Query, Subscript, TableAlias, TableAliasColumnDef, TableFactor, Value, VisitorMut,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Fetch, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, LimitClause, Query, Subscript, TableAlias, TableAliasColumnDef,
+    TableFactor, VisitorMut,
 };
 
-use super::rewrite::{call, last, literal, take, unnamed};
+use super::arrays;
+use super::rewrite::last;
+use crate::parsed::{self, call, cast, named, number, take, text_of};
 use crate::walk::walk_mut;
 
 /// Window functions whose numbers the planner has without a sign, so that their differences would wrap.
 const COUNTS: [&str; 4] = ["dense_rank", "ntile", "rank", "row_number"];
 
 /// The same of functions of arrays, and of aggregates.
-const ARRAY_COUNTS: [&str; 5] =
-    ["array_length", "array_ndims", "array_position", "cardinality", "regr_count"];
+const ARRAY_COUNTS: [&str; 3] = ["array_position", "cardinality", "regr_count"];
 /// Functions that do for all elements what the planner's of the same name do for the first, and other names.
 const RENAMED: [(&str, &str); 4] = [
     ("array_remove", "array_remove_all"),
@@ -24,6 +26,9 @@ const RENAMED: [(&str, &str); 4] = [
     ("every", "bool_and"),
     ("variance", "var_samp"),
 ];
+
+/// Functions that write a value of any type as a constant.
+const QUOTES: [&str; 2] = ["quote_literal", "quote_nullable"];
 
 /// Writes those forms in the other way.
 pub(crate) fn normalize_forms(statement: &mut Statement) {
@@ -68,19 +73,30 @@ impl VisitorMut for Forms {
             Expr::Function(call) => {
                 let name = last(&call.name);
                 if let Some((_, other)) = RENAMED.iter().find(|(known, _)| *known == name) {
-                    call.name = ObjectName::from(vec![Ident::new(*other)]);
+                    call.name = named(other);
                 } else if ARRAY_COUNTS.contains(&name.as_str())
                     || (call.over.is_some() && COUNTS.contains(&name.as_str()))
                 {
                     *expr = cast(take(expr), DataType::BigInt(None));
+                } else if QUOTES.contains(&name.as_str()) {
+                    of_text(call);
+                    if name == "quote_nullable" {
+                        call.name = named("quote_literal");
+                        *expr = parsed::call("coalesce", vec![take(expr), text_of("NULL".into())]);
+                    }
                 } else if name == "array_positions" {
                     let bigint = Box::new(DataType::BigInt(None));
                     *expr = cast(take(expr), DataType::Array(ArrayElemTypeDef::SquareBracket(bigint, None)));
                 }
             }
             Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
-                let args = [take(left), take(right)].map(unnamed).to_vec();
-                *expr = Expr::Function(call("array_has_any", args));
+                *expr = of_two(arrays::OVERLAPS, left, right);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::AtArrow, right } => {
+                *expr = of_two(arrays::CONTAINS, left, right);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::ArrowAt, right } => {
+                *expr = of_two(arrays::CONTAINS, right, left);
             }
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 for access in access_chain {
@@ -95,8 +111,17 @@ impl VisitorMut for Forms {
     }
 }
 
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+/// Any value is quoted as its text.
+fn of_text(call: &mut Function) {
+    if let FunctionArguments::List(list) = &mut call.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_mut_slice()
+    {
+        *argument = cast(take(argument), DataType::Text);
+    }
+}
+
+fn of_two(name: &str, left: &mut Expr, right: &mut Expr) -> Expr {
+    call(name, vec![take(left), take(right)])
 }
 
 /// Elements are counted from 1; the planner counts those below from the end.
@@ -104,9 +129,8 @@ fn at_least_one(index: &mut Expr) {
     if matches!(index, Expr::Value(_)) {
         return;
     }
-    let zero = || literal(Value::Number("0".into(), false));
-    let positive = Expr::Function(call("greatest", vec![unnamed(take(index)), unnamed(zero())]));
-    *index = Expr::Function(call("nullif", vec![unnamed(positive), unnamed(zero())]));
+    let positive = call("greatest", vec![take(index), number(0)]);
+    *index = call("nullif", vec![positive, number(0)]);
 }
 
 /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; without a number it is one row.
@@ -118,8 +142,7 @@ fn fetched(limit_clause: Option<&LimitClause>, fetch: &Fetch) -> Option<LimitCla
         }
         Some(_) => return None,
     };
-    let one = || literal(Value::Number("1".into(), false));
-    let limit = Some(fetch.quantity.clone().unwrap_or_else(one));
+    let limit = Some(fetch.quantity.clone().unwrap_or_else(|| number(1)));
     let is_plain = !fetch.percent && !fetch.with_ties;
     is_plain.then_some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() })
 }

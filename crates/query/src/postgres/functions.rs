@@ -61,7 +61,7 @@ const NO: Compute = |_, _| Ok(Cell::Bool(false));
 const USER: Compute = |_, names| Ok(names.0.user().into());
 const DATABASE: Compute = |_, _| Ok(CATALOG.into());
 
-const FUNCTIONS: [Known; 80] = [
+const FUNCTIONS: [Known; 78] = [
     text("version", |_, _| Ok(VERSION.into())),
     text("current_user", USER),
     text("session_user", USER),
@@ -85,8 +85,6 @@ const FUNCTIONS: [Known; 80] = [
     texts("parse_ident", |args, _| {
         Ok(text_of(args, 0).map(parse_ident).transpose()?.map_or(Cell::Null, Cell::Texts))
     }),
-    number("array_lower", |args, _| Ok(list_length(args).map(|_| 1).into())),
-    number("array_upper", |args, _| Ok(list_length(args).into())),
     number("to_regclass", |args, names| {
         Ok(text_of(args, 0).map(|name| class_number(name, names)).transpose()?.flatten().into())
     }),
@@ -298,13 +296,6 @@ fn number_of(args: &[Cell], index: usize) -> Option<i64> {
 fn text_of(args: &[Cell], index: usize) -> Option<&str> {
     match args.get(index) {
         Some(Cell::Text(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn list_length(args: &[Cell]) -> Option<i64> {
-    match args.first() {
-        Some(Cell::Texts(texts)) if !texts.is_empty() => Some(texts.len() as i64),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ mod functions;
 mod headings;
 mod listing;
 mod lookup;
+mod membership;
 mod names;
 mod objects;
 mod output_names;
@@ -29,14 +30,15 @@ use datafusion::common::Result;
 
 use crate::catalog::{Names, SCHEMA};
 pub(crate) use arrays::{
-    function as array_comparison, name_comparisons, parameter_places, read as read_array,
-    settle as settle_arrays,
+    function as array_comparison, functions as array_functions, name_comparisons, parameter_places,
+    read as read_array, settle as settle_arrays,
 };
 use columns::INFORMATION_SCHEMA_NAME;
 pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use forms::normalize_forms;
 pub(crate) use functions::{find as function, is_of_catalog};
 pub(crate) use headings::headings;
+pub(crate) use membership::settle_memberships;
 pub(crate) use objects::{Object, number};
 pub(crate) use output_names::{name_columns, shown as shown_columns};
 pub(crate) use rewrite::rewrite;
@@ -46,13 +48,14 @@ pub(crate) use truth::planner as truth_planner;
 const VERSION: &str = concat!("PostgreSQL 16.6 (Tachograph ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Settings that clients ask for in queries. What a session has changed is known to the door only.
-const SETTINGS: [(&str, &str); 17] = [
+const SETTINGS: [(&str, &str); 18] = [
     ("client_encoding", "UTF8"),
     ("DateStyle", "ISO, MDY"),
     ("default_table_access_method", "heap"),
     ("default_transaction_isolation", "repeatable read"),
     ("default_transaction_read_only", "on"),
     ("integer_datetimes", "on"),
+    ("jit", "off"),
     ("lc_collate", "C"),
     ("lc_ctype", "C"),
     ("max_identifier_length", "255"),

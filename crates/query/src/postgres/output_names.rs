@@ -162,7 +162,7 @@ fn set_alias(item: &mut SelectItem, name: String) {
     match item {
         SelectItem::ExprWithAlias { alias: old, .. } => *old = alias,
         SelectItem::UnnamedExpr(expr) => {
-            let expr = super::rewrite::take(expr);
+            let expr = crate::parsed::take(expr);
             *item = SelectItem::ExprWithAlias { expr, alias };
         }
         _ => {}

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, Visitor, VisitorMut,
+    self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -16,10 +16,14 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::casts::{object_cast, operator, type_of_catalog};
 use super::{columns, empty, functions};
 use crate::functions::Functions;
+use crate::parsed::{call, literal, named, take};
 use crate::walk::{walk, walk_mut};
 
 const SHOW_TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type \
     FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name";
+
+/// Drivers count the elements of the catalog's arrays in FROM.
+const BOUNDS: [&str; 2] = ["array_lower", "array_upper"];
 
 /// Rewrites a statement that names something of the catalog, and leaves all others as they are.
 pub(crate) fn rewrite(statement: &mut Statement, functions: &Functions) {
@@ -51,7 +55,10 @@ impl Visitor for Search {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         stop_if(match expr {
-            Expr::Function(call) => is_of_catalog(&call.name) || functions::is_known(&last(&call.name)),
+            Expr::Function(call) => {
+                let name = last(&call.name);
+                is_of_catalog(&call.name) || functions::is_known(&name) || BOUNDS.contains(&name.as_str())
+            }
             Expr::Cast { data_type, .. } | Expr::TypedString(ast::TypedString { data_type, .. }) => {
                 matches!(data_type, DataType::Custom(..) | DataType::Regclass)
             }
@@ -82,6 +89,7 @@ impl VisitorMut for Rewrite<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         empty::clear_expr(expr);
+        empty::clear_case(expr);
         match expr {
             Expr::Function(call) => {
                 unqualify(&mut call.name);
@@ -115,8 +123,7 @@ impl VisitorMut for Rewrite<'_> {
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 if let Some(escape) = escape_char.take() {
-                    let args = [take(pattern), Expr::Value(escape)];
-                    **pattern = Expr::Function(call("like_pattern", args.map(unnamed).to_vec()));
+                    **pattern = call("like_pattern", vec![take(pattern), Expr::Value(escape)]);
                 }
             }
             Expr::Subquery(query) => one_row(query, self.functions),
@@ -174,7 +181,10 @@ impl Rewrite<'_> {
         let (call, mut query) = if is_nothing {
             (parsed("CAST(NULL AS TEXT)"), parsed_query("SELECT NULL WHERE false"))
         } else {
-            (Expr::Function(call(&function, args.args.clone())), parsed_query("SELECT NULL"))
+            (
+                Expr::Function(crate::parsed::function(named(&function), args.args.clone())),
+                parsed_query("SELECT NULL"),
+            )
         };
         if let ast::SetExpr::Select(select) = &mut *query.body {
             select.projection = vec![SelectItem::ExprWithAlias { expr: call, alias: column }];
@@ -267,7 +277,7 @@ fn one_row(query: &mut Query, functions: &Functions) {
         && let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
             select.projection.as_mut_slice()
     {
-        *expr = Expr::Function(call("max", vec![unnamed(take(expr))]));
+        *expr = call("max", vec![take(expr)]);
     }
 }
 
@@ -286,8 +296,7 @@ fn list_of_subquery(call: &Function) -> Option<Expr> {
 /// `x IN (SELECT ...)` as `x = ANY ((SELECT array_agg(...)))`, which can stand anywhere.
 fn in_list(inner: &mut Expr, subquery: &Query, negated: bool) -> Option<Expr> {
     let list = Expr::Subquery(Box::new(listed(subquery)?));
-    let (left, right) = (Box::new(take(inner)), Box::new(Expr::Nested(Box::new(list))));
-    let is_in = Expr::Function(call("array_has", [right, left].map(|argument| unnamed(*argument)).to_vec()));
+    let is_in = call("array_has", vec![Expr::Nested(Box::new(list)), take(inner)]);
     Some(if negated { Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(is_in) } } else { is_in })
 }
 
@@ -312,35 +321,6 @@ fn reads_no_table(query: &Query) -> bool {
     }
     let has_from = matches!(&*query.body, ast::SetExpr::Select(select) if !select.from.is_empty());
     has_from && walk(query, &mut Tables).is_continue()
-}
-
-pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Function {
-    Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    }
-}
-
-pub(super) fn unnamed(argument: Expr) -> FunctionArg {
-    FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
-}
-
-pub(super) fn take(expr: &mut Expr) -> Expr {
-    std::mem::replace(expr, literal(Value::Null))
-}
-
-pub(super) fn literal(value: Value) -> Expr {
-    Expr::Value(value.into())
 }
 
 /// An expression of ours.

@@ -8,7 +8,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type, Int16Type
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, Datum, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::common::{DFSchema, Result, exec_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -31,7 +31,7 @@ pub(super) fn function(operator: Operator, data_type: &DataType) -> Option<Arc<S
         [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide, Operator::Modulo].map(
             |operator| {
                 let signature = Signature::any(2, Volatility::Immutable);
-                Arc::new(ScalarUDF::from(Checked { operator, signature }))
+                Arc::new(ScalarUDF::from(Checked { operation: Operation::Between(operator), signature }))
             },
         )
     });
@@ -49,7 +49,8 @@ pub(super) fn function(operator: Operator, data_type: &DataType) -> Option<Arc<S
 /// The function in place of a sign.
 pub(super) fn negation(data_type: &DataType) -> Option<Arc<ScalarUDF>> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-        Arc::new(ScalarUDF::from(Negated { signature: Signature::any(1, Volatility::Immutable) }))
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Checked { operation: Operation::Sign, signature }))
     });
     (is_checked(data_type) && data_type.is_integer()).then(|| Arc::clone(&FUNCTION))
 }
@@ -57,13 +58,18 @@ pub(super) fn negation(data_type: &DataType) -> Option<Arc<ScalarUDF>> {
 /// Whether such a call fails for values that a condition beside it may have excluded.
 pub(super) fn divides(function: &ScalarUDF) -> bool {
     let checked = function.inner().downcast_ref::<Checked>();
-    checked.is_some_and(|checked| matches!(checked.operator, Operator::Divide | Operator::Modulo))
+    checked.is_some_and(|checked| {
+        matches!(checked.operation, Operation::Between(Operator::Divide | Operator::Modulo))
+    })
 }
 
-/// A call of such a function, with its two arguments.
-fn checked_call(expr: &Expr) -> Option<(&Checked, &[Expr; 2])> {
+/// An operator between two values that is such a function, with the values.
+fn checked_call(expr: &Expr) -> Option<(Operator, &[Expr; 2])> {
     let Expr::ScalarFunction(call) = expr else { return None };
-    Some((call.func.inner().downcast_ref::<Checked>()?, call.args.as_array()?))
+    match call.func.inner().downcast_ref::<Checked>()?.operation {
+        Operation::Between(operator) => Some((operator, call.args.as_array()?)),
+        Operation::Sign => None,
+    }
 }
 
 /// The type of a value. Where links of a chain have one type, only the first is asked.
@@ -75,30 +81,41 @@ pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     expr.get_type(schema)
 }
 
+/// What a function computes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Operation {
+    Between(Operator),
+    Sign,
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
-    operator: Operator,
+    operation: Operation,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
-        match self.operator {
-            Operator::Plus => "add",
-            Operator::Minus => "subtract",
-            Operator::Multiply => "multiply",
-            Operator::Divide => "divide",
-            _ => "remainder",
+        match self.operation {
+            Operation::Between(Operator::Plus) => "add",
+            Operation::Between(Operator::Minus) => "subtract",
+            Operation::Between(Operator::Multiply) => "multiply",
+            Operation::Between(Operator::Divide) => "divide",
+            Operation::Between(_) => "remainder",
+            Operation::Sign => "negate",
         }
     }
 
     /// That of the operator: columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let Operation::Between(operator) = self.operation else {
+            return Ok(format!("(- {})", args[0].schema_name()));
+        };
         // A long chain is put together once, and not once for each of its links.
-        let mut behind = vec![(self.operator, &args[1])];
+        let mut behind = vec![(operator, &args[1])];
         let mut first = &args[0];
-        while let Some((checked, [left, right])) = checked_call(first) {
-            behind.push((checked.operator, right));
+        while let Some((operator, [left, right])) = checked_call(first) {
+            behind.push((operator, right));
             first = left;
         }
         let mut name = first.schema_name().to_string();
@@ -125,72 +142,75 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = &*args.args else { return exec_err!("{} takes two values", self.name()) };
-        apply(left, right, |left, right| self.compute(left, right))
+        match (&self.operation, &*args.args) {
+            (Operation::Between(operator), [left, right]) => {
+                apply(left, right, |left, right| computed(*operator, left, right))
+            }
+            (Operation::Sign, [number]) => with_other_sign(number),
+            (_, other) => exec_err!("{} of {} values", self.name(), other.len()),
+        }
     }
 }
 
-impl Checked {
-    fn compute(&self, left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError> {
-        match left.get().0.data_type() {
-            DataType::Float64 => self.floats::<Float64Type>(left, right),
-            DataType::Float32 => self.floats::<Float32Type>(left, right),
-            other => self.integers(left, right).map_err(|error| out_of_range(error, other)),
-        }
+fn computed(operator: Operator, left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+    match left.get().0.data_type() {
+        DataType::Float64 => floats::<Float64Type>(operator, left, right),
+        DataType::Float32 => floats::<Float32Type>(operator, left, right),
+        other => integers(operator, left, right).map_err(|error| out_of_range(error, other)),
     }
+}
 
-    fn integers(&self, left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError> {
-        match self.operator {
-            Operator::Plus => numeric::add(left, right),
-            Operator::Minus => numeric::sub(left, right),
-            Operator::Multiply => numeric::mul(left, right),
-            Operator::Divide => numeric::div(left, right),
-            _ => numeric::rem(left, right),
-        }
+fn integers(operator: Operator, left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+    match operator {
+        Operator::Plus => numeric::add(left, right),
+        Operator::Minus => numeric::sub(left, right),
+        Operator::Multiply => numeric::mul(left, right),
+        Operator::Divide => numeric::div(left, right),
+        _ => numeric::rem(left, right),
     }
+}
 
-    fn floats<T: ArrowPrimitiveType>(
-        &self,
-        left: &dyn Datum,
-        right: &dyn Datum,
-    ) -> Result<ArrayRef, ArrowError>
-    where
-        T::Native: Float,
+fn floats<T: ArrowPrimitiveType>(
+    operator: Operator,
+    left: &dyn Datum,
+    right: &dyn Datum,
+) -> Result<ArrayRef, ArrowError>
+where
+    T::Native: Float,
+{
+    let result = integers(operator, left, right)?;
+    let numbers = result.as_primitive::<T>();
+    // Nearly all results are plain numbers, which is seen at once.
+    let may_vanish = matches!(operator, Operator::Multiply | Operator::Divide);
+    let is_plain = |number: &T::Native| number.is_bounded() && !(may_vanish && number.is_nothing());
+    if numbers.values().iter().all(is_plain) {
+        return Ok(result);
+    }
+    let (left, right) = (Operand::<T>::of(left), Operand::<T>::of(right));
+    let is_checked = |row: &usize| numbers.is_valid(*row) && !is_plain(&numbers.values()[*row]);
+    for row in (0..numbers.len()).filter(is_checked) {
+        check(operator, left.at(row), right.at(row), numbers.value(row))?;
+    }
+    Ok(result)
+}
+
+/// The rules of PostgreSQL's `utils/float.h`.
+fn check<F: Float>(operator: Operator, left: F, right: F, result: F) -> Result<(), ArrowError> {
+    let divides = operator == Operator::Divide;
+    let message = if divides && right.is_nothing() && !left.is_not_a_number() {
+        return Err(ArrowError::DivideByZero);
+    } else if result.is_boundless() && !left.is_boundless() && (divides || !right.is_boundless()) {
+        "value out of range: overflow"
+    } else if result.is_nothing()
+        && matches!(operator, Operator::Multiply | Operator::Divide)
+        && !left.is_nothing()
+        && !(if divides { right.is_boundless() } else { right.is_nothing() })
     {
-        let result = self.integers(left, right)?;
-        let numbers = result.as_primitive::<T>();
-        // Nearly all results are plain numbers, which is seen at once.
-        let may_vanish = matches!(self.operator, Operator::Multiply | Operator::Divide);
-        let is_plain = |number: &T::Native| number.is_bounded() && !(may_vanish && number.is_nothing());
-        if numbers.values().iter().all(is_plain) {
-            return Ok(result);
-        }
-        let (left, right) = (Operand::<T>::of(left), Operand::<T>::of(right));
-        let is_checked = |row: &usize| numbers.is_valid(*row) && !is_plain(&numbers.values()[*row]);
-        for row in (0..numbers.len()).filter(is_checked) {
-            self.check(left.at(row), right.at(row), numbers.value(row))?;
-        }
-        Ok(result)
-    }
-
-    /// The rules of PostgreSQL's `utils/float.h`.
-    fn check<F: Float>(&self, left: F, right: F, result: F) -> Result<(), ArrowError> {
-        let divides = self.operator == Operator::Divide;
-        let message = if divides && right.is_nothing() && !left.is_not_a_number() {
-            return Err(ArrowError::DivideByZero);
-        } else if result.is_boundless() && !left.is_boundless() && (divides || !right.is_boundless()) {
-            "value out of range: overflow"
-        } else if result.is_nothing()
-            && matches!(self.operator, Operator::Multiply | Operator::Divide)
-            && !left.is_nothing()
-            && !(if divides { right.is_boundless() } else { right.is_nothing() })
-        {
-            "value out of range: underflow"
-        } else {
-            return Ok(());
-        };
-        Err(ArrowError::from_external_error(Box::new(QueryError::out_of_range(message))))
-    }
+        "value out of range: underflow"
+    } else {
+        return Ok(());
+    };
+    Err(ArrowError::from_external_error(Box::new(QueryError::out_of_range(message))))
 }
 
 /// What is asked of numbers of both sizes.
@@ -243,51 +263,19 @@ impl<'a, T: ArrowPrimitiveType> Operand<'a, T> {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Negated {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Negated {
-    fn name(&self) -> &str {
-        "negate"
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(format!("(- {})", args[0].schema_name()))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(field_like(self.name(), args.arg_fields))
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let data_type = args.args[0].data_type();
-        let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let array = args.args[0].to_array(1)?;
-        let negated = match &data_type {
-            DataType::Int16 => negated::<Int16Type>(&array),
-            DataType::Int32 => negated::<Int32Type>(&array),
-            _ => negated::<Int64Type>(&array),
-        };
-        let negated = negated.map_err(|error| out_of_range(error, &data_type))?;
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&negated, 0)?));
-        }
-        Ok(ColumnarValue::Array(negated))
-    }
+fn with_other_sign(number: &ColumnarValue) -> Result<ColumnarValue> {
+    let data_type = number.data_type();
+    let array = number.to_array(1)?;
+    let negated = match &data_type {
+        DataType::Int16 => negated::<Int16Type>(&array),
+        DataType::Int32 => negated::<Int32Type>(&array),
+        _ => negated::<Int64Type>(&array),
+    };
+    let negated = negated.map_err(|error| out_of_range(error, &data_type))?;
+    Ok(match number {
+        ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&negated, 0)?),
+        ColumnarValue::Array(_) => ColumnarValue::Array(negated),
+    })
 }
 
 fn negated<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {

@@ -8,6 +8,7 @@
 mod arithmetic;
 mod casts;
 mod guards;
+mod in_lists;
 pub(crate) mod intervals;
 mod literals;
 mod numeric;
@@ -17,4 +18,5 @@ pub(crate) mod spans;
 pub(crate) mod syntax;
 pub(crate) mod text;
 
+pub(crate) use in_lists::keep_apart as keep_lists_apart;
 pub(crate) use rules::analyzer;

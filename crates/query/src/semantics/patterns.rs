@@ -222,6 +222,22 @@ fn checked(regex: String, pattern: &str) -> Result<String, QueryError> {
     }
 }
 
+/// Whether flags say that case does not count; the last of `i` and `c` decides.
+pub(crate) fn is_insensitive(flags: &str) -> Result<bool, QueryError> {
+    let mut is_insensitive = false;
+    for flag in flags.chars() {
+        match flag {
+            'i' => is_insensitive = true,
+            'c' => is_insensitive = false,
+            'g' | 's' | 't' => {}
+            other => {
+                return Err(QueryError::unsupported(format!("the option {other:?} of a regular expression")));
+            }
+        }
+    }
+    Ok(is_insensitive)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, lit};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, lit};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 use crate::QueryError;
@@ -48,7 +48,7 @@ impl AnalyzerRule for Rule {
             }
             let node = if self.guards { spans::in_order(node, &schema)? } else { node };
             let names = NamePreserver::new(&node);
-            let node = node.map_expressions(|expr| {
+            let rewrite_one = |expr: Expr| {
                 let name = names.save(&expr);
                 let mut rewritten = expr.transform_up(|expr| (self.rewrite)(expr, &schema))?;
                 if self.guards {
@@ -59,6 +59,11 @@ impl AnalyzerRule for Rule {
                 } else {
                     rewritten
                 })
+            };
+            let node = node.map_expressions(|expr| match expr {
+                // Each key in it is a column.
+                set @ Expr::GroupingSet(_) => set.map_children(rewrite_one),
+                expr => rewrite_one(expr),
             })?;
             // The types of columns above follow.
             node.map_data(LogicalPlan::recompute_schema)
@@ -78,8 +83,30 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             spans::computed(binary, schema).map(Transformed::yes)
         }
         Expr::Cast(cast) => Ok(casts::of_constant(cast)),
+        Expr::ScalarFunction(call) if ["concat", "concat_ws"].contains(&call.func.name()) => {
+            Ok(with_letters(call, schema))
+        }
         other => numeric::with_floats(other, schema),
     }
+}
+
+/// Truth values in a text that is put together are `t` and `f`; a cast would write them in full.
+fn with_letters(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let mut is_changed = false;
+    for arg in &mut call.args {
+        if matches!(arg.get_type(schema), Ok(DataType::Boolean)) {
+            let truth = std::mem::replace(arg, lit(false));
+            *arg = Expr::Case(Case {
+                expr: Some(Box::new(truth)),
+                when_then_expr: [(true, "t"), (false, "f")]
+                    .map(|(truth, letter)| (Box::new(lit(truth)), Box::new(lit(letter))))
+                    .to_vec(),
+                else_expr: None,
+            });
+            is_changed = true;
+        }
+    }
+    Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)
 }
 
 fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -4,15 +4,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, TableFactor, UnaryOperator, Value,
-    ValueWithSpan, VisitorMut,
+    BinaryOperator, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
-
-use datafusion::sql::sqlparser::tokenizer::Span;
 
 use super::{literals, patterns};
 use crate::QueryError;
+use crate::error::INVALID_PARAMETER;
+use crate::parsed::{call, cast, named, number, take, text_of, unnamed};
 use crate::walk::walk_mut;
 
 /// The arguments of `make_interval` in their order.
@@ -58,12 +57,105 @@ impl VisitorMut for Rewrite {
         }
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        order_powers(expr);
+        match order_complements(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.refuse(error),
+        }
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match rewritten(expr) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.refuse(error),
         }
     }
+}
+
+/// A sign binds stronger than `^`, and powers are taken from left to right: `-2 ^ 2` is 4. The parser has it the other way round.
+fn order_powers(expr: &mut Expr) {
+    let is_led_by_sign =
+        |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr));
+    let is_other = match &*expr {
+        Expr::BinaryOp { op: BinaryOperator::PGExp, right, .. } => is_led_by_sign(right),
+        other => is_led_by_sign(other),
+    };
+    if !is_other {
+        return;
+    }
+    let mut operands = Vec::new();
+    split_powers(take(expr), &mut operands);
+    let power = |left: Expr, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::PGExp,
+        right: Box::new(right),
+    };
+    if let Some(powers) = operands.into_iter().reduce(power) {
+        *expr = powers;
+    }
+}
+
+/// Whether it is a power without parentheses, perhaps behind signs.
+fn is_power(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => true,
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_power(expr),
+        _ => false,
+    }
+}
+
+fn split_powers(expr: Expr, operands: &mut Vec<Expr>) {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
+            split_powers(*left, operands);
+            split_powers(*right, operands);
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(&expr) => {
+            let first = operands.len();
+            split_powers(*expr, operands);
+            let base = Box::new(take(&mut operands[first]));
+            operands[first] = Expr::UnaryOp { op: UnaryOperator::Minus, expr: base };
+        }
+        other => operands.push(other),
+    }
+}
+
+/// `~` binds weaker than arithmetic: `~1 + 1` is -3. The parser has it the other way round.
+fn order_complements(expr: &mut Expr) -> Result<(), QueryError> {
+    let is_complement = |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. });
+    if matches!(&*expr, Expr::BinaryOp { op, right, .. } if is_arithmetic(op) && is_complement(right)) {
+        return Err(QueryError::unsupported("~ behind an operator without parentheses; write (~ x)"));
+    }
+    if matches!(&*expr, Expr::BinaryOp { .. }) && take_complement(expr) {
+        let whole = Box::new(take(expr));
+        *expr = Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: whole };
+    }
+    Ok(())
+}
+
+/// Takes `~` away from the first operand of a chain of arithmetic. Says whether it was there.
+fn take_complement(expr: &mut Expr) -> bool {
+    match expr {
+        Expr::BinaryOp { left, op, .. } if is_arithmetic(op) => take_complement(left),
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
+            *expr = take(bits);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+            | BinaryOperator::PGExp
+    )
 }
 
 fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
@@ -79,10 +171,10 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
                 (Some(pattern), Some(Value::SingleQuotedString(escape))) => {
                     text_of(patterns::similar_to(&pattern, patterns::escape_of(escape)?)?)
                 }
-                (_, None) => call("similar_to_escape", vec![take(pattern)]),
+                (_, None) => call("similar_to_regex", vec![take(pattern)]),
                 (_, Some(_)) => {
                     let escape = Expr::Value(escape.expect("BUG: there is an escape"));
-                    call("similar_to_escape", vec![take(pattern), escape])
+                    call("similar_to_regex", vec![take(pattern), escape])
                 }
             };
             *expr = Expr::BinaryOp { left: Box::new(take(text)), op, right: Box::new(pattern) };
@@ -106,6 +198,12 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
         }
         Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
             *expr = call("power", vec![take(left), take(right)]);
+        }
+        // All bits of -1 are set.
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
+            let ones = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
+            let (left, op, right) = (Box::new(take(bits)), BinaryOperator::PGBitwiseXor, Box::new(ones));
+            *expr = Expr::BinaryOp { left, op, right };
         }
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             *expr = call("starts_with", vec![take(left), take(right)]);
@@ -145,19 +243,12 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
 
 /// Types with a length or a precision, which the planner does not look at: text is cut and times are rounded.
 fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option<Expr>, QueryError> {
-    let cast = |inner: &mut Box<Expr>, data_type: DataType| Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(take(inner)),
-        data_type,
-        array: false,
-        format: None,
-    };
     Ok(match data_type {
         DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
         | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. }))
         | DataType::CharVarying(Some(CharacterLength::IntegerLength { length, .. })) => {
             let length = *length;
-            Some(call("left", vec![cast(inner, DataType::Text), number(length)]))
+            Some(call("left", vec![cast(take(inner), DataType::Text), number(length)]))
         }
         DataType::Char(_) | DataType::Character(_) => {
             return Err(QueryError::unsupported("the type character(n); write text or varchar(n)"));
@@ -165,7 +256,7 @@ fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option
         DataType::Timestamp(precision @ Some(_), _) => {
             let places = precision.take().unwrap_or_default();
             let data_type = data_type.clone();
-            Some(call("round_time", vec![cast(inner, data_type), number(places)]))
+            Some(call("round_time", vec![cast(take(inner), data_type), number(places)]))
         }
         _ => None,
     })
@@ -191,24 +282,41 @@ fn of_function(function: &mut Function) -> Result<(), QueryError> {
         }
         ("age", 1) => {
             let today = call("current_date", Vec::new());
-            list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(today)));
+            list.args.insert(0, unnamed(today));
         }
         ("make_interval", _) => in_order(list),
         ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", 0) => {
             function.name = named("now")
         }
         ("every", 1) => function.name = named("bool_and"),
-        ("regexp_match", 2 | 3) => {
+        ("regexp_match", count @ (2 | 3)) => {
+            let is_optional = count == 3;
             if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get_mut(1) {
                 *pattern = match constant(pattern) {
                     Some(text) => text_of(patterns::regex(&text)?),
-                    None => call("posix_regex", vec![std::mem::replace(pattern, text_of(String::new()))]),
+                    None => call("posix_regex", vec![take(pattern)]),
                 };
+            }
+            if let Some(options) = list.args.pop_if(|_| is_optional) {
+                let options = options_of(&options)?;
+                list.args.extend(options.map(|options| unnamed(text_of(options.into()))));
             }
         }
         _ => {}
     }
     Ok(())
+}
+
+/// The options of a regular expression as the library has them.
+fn options_of(argument: &FunctionArg) -> Result<Option<&'static str>, QueryError> {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(options)) = argument else { return Ok(None) };
+    let options = constant(options)
+        .ok_or_else(|| QueryError::unsupported("regexp_match with options that are no constant text"))?;
+    if options.contains('g') {
+        let message = "regexp_match does not support the option \"g\" of a regular expression";
+        return Err(QueryError::value(INVALID_PARAMETER, message));
+    }
+    Ok(patterns::is_insensitive(&options)?.then_some("i"))
 }
 
 /// Whether the library's function knows a unit.
@@ -269,42 +377,4 @@ fn constant(expr: &Expr) -> Option<String> {
         Expr::Nested(inner) => constant(inner),
         _ => None,
     }
-}
-
-fn text_of(text: String) -> Expr {
-    value(Value::SingleQuotedString(text))
-}
-
-fn number(number: u64) -> Expr {
-    value(Value::Number(number.to_string(), false))
-}
-
-fn value(value: Value) -> Expr {
-    Expr::Value(ValueWithSpan { value, span: Span::empty() })
-}
-
-fn take(expr: &mut Box<Expr>) -> Expr {
-    std::mem::replace(&mut **expr, text_of(String::new()))
-}
-
-fn named(name: &str) -> ObjectName {
-    ObjectName::from(vec![Ident::new(name)])
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    Expr::Function(Function {
-        name: named(name),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

@@ -74,9 +74,9 @@ SELECT array_agg(built) FROM vehicles WHERE false
 SELECT array_agg(DISTINCT depot ORDER BY depot) FROM vehicles
 SELECT array_agg(ts ORDER BY device) FROM vehicles
 SELECT array_agg(active ORDER BY ts, device) FROM readings WHERE device = 'tram'
--- differs: the length of an empty array is 0
 SELECT array_length('{a,b}'::text[], 1), array_length('{}'::text[], 1), array_length(NULL::text[], 1)
 SELECT array_upper('{a,b}'::text[], 1), array_lower('{a,b}'::text[], 1)
+SELECT array_length('{1,2}'::int[], 2), array_upper('{}'::int[], 1), array_lower('{}'::int[], 1), array_ndims('{}'::int[]), array_upper('{1,2}'::int[], 2), array_length('{1}'::int[], 0), array_upper('{4,5}'::int[], NULL)
 SELECT cardinality('{a,b}'::text[]), cardinality('{}'::text[])
 -- differs: array_dims is absent
 SELECT array_ndims('{a,b}'::text[]), array_dims('{a,b}'::text[])
@@ -94,6 +94,8 @@ SELECT string_to_array('a,b,x', ',', 'x')
 SELECT '{1,2}'::int[] || '{3}'::int[], '{1,2}'::int[] || 3, 0 || '{1,2}'::int[]
 SELECT '{1,2,3}'::int[] @> '{1,3}'::int[], '{1}'::int[] @> '{1,2}'::int[], '{1}'::int[] <@ '{1,2}'::int[]
 SELECT '{1,2}'::int[] && '{2,3}'::int[], '{1}'::int[] && '{2}'::int[], '{}'::int[] && '{1}'::int[]
+SELECT '{NULL}'::int[] && '{NULL}'::int[], '{NULL,1}'::int[] @> '{NULL}'::int[], '{NULL}'::int[] <@ '{NULL,1}'::int[], NULL::int[] @> '{1}'::int[], '{1,NULL}'::int[] && '{NULL,1}'::int[]
+SELECT array_agg(gear) @> '{1}'::bigint[], array_agg(gear) && '{7,8}'::bigint[], '{1,2}'::bigint[] <@ array_agg(gear) FROM readings GROUP BY device ORDER BY device
 SELECT '{1,2}'::int[] @> '{}'::int[], '{}'::int[] <@ '{1}'::int[]
 SELECT '{1,2}'::int[] = '{1,2}'::int[], '{1,2}'::int[] < '{1,3}'::int[], '{1}'::int[] <> '{2}'::int[]
 SELECT unnest('{a,b,NULL}'::text[])

@@ -81,3 +81,15 @@ SELECT max(active) FROM readings
 SELECT avg(device) FROM readings
 SELECT max(sum(gear)) FROM readings
 SELECT device, speed FROM readings GROUP BY device
+SELECT note, (timestamptz '2026-01-15 08:10:00+00' - interval '1 day') AS t, count(*) FROM readings GROUP BY ROLLUP (note, (timestamptz '2026-01-15 08:10:00+00' - interval '1 day'))
+SELECT nullif(ts, timestamptz '2026-01-15 08:10:00+00'), min(gear / 2) FROM readings WHERE device = 'tram' GROUP BY CUBE (nullif(ts, timestamptz '2026-01-15 08:10:00+00')) ORDER BY 1
+SELECT gear / 2, speed - 0.5::float8, count(*) FROM readings WHERE device = 'tram' GROUP BY ROLLUP (gear / 2, speed - 0.5::float8) ORDER BY 1, 2, 3
+-- differs: a key twice in ROLLUP or CUBE is refused
+SELECT gear, gear, count(*) FROM readings GROUP BY ROLLUP (gear, gear)
+SELECT device, gear, count(*) FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear) ORDER BY device, gear, 3
+SELECT device, count(*) FROM readings WHERE device = 'tram' GROUP BY CUBE (device) ORDER BY device
+SELECT gear, device, count(*) FROM readings WHERE gear = 1 GROUP BY ROLLUP (gear, device) ORDER BY gear, device
+SELECT gear, device, count(*) FROM readings WHERE gear = 1 GROUP BY ROLLUP (device, gear) ORDER BY device, gear
+SELECT * FROM (SELECT device, gear, count(*) AS n FROM readings GROUP BY ROLLUP (device, gear)) s WHERE device = 'tram' ORDER BY 1, 2, 3
+SELECT * FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear)) s WHERE device IS NULL
+SELECT gear, row_number() OVER (PARTITION BY device ORDER BY gear, n) FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear)) s ORDER BY 1, 2

@@ -70,3 +70,22 @@ SELECT x.device FROM vehicles v
 SELECT count(*) FROM vehicles v JOIN vehicles v ON true
 SELECT count(*) FROM vehicles a JOIN readings b ON a.device = b.device AND a.ts = b.ts
 SELECT count(DISTINCT r.device) FROM readings r JOIN vehicles v ON r.device = v.device WHERE v.depot IS NULL OR r.gear > 100
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE r.device NOT BETWEEN NULL::text AND '7'
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE r.device NOT BETWEEN 'a' AND '7'
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE r.device < NULL::text OR r.device > '7'
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE r.device BETWEEN NULL::text AND '7'
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE substr(r.device, 2, 1) NOT BETWEEN NULL::text AND left('7', 1)
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE substr(r.device, 2, 1) > '7'
+SELECT count(*) FROM readings r RIGHT JOIN vehicles v ON r.device = v.device WHERE substr(r.device, 2, 1) > '7' OR NULL
+SELECT count(*), avg((v.built + v.weight)) FROM readings r FULL JOIN vehicles v ON r.device = v.device WHERE NOT ((v.ts <> timestamptz '2026-01-15 08:05:00+00') AND (v.ts NOT BETWEEN v.ts AND r.ts))
+SELECT count(*), avg((v.built + v.weight)) FROM readings r FULL JOIN vehicles v ON r.device = v.device WHERE  ((v.ts = timestamptz '2026-01-15 08:05:00+00') OR (v.ts BETWEEN v.ts AND r.ts))
+SELECT count(*) FROM readings r FULL JOIN vehicles v ON r.device = v.device WHERE v.ts BETWEEN v.ts AND r.ts
+SELECT count(*) FROM readings r FULL JOIN vehicles v ON r.device = v.device WHERE v.ts NOT BETWEEN v.ts AND r.ts
+SELECT count(*) FROM readings r FULL JOIN vehicles v ON r.device = v.device WHERE v.ts <= r.ts OR v.ts IS NULL
+SELECT r.ts, v.ts FROM readings r RIGHT JOIN vehicles v ON r.device = v.device ORDER BY r.ts DESC, v.device LIMIT 5
+SELECT r.ts, v.ts, v.device FROM readings r RIGHT JOIN vehicles v ON r.device = v.device ORDER BY v.ts, v.device DESC, r.ts LIMIT 5
+SELECT v.device, r.ts FROM vehicles v LEFT JOIN readings r ON r.device = v.device AND r.ts = v.ts ORDER BY r.ts DESC NULLS LAST, v.device LIMIT 4
+SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHERE substr(v.device, 2, 1) > '7'
+SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHERE v.device LIKE 'b%' OR v.depot = 'south'
+SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHERE coalesce(v.device, 'none') = 'none'
+SELECT count(*) FROM vehicles v FULL JOIN readings r ON r.device = v.device WHERE length(v.device) > 3 AND length(r.device) > 3

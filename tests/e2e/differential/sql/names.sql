@@ -46,7 +46,6 @@ SELECT active::text, count(*) FROM readings GROUP BY active ORDER BY active
 SELECT ts::date, count(*) FROM readings GROUP BY ts::date ORDER BY ts
 SELECT lower(device), lower(device) AS b FROM vehicles ORDER BY lower(device)
 SELECT avg(gear), avg(speed), max(speed) - 1, 1::bigint, min(gear) AS low FROM readings
--- differs: EXISTS is there in conditions only
 SELECT (SELECT max(built) FROM vehicles), EXISTS (SELECT 1, 1 FROM vehicles), CASE WHEN true THEN 1 END
 SELECT CASE WHEN true THEN 1 ELSE built END FROM vehicles ORDER BY device
 SELECT coalesce(depot, '-'), nullif(depot, 'north') FROM vehicles ORDER BY device

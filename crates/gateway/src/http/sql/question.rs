@@ -113,11 +113,41 @@ fn parameter(index: usize, value: Value) -> Result<Parameter, ApiError> {
                 return Err(ApiError::argument(message));
             }
         },
-        Value::Array(_) | Value::Object(_) => {
-            let message = format!("parameter ${number} is a list or an object; pass it as a string of JSON");
+        Value::Array(values) => {
+            let values = values.into_iter().map(|value| match value {
+                Value::Array(_) => {
+                    let message =
+                        format!("parameter ${number} is a list of lists; arrays have one dimension");
+                    Err(ApiError::argument(message))
+                }
+                value => parameter(index, value),
+            });
+            of_one_kind(values.collect::<Result<_, _>>()?).map(Parameter::List).ok_or_else(|| {
+                let message = format!(
+                    "parameter ${number} is a list of several kinds; its values are truth values, numbers or strings"
+                );
+                ApiError::argument(message)
+            })?
+        }
+        Value::Object(_) => {
+            let message = format!("parameter ${number} is or has an object; pass it as a string of JSON");
             return Err(ApiError::argument(message));
         }
     })
+}
+
+/// The values of a list, if they are of one kind but for NULL. Whole numbers beside others become numbers like those.
+fn of_one_kind(mut values: Vec<Parameter>) -> Option<Vec<Parameter>> {
+    if values.iter().any(|value| matches!(value, Parameter::F64(_))) {
+        for value in &mut values {
+            if let Parameter::I64(whole) = value {
+                *value = Parameter::F64(*whole as f64);
+            }
+        }
+    }
+    let mut kinds = values.iter().filter(|value| **value != Parameter::Null).map(std::mem::discriminant);
+    let first = kinds.next();
+    kinds.all(|kind| Some(kind) == first).then_some(values)
 }
 
 #[cfg(test)]
@@ -157,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn lists_are_arrays_of_one_kind() {
+        let body = r#"{"query":"SELECT $1","params":[["a",null],[1,2.5,-3],[],[true]]}"#;
+        let expected = [
+            vec![Parameter::Text("a".into()), Parameter::Null],
+            vec![Parameter::F64(1.0), Parameter::F64(2.5), Parameter::F64(-3.0)],
+            vec![],
+            vec![Parameter::Bool(true)],
+        ];
+        assert_eq!(parse(body, "", &[JSON]).unwrap().parameters, expected.map(Parameter::List));
+    }
+
+    #[test]
     fn the_client_may_say_what_it_accepts() {
         for (accept, format) in [
             ("text/csv", Format::Csv),
@@ -182,7 +224,19 @@ mod tests {
             ("  ", "", &[], "the body is empty"),
             ("SELECT 1", "format=xml", &[], "format is \"xml\""),
             (r#"{"query":"SELECT $1","params":[18446744073709551615]}"#, "", &[JSON], "parameter $1"),
-            (r#"{"query":"SELECT $1","params":[1,[2]]}"#, "", &[JSON], "parameter $2"),
+            (
+                r#"{"query":"SELECT $1","params":[1,{"a":2}]}"#,
+                "",
+                &[JSON],
+                "parameter $2 is or has an object",
+            ),
+            (r#"{"query":"SELECT $1","params":[1,[[2]]]}"#, "", &[JSON], "parameter $2 is a list of lists"),
+            (
+                r#"{"query":"SELECT $1","params":[1,["a",2]]}"#,
+                "",
+                &[JSON],
+                "parameter $2 is a list of several",
+            ),
         ] {
             let error = parse(body, query, pairs).unwrap_err();
             assert!(error.message.contains(part), "{body}: {}", error.message);

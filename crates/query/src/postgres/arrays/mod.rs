@@ -7,11 +7,21 @@
 
 mod casts;
 mod compare;
+mod measures;
+mod sets;
 mod settle;
 mod statement;
 mod text;
 
 pub(crate) use compare::function;
+pub(crate) use sets::{CONTAINS, OVERLAPS};
 pub(crate) use settle::{parameter_places, settle};
 pub(crate) use statement::name_comparisons;
 pub(crate) use text::read;
+
+/// Functions that take the place of the library's.
+pub(crate) fn functions() -> Vec<std::sync::Arc<datafusion::logical_expr::ScalarUDF>> {
+    let mut functions = measures::functions();
+    functions.extend(sets::functions());
+    functions
+}

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, ObjectName, VisitorMut};
 
-use super::super::rewrite::{call, listed, take, unnamed};
+use super::super::rewrite::listed;
 use super::compare::{Quantifier, name};
+use crate::parsed::{function, take, unnamed};
 use crate::walk::walk_mut;
 
 /// Puts our functions in place of comparisons with ANY and ALL.
@@ -80,7 +81,6 @@ fn comparison(
 }
 
 fn of_function(name: String, left: Expr, right: Expr) -> Expr {
-    let mut function = call("", vec![unnamed(left), unnamed(right)]);
-    function.name = ObjectName::from(vec![Ident::with_quote('"', name)]);
-    Expr::Function(function)
+    let name = ObjectName::from(vec![Ident::with_quote('"', name)]);
+    Expr::Function(function(name, vec![unnamed(left), unnamed(right)]))
 }
