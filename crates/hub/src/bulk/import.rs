@@ -485,7 +485,8 @@ mod tests {
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
         assert!(
-            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, None, rules(), Duration::ZERO).is_err()
+            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, None, rules(), Duration::ZERO)
+                .is_err()
         );
         let request = ExportRequest {
             table: "nope".into(),

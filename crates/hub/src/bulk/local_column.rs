@@ -117,7 +117,7 @@ mod tests {
     use parquet::arrow::ArrowWriter;
     use store::MemoryStore;
 
-    use super::super::{ClockChange, ImportRules, import_parquet};
+    use super::super::{ClockChange, ImportRules, ParquetBounds, import_parquet};
     use super::*;
     use crate::clock::system_now;
 
@@ -132,7 +132,8 @@ mod tests {
         file.write(&rows).unwrap();
         let file = file.into_inner().unwrap();
         let rules = ImportRules::of(&IngestLimits::default(), system_now(), false);
-        import_parquet(&MemoryStore::new(), "t", file.into(), zone.as_ref(), rules, Duration::ZERO)
+        let bounds = ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000 };
+        import_parquet(&MemoryStore::new(), "t", file.into(), bounds, zone.as_ref(), rules, Duration::ZERO)
     }
 
     fn berlin(clock_change: ClockChange) -> Option<Zone> {
