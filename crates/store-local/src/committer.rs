@@ -64,6 +64,7 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
                 core.tell_watchers();
             }
             writer.sync()?; // invariant 6: an error seals
+            acknowledged.note(core.disk.as_ref(), &core.layout, commit.last_sequence); // invariant 7
             core.set_durable(commit.last_sequence);
             if let Some(observer) = &core.options.observer {
                 let spent = core.options.clock.now_us().saturating_sub(start_us);
@@ -72,10 +73,6 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
             }
         }
         finish(core, &mut buffer);
-        if commit.sync {
-            // Behind the acks: nobody waits for the note.
-            acknowledged.note(core.disk.as_ref(), &core.layout, commit.last_sequence);
-        }
     }
     if core.state.lock().stop == Stop::Closing && writer.is_used() {
         write_close_mark(core, writer, &mut buffer)?;

@@ -7,7 +7,7 @@
 //! 4. A segment is synced before the first frame of the next one is written; its name is durable before that too.
 //! 5. A segment is recycled only when a durable manifest edit covers all its frames.
 //! 6. After a failed sync nothing is written any more: what the disk holds is unknown.
-//! 7. The note of what was acknowledged is written after the sync that it tells of.
+//! 7. The note of what was acknowledged is written after the sync that it tells of, and before anybody is told.
 
 pub(crate) mod acknowledged;
 pub(crate) mod frame;
