@@ -123,6 +123,10 @@ pub enum QueryError {
     },
 }
 
+/// Why the planner finds no join for a subquery that stands for a value.
+const OTHER_ROWS_APART: &str = "a subquery for a value that compares with the row around it by something else than =, or has a LIMIT; \
+    write a join";
+
 fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|nearest| format!("; did you mean {nearest:?}?")).unwrap_or_default()
 }
@@ -209,6 +213,9 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::ArrowError(error, _) => from_arrow(error),
             DataFusionError::Plan(message) => from_plan(message),
             DataFusionError::Configuration(message) => Self::Invalid { message: message.clone() },
+            DataFusionError::NotImplemented(message) if message.contains("expression ScalarSubquery") => {
+                Self::unsupported(OTHER_ROWS_APART)
+            }
             DataFusionError::NotImplemented(message) => Self::Unsupported { message: message.clone() },
             DataFusionError::Execution(message) => Self::value(DATA_EXCEPTION, message),
             DataFusionError::ResourcesExhausted(message) => Self::OverLimit {
@@ -301,6 +308,14 @@ mod tests {
         let wrapped =
             DataFusionError::Context("x".into(), Box::new(DataFusionError::External(Box::new(sealed))));
         assert_eq!(QueryError::from(wrapped).blame(), Blame::Operator);
+    }
+
+    #[test]
+    fn a_subquery_without_a_join_is_refused_in_words_for_people() {
+        let planner = "Physical plan does not support logical expression ScalarSubquery(<subquery>)";
+        let error = QueryError::from(DataFusionError::NotImplemented(planner.into()));
+        assert_eq!(error.sql_state(), "0A000");
+        assert!(error.to_string().contains("compares with the row around it"), "{error}");
     }
 
     #[test]

@@ -199,6 +199,13 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
         Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
             *expr = call("power", vec![take(left), take(right)]);
         }
+        // A number would be a place in the list of SELECT, and no constant is NULL in a subtotal.
+        Expr::Rollup(keys) | Expr::Cube(keys) | Expr::GroupingSets(keys)
+            if keys.iter().flatten().any(|key| matches!(key, Expr::Value(_))) =>
+        {
+            let message = "a constant as a key of ROLLUP, CUBE or GROUPING SETS; write the expression";
+            return Err(QueryError::unsupported(message));
+        }
         // All bits of -1 are set.
         Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
             let ones = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };

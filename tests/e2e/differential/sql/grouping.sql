@@ -93,3 +93,5 @@ SELECT gear, device, count(*) FROM readings WHERE gear = 1 GROUP BY ROLLUP (devi
 SELECT * FROM (SELECT device, gear, count(*) AS n FROM readings GROUP BY ROLLUP (device, gear)) s WHERE device = 'tram' ORDER BY 1, 2, 3
 SELECT * FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear)) s WHERE device IS NULL
 SELECT gear, row_number() OVER (PARTITION BY device ORDER BY gear, n) FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear)) s ORDER BY 1, 2
+-- differs: a constant as a key of ROLLUP is refused
+SELECT gear, 1, count(*) FROM readings GROUP BY ROLLUP (gear, 1)

@@ -62,3 +62,6 @@ SELECT count(*) FROM readings WHERE device NOT IN ('bus-1', NULL) OR device NOT 
 SELECT count(*) FROM (SELECT * FROM readings WHERE gear IN (1, 2, 3)) r WHERE gear NOT IN (4, NULL)
 SELECT count(*) FROM (SELECT * FROM readings WHERE device IN ('bus-1', 'tram')) r WHERE device NOT IN ('tram', 'van')
 SELECT count(*) FROM readings WHERE device IN ('bus-1', 'tram', NULL) AND NOT (gear = ANY ('{1,NULL}'::bigint[]) AND gear = ANY ('{2,3}'::bigint[]))
+SELECT note IN (SELECT note FROM readings WHERE note <> 'ok'), note NOT IN (SELECT note FROM readings WHERE note <> 'ok'), note IN (SELECT note FROM readings WHERE device = 'tram') FROM readings ORDER BY device, ts
+SELECT device || ts::text IN (SELECT device || ts::text FROM readings WHERE gear > 1), ts NOT IN (SELECT ts FROM readings WHERE device = 'tram') FROM readings ORDER BY device, ts
+SELECT gear + 10 = ANY (array_agg(n)) FROM readings, generate_series(1, 30) AS n GROUP BY device, ts, gear ORDER BY device, ts

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema};
 use datafusion::arrow::compute::{and_kleene, or_kleene, take};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, InListExpr};
 use datafusion::physical_expr_common::datum::apply_cmp;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -30,6 +32,9 @@ const OPERATORS: [(&str, Operator); 10] = [
     ("~~*", Operator::ILikeMatch),
     ("!~~*", Operator::NotILikeMatch),
 ];
+
+/// From so many elements on a table of them is faster than a comparison of all values with each.
+const HASHED_ELEMENTS_MIN: usize = 16;
 
 /// At the end of the name of a comparison with rows.
 const OF_ROWS: &str = " (SELECT)";
@@ -157,8 +162,24 @@ impl Compare {
         self.is_of_rows.then(|| self.of_nothing())
     }
 
+    /// Whether it asks for being in the array (`Some(false)`) or for not being in it (`Some(true)`).
+    pub(super) fn membership(&self) -> Option<bool> {
+        match (self.quantifier, self.operator) {
+            (Quantifier::Any, Operator::Eq) => Some(false),
+            (Quantifier::All, Operator::NotEq) => Some(true),
+            _ => None,
+        }
+    }
+
     /// One array for all rows.
     fn with_one(&self, left: &ColumnarValue, list: &ArrayRef, rows: usize) -> Result<ColumnarValue> {
+        if let (Some(negated), ColumnarValue::Array(left)) = (self.membership(), left)
+            && list.len() >= HASHED_ELEMENTS_MIN
+            // Zeros of both signs are one number.
+            && !list.data_type().is_floating()
+        {
+            return hashed(left, list, negated);
+        }
         let mut folded = BooleanArray::from(vec![self.of_nothing(); rows]);
         for index in 0..list.len() {
             let element = ColumnarValue::Scalar(ScalarValue::try_from_array(list, index)?);
@@ -207,6 +228,14 @@ impl Compare {
         });
         Ok(Arc::new(folded.collect::<BooleanArray>()))
     }
+}
+
+/// Whether values are in an array, by a table of its elements.
+fn hashed(values: &ArrayRef, list: &ArrayRef, negated: bool) -> Result<ColumnarValue> {
+    let schema = Arc::new(Schema::new(vec![Field::new("value", values.data_type().clone(), true)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(values)])?;
+    let value = Arc::new(Column::new("value", 0));
+    InListExpr::try_new_from_array(value, Arc::clone(list), negated, &schema)?.evaluate(&batch)
 }
 
 impl ScalarUDFImpl for Compare {

@@ -6,10 +6,10 @@ use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
 use super::casts::{from_text, to_text};
-use super::compare::{Quantifier, of};
+use super::compare::of;
 use super::text::{element_field, read};
 use crate::QueryError;
 
@@ -93,12 +93,7 @@ pub(crate) fn parameter_places<'a>(expr: &'a Expr, schema: &DFSchema) -> Vec<(&'
 
 fn settled_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some((compare, [left, right])) = of(&expr) {
-        let membership = match (compare.quantifier, compare.operator) {
-            (Quantifier::Any, Operator::Eq) => Some(false),
-            (Quantifier::All, Operator::NotEq) => Some(true),
-            _ => None,
-        };
-        if let (Some(negated), Some(elements)) = (membership, known_elements(right)?) {
+        if let (Some(negated), Some(elements)) = (compare.membership(), known_elements(right)?) {
             return Ok(Transformed::yes(one_of(left.clone(), elements, negated)));
         }
         return Ok(Transformed::no(expr));
