@@ -123,8 +123,8 @@ def test_silent_connections_make_room_when_the_mqtt_door_is_full(own_server):
 
         def session():
             try:
-                with Wire(server.mqtt, timeout_s=5).session(device.token) as wire:
-                    return wire.send(packets.publish(b'{"n":1}', 1)).receive()[0] == PUBACK
+                with Wire(server.mqtt, timeout_s=5) as wire:
+                    return wire.session(device.token).send(packets.publish(b'{"n":1}', 1)).receive()[0] == PUBACK
             except (OSError, packets.Closed):
                 return False
 
