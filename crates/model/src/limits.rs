@@ -162,8 +162,9 @@ pub const LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 20;
 pub const LOGIN_WAIT_S_MAX: u64 = 60;
 /// After so many seconds without a wrong password an address starts anew.
 pub const LOGIN_FAILURES_FORGOTTEN_S: u64 = 15 * 60;
-/// Logins of one address that are checked or wait for their turn at once.
-pub const LOGINS_PER_ADDRESS_MAX: usize = 4;
+/// Logins of one address that are checked or wait for their turn at once: three quarters of all, because a pool of
+/// connections opens many at once.
+pub const LOGINS_PER_ADDRESS_MAX: usize = PASSWORD_CHECKS_WAITING_MAX / 4 * 3;
 /// Addresses, and logins tried from them, whose failures are remembered; beyond it the oldest half is forgotten.
 pub const LOGIN_SOURCES_MAX: usize = 65_536;
 /// Password checks that wait for their turn. One runs at a time, because each takes 19 MiB and tens of milliseconds
