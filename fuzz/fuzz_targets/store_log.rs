@@ -26,7 +26,10 @@ fuzz_target!(|input: &[u8]| {
     let disk = files.disk_with(path, &bytes);
     let (store, report) = open(&disk).expect("damage to the log is no error");
     let found = readable(&store).expect("no part is damaged");
-    assert!(report.damages.iter().all(|damage| names(damage, path) || *path == segments[0]), "{report:?}");
+    // The note of what was acknowledged finds rows missing at the end of the log, which is no place in a segment.
+    let log = path.parent().expect("a segment is in the directory of the log");
+    let is_named = |damage| names(damage, path) || names(damage, log) || *path == segments[0];
+    assert!(report.damages.iter().all(is_named), "{report:?}");
     let reported = !report.damages.is_empty() || report.torn_tail.is_some();
     // A file that ends between two frames is what a crash at that moment leaves.
     let excused = !report.clean_shutdown && (is_cut(&bytes, written) || bytes.len() as u64 >= SEGMENT_BYTES);
