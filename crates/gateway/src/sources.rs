@@ -22,7 +22,7 @@ pub(crate) struct SourceSeat {
 }
 
 impl Sources {
-    /// At most so many connections of one address; at least one.
+    /// Bounds the connections of each address to `per_address_max`; 0 counts as 1.
     pub(crate) fn new(per_address_max: usize) -> Self {
         Self { connections: Arc::default(), per_address_max: per_address_max.max(1) }
     }

@@ -186,7 +186,7 @@ impl Entry {
     }
 }
 
-/// A line each: name, driver, and as much of the description as a line of so many characters has room for.
+/// One line for each scenario: name, driver and description, cut to `line_chars` characters where that is given.
 fn table(entries: &[Entry], line_chars: Option<usize>, called: &str) -> String {
     let width =
         |text: fn(&Entry) -> &str| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// Who sends a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
-    /// Nobody known: whoever logs in. All of them share one bound.
+    /// A sender without a session or token, such as one that logs in. All of them share one bound.
     Anonymous,
     /// A device, by its token.
     Device(Uuid),

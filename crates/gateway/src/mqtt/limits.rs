@@ -19,7 +19,7 @@ pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of packets whose rest has not arrived, over all connections of a worker. A connection that passes it is
 /// closed.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// A connection that has sent no CONNECT for so many seconds is closed when connections are scarce.
+/// When connections are scarce the worker closes those that have sent no CONNECT after this time.
 pub(crate) const SILENT_GRACE_S: u32 = 2;
 /// Connections are scarce when fewer than the maximum divided by this are left.
 pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;

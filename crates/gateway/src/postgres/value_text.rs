@@ -131,7 +131,7 @@ impl TimeText {
     }
 }
 
-/// Appends the date so many days after 1970-01-01.
+/// Appends a date that is given in days since 1970-01-01.
 pub(super) fn write_day(days: i32, out: &mut BytesMut) {
     let date = Timestamp::from_micros(i64::from(days) * DAY_US).date();
     if write_date(date, out) {

@@ -275,7 +275,17 @@ fn share(wanted: Option<usize>, connections_max: usize) -> usize {
 
 fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
     let postgres = config.postgres.as_ref().map_or(0, |postgres| postgres.connections_max);
-    let possible = files.mqtt_connections_max(http_connections_max(config, files) + postgres);
+    let others = http_connections_max(config, files) + postgres;
+    let possible = files.mqtt_connections_max(others);
+    if possible < others {
+        tracing::warn!(
+            possible,
+            others,
+            cap = files.cap,
+            "the open-file limit leaves few connections for MQTT; raise it (ulimit -Hn, LimitNOFILE=) or lower \
+             http.connections_max and postgres.connections_max"
+        );
+    }
     let config = &config.mqtt;
     let wanted = config.connections_max.unwrap_or(possible);
     if wanted > possible {

@@ -1,4 +1,4 @@
-//! Texts whose lengths are folded: the page says itself how many there are, and whoever unpacks it believes that.
+//! Texts whose lengths are encoded as deltas: the page names their count, and the decoder trusts it.
 //!
 //! So the numbers are compared with the page's header first. The lengths are in the encoding `DELTA_BINARY_PACKED`:
 //! <https://github.com/apache/parquet-format/blob/master/Encodings.md>.

@@ -23,7 +23,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::BulkError;
 use super::cells::{is_value, value_type};
 
-/// What a file may ask of whoever reads it.
+/// Bounds on the memory and the rows that reading one file takes.
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetBounds {
     /// Unpacked bytes that are held at once.

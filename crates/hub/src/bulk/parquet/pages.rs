@@ -46,7 +46,7 @@ pub(super) fn rows_at_once(columns: &[Pages], rows_max: usize, bytes_max: u64) -
 }
 
 impl Pages {
-    /// Bytes that so many successive rows hold at most, wherever they begin.
+    /// The most bytes that any run of `rows` successive rows holds.
     fn held(&self, rows: u64) -> u64 {
         let unfolded = |&(bytes, in_page, folded): &(u64, u64, bool)| match folded {
             true => bytes * rows.min(in_page).max(1),
