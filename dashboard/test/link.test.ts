@@ -87,9 +87,11 @@ function page(options: { publicLogin?: boolean } = {}) {
 describe("Link", () => {
   beforeEach(() => {
     vi.useFakeTimers();
+    vi.spyOn(Math, "random").mockReturnValue(0.5); // the jitter of a wait decides no test
     vi.stubGlobal("WebSocket", { OPEN: 1 });
   });
   afterEach(() => {
+    vi.restoreAllMocks();
     vi.useRealTimers();
     vi.unstubAllGlobals();
   });
@@ -213,7 +215,6 @@ describe("Link", () => {
     vi.spyOn(performance, "now").mockImplementation(() => now + 60_000);
     await settle(SILENCE_CHECK_MS);
     expect(log.at(-1)).toBe("live");
-    vi.restoreAllMocks();
   });
 
   it("connects at once with another session when the user wants it", async () => {
