@@ -136,6 +136,11 @@ impl Hub {
         self.store.status()
     }
 
+    /// The text that Prometheus scrapes.
+    pub fn metrics_text(&self) -> String {
+        self.metrics.render(&self.status(), self.sql_status())
+    }
+
     /// A live subscriber that watches nothing yet.
     pub fn subscriber(&self) -> Subscriber {
         self.live.subscriber()

@@ -15,6 +15,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use query::EngineStatus;
 use store::{Durability, StoreStatus};
 
 pub use histogram::LatencyHistogram;
@@ -81,6 +82,7 @@ pub struct Metrics {
     /// Values a slow live subscriber did not get because a newer one replaced them.
     pub live_coalesced: Counter,
     store: StoreGauges,
+    sql: SqlGauges,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -198,9 +200,11 @@ impl Metrics {
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
             store: StoreGauges::default(),
+            sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
+        metrics.sql.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }
@@ -253,9 +257,12 @@ impl Metrics {
         self.merge_panics.inc();
     }
 
-    /// The text that Prometheus scrapes, with the store's sizes as of now.
-    pub fn render(&self, status: &StoreStatus) -> String {
+    /// The text that Prometheus scrapes, with the sizes of the store and the SQL engine as of now.
+    pub fn render(&self, status: &StoreStatus, sql: Option<EngineStatus>) -> String {
         self.store.set(status);
+        if let Some(sql) = sql {
+            self.sql.set(&sql);
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry.lock()).expect("BUG: writing into a string cannot fail");
         text
@@ -316,6 +323,42 @@ impl StoreGauges {
     }
 }
 
+/// What the SQL engine does at this moment.
+#[derive(Debug, Default)]
+struct SqlGauges {
+    running: Gauge,
+    waiting: Gauge,
+    memory_bytes: Gauge,
+    allocated_bytes: Gauge,
+    unended: Gauge,
+}
+
+impl SqlGauges {
+    fn register(&self, registry: &mut Registry) {
+        let unended = "SQL statements that compute on for more than a second after they were ended";
+        for (name, help, gauge) in [
+            ("sql_running", "SQL statements that run", &self.running),
+            ("sql_waiting", "SQL statements that wait for their turn", &self.waiting),
+            ("sql_memory_bytes", "Bytes that operators of SQL statements account for", &self.memory_bytes),
+            ("sql_allocated_bytes", "Bytes that SQL statements have allocated", &self.allocated_bytes),
+            ("sql_unended", unended, &self.unended),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+
+    fn set(&self, status: &EngineStatus) {
+        let put = |gauge: &Gauge, value: usize| {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        put(&self.running, status.running);
+        put(&self.waiting, status.waiting);
+        put(&self.memory_bytes, status.memory_bytes);
+        put(&self.allocated_bytes, status.allocated_bytes);
+        put(&self.unended, status.unended);
+    }
+}
+
 fn register_doors(registry: &mut Registry) -> [DoorMetrics; 3] {
     let messages = Family::<DoorLabel, Counter>::default();
     let bytes = Family::<DoorLabel, Counter>::default();
@@ -364,7 +407,7 @@ mod tests {
         metrics.synced(Duration::from_micros(90), 4096);
         let status =
             StoreStatus { memtable_bytes: 42, sealed: Some("disk".into()), ..StoreStatus::default() };
-        let text = metrics.render(&status);
+        let text = metrics.render(&status, None);
         for line in [
             r#"tacho_messages_total{door="mqtt"} 3"#,
             r#"tacho_messages_total{door="http"} 0"#,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::DEVICE_TAG;
 use model::FieldType;
 use model::limits::QueryLimits;
-use query::{Access, Engine, ScalarValue, Session};
+use query::{Access, Engine, EngineStatus, ScalarValue, Session};
 use store::{FieldColumn, TableColumns, TagColumn};
 use uuid::Uuid;
 
@@ -194,6 +194,11 @@ impl Hub {
     ) -> Result<SqlAnswer, SqlError> {
         let parameters = parameters.into_iter().map(ScalarValue::from).collect();
         prepared.run(parameters, &reader.session(&self.registry)).await
+    }
+
+    /// How busy the engine is, where one was started.
+    pub(crate) fn sql_status(&self) -> Option<EngineStatus> {
+        self.sql.get().map(Engine::status)
     }
 
     fn engine(&self) -> Result<&Engine, SqlError> {

@@ -140,8 +140,23 @@ pub const QUERY_TIME_ORDER_SERIES_MAX: u64 = 256;
 pub const QUERY_END_FIELDS_MAX: usize = 64;
 /// Most buckets that gap filling may give for one group.
 pub const QUERY_GAPFILL_BUCKETS_MAX: usize = 1_000_000;
-/// Most bytes of text or elements of a list that one call of a function such as `repeat` may make for one batch.
+/// Most bytes that a function such as `repeat` may make for one row.
 pub const QUERY_FUNCTION_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most steps, of about a nanosecond, that a function such as `levenshtein` may take for one row: a query can end between two rows
+/// only.
+pub const QUERY_FUNCTION_WORK_MAX: u64 = 128 * 1024 * 1024;
+/// Most bytes of a compiled regular expression: about ten thousand states. Compiling it takes milliseconds.
+pub const QUERY_REGEX_BYTES_MAX: usize = 1024 * 1024;
+/// Most states of a regular expression times bytes of a text that it is matched with: about a second at the worst.
+pub const QUERY_REGEX_WORK_MAX: u64 = 512 * 1024 * 1024;
+/// Bytes of text after which a batch of an answer is cut: doors write it out before they send it.
+pub const QUERY_PIECE_BYTES: u64 = 4 * 1024 * 1024;
+/// Most bytes of text of one row of an answer: it cannot be cut, and doors hold it whole.
+pub const QUERY_ROW_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Rows of a batch of a query that repeats the text of one row for others.
+pub const QUERY_REPEATED_BATCH_ROWS: usize = 1024;
+/// Most bytes of one batch that may come from writing out one constant, or one row's text, for each of its rows.
+pub const QUERY_REPEATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest access token of a device in bytes.
 pub const ACCESS_TOKEN_BYTES_MAX: usize = 255;
 /// Most devices that one bulk request creates; they are one transaction and one answer.

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::QueryError;
+use crate::scope::Scope;
 
 /// What a query gives. Dropping it, or its batches, ends the query.
 #[derive(Debug)]
@@ -41,11 +42,19 @@ pub(crate) struct QueryTask {
     has_ended: bool,
     /// How it ended, until that is told.
     outcome: Option<Result<(), QueryError>>,
+    /// What ends with the task, where it is not the task of another.
+    scope: Option<Arc<Scope>>,
 }
 
 impl QueryTask {
     pub(crate) fn new(running: JoinHandle<Result<(), QueryError>>) -> Self {
-        Self { running, has_ended: false, outcome: None }
+        Self { running, has_ended: false, outcome: None, scope: None }
+    }
+
+    /// The task, which works within this scope.
+    pub(crate) fn of(mut self, scope: &Arc<Scope>) -> Self {
+        self.scope = Some(Arc::clone(scope));
+        self
     }
 
     /// Ready from the task's end on, however often it is asked.
@@ -88,6 +97,9 @@ impl QueryTask {
 
 impl Drop for QueryTask {
     fn drop(&mut self) {
+        if let Some(scope) = &self.scope {
+            scope.end();
+        }
         self.running.abort();
     }
 }

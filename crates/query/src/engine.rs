@@ -19,11 +19,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Admission;
 use crate::answer::{Answer, Batches};
+use crate::batch_rows::Repeated;
 use crate::memory::{QueryMemory, TotalMemory};
+use crate::pieces::pieces;
 use crate::plan_cache::{KnownPlan, Needs, PlanCache};
 use crate::planner::Planner;
 use crate::planning_session::{PlanningSession, QueryParts};
 use crate::prepared::{Prepared, Resolved, parameter_types};
+use crate::scope::{self, Scope, Scopes, TotalAllocated};
 use crate::tables::{OpenTables, Schemas};
 use crate::threads::Threads;
 use crate::{QueryError, Session, postgres, statement};
@@ -40,6 +43,8 @@ struct Inner {
     schemas: Arc<Schemas>,
     admission: Admission,
     memory: Arc<TotalMemory>,
+    allocated: Arc<TotalAllocated>,
+    scopes: Scopes,
     /// What queries have in common, but for the memory.
     environment: RuntimeEnv,
     threads: Threads,
@@ -54,6 +59,10 @@ pub struct EngineStatus {
     pub waiting: usize,
     /// Bytes that they hold for sorting, grouping and joining.
     pub memory_bytes: usize,
+    /// Bytes that they have allocated in all, where the program's allocator is [`CountingAllocator`](crate::CountingAllocator).
+    pub allocated_bytes: usize,
+    /// Queries that compute on though their clients have been told that they ended.
+    pub unended: usize,
 }
 
 /// What is asked.
@@ -86,6 +95,7 @@ impl Engine {
     /// # Errors
     /// When the system gives no threads.
     pub fn new(store: Arc<dyn Store>, limits: QueryLimits) -> Result<Self, QueryError> {
+        scope::follow_tasks();
         let threads = match limits.threads {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
@@ -100,6 +110,8 @@ impl Engine {
             schemas: Arc::default(),
             admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max),
             memory: TotalMemory::new(limits.memory_bytes_total_max),
+            allocated: TotalAllocated::new(limits.memory_bytes_total_max),
+            scopes: Scopes::default(),
             environment,
             threads: Threads::start(threads)?,
             limits,
@@ -132,7 +144,8 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         let inner = Arc::clone(&self.0);
         let timeout = session.timeout(inner.limits.timeout);
-        let mut task = self.0.threads.spawn(timeout, async move {
+        let scope = self.0.open_scope()?;
+        let mut task = self.0.threads.spawn(timeout, &scope, async move {
             let turn = inner.admission.enter().await?;
             let resolved = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
             drop(turn);
@@ -145,11 +158,13 @@ impl Engine {
 
     /// How busy it is.
     pub fn status(&self) -> EngineStatus {
-        let Inner { admission, memory, .. } = &*self.0;
+        let Inner { admission, memory, allocated, scopes, .. } = &*self.0;
         EngineStatus {
             running: admission.running(),
             waiting: admission.waiting(),
             memory_bytes: memory.used(),
+            allocated_bytes: allocated.bytes(),
+            unended: scopes.unended(),
         }
     }
 
@@ -167,16 +182,21 @@ impl Engine {
         let (batches, ready) = mpsc::channel(limits::QUERY_BATCHES_WAITING_MAX);
         let (inner, session) = (Arc::clone(&self.0), session.clone());
         let timeout = session.timeout(inner.limits.timeout);
-        let mut task = self
-            .0
-            .threads
-            .spawn(timeout, async move { inner.answer(question, session, opened, batches).await });
+        let scope = self.0.open_scope()?;
+        let work = async move { inner.answer(question, session, opened, batches).await };
+        let mut task = self.0.threads.spawn(timeout, &scope, work);
         let (schema, headings) = task.first(opening).await?;
         Ok(Answer { schema, headings, batches: Batches::new(ready, task) })
     }
 }
 
 impl Inner {
+    fn open_scope(&self) -> Result<Arc<Scope>, QueryError> {
+        let scope = Scope::open(self.limits.memory_bytes_max, Arc::clone(&self.allocated))?;
+        self.scopes.add(&scope);
+        Ok(scope)
+    }
+
     fn query(&self, session: Session) -> Query {
         let total = Arc::clone(&self.memory);
         let memory = Arc::new(QueryMemory::new(self.limits.memory_bytes_max, total));
@@ -196,7 +216,7 @@ impl Inner {
         batches: mpsc::Sender<RecordBatch>,
     ) -> Result<(), QueryError> {
         let _turn = self.admission.enter().await?;
-        let query = self.query(session);
+        let mut query = self.query(session);
         let planned = match question {
             Question::Text(sql) => self.plan(&sql, &query)?,
             Question::Prepared(resolved, parameters) => {
@@ -210,8 +230,11 @@ impl Inner {
                 }
             }
         };
+        let batch_rows = Repeated::of(&planned.plan)?.batch_rows(self.limits.batch_rows.max(1));
+        query.session.limit_batch_rows(batch_rows);
         let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
-        let context = query.parts.task_context(&self.planner, planned.reads_names);
+        let config = self.planner.config.clone().with_batch_size(batch_rows);
+        let context = query.parts.task_context(&self.planner, &config, planned.reads_names);
         let mut rows = execute_stream(operators, context)?;
         let schema = postgres::shown_columns(&rows.schema());
         let is_renamed = !Arc::ptr_eq(&schema, &rows.schema());
@@ -224,8 +247,13 @@ impl Inner {
                 batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
                     .map_err(|error| QueryError::Bug { message: error.to_string() })?;
             }
-            if batch.num_rows() > 0 && batches.send(batch).await.is_err() {
-                return Ok(());
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            for piece in pieces(batch)? {
+                if batches.send(piece).await.is_err() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -236,7 +264,9 @@ impl Inner {
             Some(known) if known.fits(&query.parts.tables)? => (known, true),
             _ => {
                 let known = self.resolve(sql, query)?;
-                self.plans.keep(sql, known.clone());
+                if Repeated::of(&known.plan)?.may_be_kept() {
+                    self.plans.keep(sql, known.clone());
+                }
                 (known, false)
             }
         };

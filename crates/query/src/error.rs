@@ -16,6 +16,8 @@ pub(crate) const TIME_OUT_OF_RANGE: &str = "22008";
 pub(crate) const INVALID_TIME: &str = "22007";
 /// SQLSTATE division_by_zero.
 pub(crate) const DIVISION_BY_ZERO: &str = "22012";
+/// SQLSTATE invalid_regular_expression.
+pub(crate) const INVALID_REGEX: &str = "2201B";
 /// SQLSTATE invalid_parameter_value.
 pub(crate) const INVALID_PARAMETER: &str = "22023";
 /// SQLSTATE invalid_text_representation.
@@ -100,6 +102,9 @@ pub enum QueryError {
         /// The limit.
         limit: Duration,
     },
+    /// Its client has left, or has been told already how it ended.
+    #[error("the query was ended because nobody waits for it")]
+    Cancelled,
     /// Other queries have to end first; the same query will succeed later.
     #[error("busy: {reason}")]
     Busy {
@@ -145,7 +150,8 @@ impl QueryError {
             | Self::Unsupported { .. }
             | Self::Value { .. }
             | Self::OverLimit { .. }
-            | Self::Timeout { .. } => Blame::Caller,
+            | Self::Timeout { .. }
+            | Self::Cancelled => Blame::Caller,
             Self::Busy { .. } => Blame::Busy,
             Self::Store(error) => error.blame(),
             Self::Threads { .. } | Self::Bug { .. } => Blame::Operator,
@@ -164,7 +170,7 @@ impl QueryError {
             Self::Unsupported { .. } | Self::ResultChanged => "0A000",
             Self::Value { sql_state, .. } => sql_state,
             Self::OverLimit { .. } => "54000",
-            Self::Timeout { .. } => "57014",
+            Self::Timeout { .. } | Self::Cancelled => "57014",
             Self::Busy { .. } => "53300",
             Self::Store(_) | Self::Threads { .. } => "58000",
             Self::Bug { .. } => "XX000",

@@ -6,7 +6,10 @@
 //! whose fault they are. The dialect is described in `docs/sql.md`.
 
 mod admission;
+mod allocation;
 mod answer;
+mod batch_rows;
+mod binding;
 mod catalog;
 mod context;
 mod empty_table;
@@ -14,10 +17,10 @@ mod engine;
 mod error;
 mod functions;
 mod gapfill;
-mod held_rows;
 mod kept_operators;
 mod memory;
 mod parsed;
+mod pieces;
 mod plan_cache;
 mod planner;
 mod planning_session;
@@ -29,6 +32,7 @@ mod reading;
 mod rewriting;
 mod run_aggregate;
 mod scan;
+mod scope;
 mod semantics;
 mod series_ends;
 mod session;
@@ -37,8 +41,15 @@ mod subtotals;
 mod tables;
 mod threads;
 mod time_slices;
+mod value_sizes;
 mod walk;
+mod watched_rows;
 
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+pub use allocation::CountingAllocator;
 pub use answer::{Answer, Batches};
 pub use arrow_array::RecordBatch;
 pub use arrow_schema::{DataType, SchemaRef};

@@ -22,15 +22,17 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
 use model::limits::QueryLimits;
 
+use crate::binding::{When, bind};
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::context::Lookup;
 use crate::functions::Functions;
-use crate::held_rows::AccountHeldRows;
+use crate::functions::bounded::optimizing;
 use crate::planning_session::PlanningSession;
 use crate::run_aggregate::AggregateRuns;
 use crate::series_ends::SeriesEnds;
 use crate::subtotals::KeepSubtotalsApart;
 use crate::time_slices::ReadInSlices;
+use crate::watched_rows::WatchRows;
 use crate::{QueryError, gapfill, postgres, semantics};
 
 /// What all queries plan with.
@@ -52,7 +54,7 @@ impl Planner {
         physical_rules.push(Arc::new(SeriesEnds));
         physical_rules.push(Arc::new(ReadInSlices));
         physical_rules.push(Arc::new(AggregateRuns));
-        physical_rules.push(Arc::new(AccountHeldRows));
+        physical_rules.push(Arc::new(WatchRows));
         let config = config(limits, threads);
         Self {
             functions: Functions::new(config.options()),
@@ -111,8 +113,10 @@ impl Planner {
         let analyzed = postgres::settle_arrays(analyzed)?;
         let analyzed = semantics::keep_lists_apart(analyzed)?;
         let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
+        let analyzed = bind(analyzed, &self.functions, When::BeforeOptimizer)?;
         let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
-        Ok(self.optimizer.optimize(analyzed, &config, |_, _| {})?)
+        let optimized = optimizing(|| self.optimizer.optimize(analyzed, &config, |_, _| {}))?;
+        Ok(bind(optimized, &self.functions, When::AfterOptimizer)?)
     }
 
     /// Chooses operators for an optimised plan.

@@ -36,7 +36,12 @@ pub(crate) struct QueryParts {
 
 impl QueryParts {
     /// What operators ask while they run. Functions are bound by then, so none are copied, unless the query lists them.
-    pub(crate) fn task_context(&self, planner: &Planner, lists_functions: bool) -> Arc<TaskContext> {
+    pub(crate) fn task_context(
+        &self,
+        planner: &Planner,
+        config: &SessionConfig,
+        lists_functions: bool,
+    ) -> Arc<TaskContext> {
         let functions = &planner.functions;
         let (scalar, aggregate, window, higher_order) = if lists_functions {
             (
@@ -48,7 +53,7 @@ impl QueryParts {
         } else {
             Default::default()
         };
-        let config = planner.config.clone();
+        let config = config.clone();
         let runtime = Arc::clone(&self.runtime);
         Arc::new(TaskContext::new(
             None,
@@ -90,6 +95,14 @@ impl PlanningSession {
             properties,
             table_options: TableOptions::default(),
             extension_types: Arc::new(MemoryExtensionTypeRegistry::new_empty()),
+        }
+    }
+
+    /// Lets batches have so many rows at most.
+    pub(crate) fn limit_batch_rows(&mut self, rows: usize) {
+        if rows < self.config.batch_size() {
+            self.config = self.config.clone().with_batch_size(rows);
+            self.properties.config_options = Some(Arc::clone(self.config.options()));
         }
     }
 
@@ -166,6 +179,6 @@ impl Session for PlanningSession {
     }
 
     fn task_ctx(&self) -> Arc<TaskContext> {
-        self.parts.task_context(&self.planner, false)
+        self.parts.task_context(&self.planner, &self.planner.config, false)
     }
 }

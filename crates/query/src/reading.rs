@@ -22,6 +22,7 @@ use store::table::{COLUMN_KIND, TAG_RUNS_TYPE};
 use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use tokio::task::JoinHandle;
 
+use crate::scope;
 use crate::time_slices::{Slices, Slicing};
 
 /// Bytes after which a job ends, however few rows it has read.
@@ -237,7 +238,8 @@ impl Rows {
                 Taken::SliceEnd => return Ok(Taken::SliceEnd),
                 Taken::End => return Ok(Taken::End),
             };
-            if let Some(batch) = reader.next().map_err(crate::error::external)? {
+            // What the store decodes it may keep for others.
+            if let Some(batch) = scope::outside(|| reader.next()).map_err(crate::error::external)? {
                 self.reader = Some(reader);
                 let batch = self.reading.conform(batch)?;
                 let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
@@ -268,7 +270,10 @@ impl<T: Send + 'static> Jobs<T> {
     /// Starts the next job if none runs.
     pub(crate) fn start(&mut self, job: impl FnOnce(T) -> Result<T> + Send + 'static) {
         *self = match std::mem::replace(self, Self::Ended) {
-            Self::Idle(work) => Self::Running(tokio::task::spawn_blocking(move || job(work))),
+            Self::Idle(work) => {
+                let scope = scope::current();
+                Self::Running(tokio::task::spawn_blocking(move || scope::work(scope.as_ref(), || job(work))))
+            }
             other => other,
         };
     }

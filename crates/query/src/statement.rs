@@ -267,6 +267,31 @@ mod tests {
         assert!(refusal("SELECT )))").starts_with("syntax error: "));
     }
 
+    /// Each names the one before twice: a thousand joins of ten lines.
+    #[test]
+    fn queries_in_with_count_wherever_they_are_named() {
+        let doubled = |count: usize, body: &str| {
+            let next = |n: usize| format!("t{n} AS ({})", body.replace("?", &format!("T{}", n - 1)));
+            let ctes: Vec<_> = (1..count).map(next).collect();
+            format!("WITH t0 AS (SELECT 1 AS a), {} SELECT * FROM t{}", ctes.join(", "), count - 1)
+        };
+        parse(&doubled(6, "SELECT x.a FROM ? x, ? y")).unwrap();
+        assert!(refusal(&doubled(8, "SELECT x.a FROM ? x, ? y")).contains("the number of joins"));
+        assert!(refusal(&doubled(90, "SELECT x.a FROM ? x, ? y")).contains("the number of joins"));
+        assert!(refusal(&doubled(12, "SELECT a FROM ? UNION ALL SELECT a FROM ?")).contains("UNION"));
+        let nested = "SELECT a FROM ? WHERE a IN (SELECT a FROM ?)";
+        assert!(refusal(&doubled(40, nested)).contains("the number of queries and tables"));
+        let recursive =
+            "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT * FROM t";
+        parse(recursive).unwrap();
+        let cube = |keys: usize| {
+            let keys: Vec<_> = (0..keys).map(|key| format!("k{key}")).collect();
+            format!("SELECT 1 FROM t GROUP BY CUBE ({})", keys.join(", "))
+        };
+        parse(&cube(12)).unwrap();
+        assert!(refusal(&cube(30)).contains("12 keys"));
+    }
+
     #[test]
     fn what_stands_one_after_the_other_has_its_limits() {
         let ctes = |count: usize| {

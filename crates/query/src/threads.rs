@@ -3,6 +3,7 @@
 //! The clock has a thread of its own because an operator may compute for long between two times at which it can be
 //! stopped. Whoever asked is told in time all the same.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::QueryError;
 use crate::answer::QueryTask;
+use crate::scope::{self, Scope, Working};
 
 /// Planning walks trees as deep as a statement may be; a statement that may not is still a tree when it is given up, with a level for
 /// every two bytes of its text. Only what is used takes memory.
@@ -43,10 +45,21 @@ impl Threads {
     pub(crate) fn spawn(
         &self,
         timeout: Duration,
+        scope: &Arc<Scope>,
         work: impl Future<Output = Result<(), QueryError>> + Send + 'static,
     ) -> QueryTask {
         let deadline = Instant::now() + timeout;
-        let mut task = QueryTask::new(self.work.spawn(work));
+        let working = Working(Arc::clone(scope));
+        let work = scope::within(Arc::clone(scope), async move {
+            let Working(scope) = &working;
+            // What has been noticed comes first.
+            tokio::select! {
+                biased;
+                error = scope.over() => Err(error),
+                result = work => result,
+            }
+        });
+        let mut task = QueryTask::new(self.work.spawn(work)).of(scope);
         QueryTask::new(self.clock.spawn(async move {
             let ended = tokio::time::timeout_at(deadline, task.result()).await;
             ended.unwrap_or(Err(QueryError::Timeout { limit: timeout }))

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[global_allocator]
+static ALLOCATOR: query::CountingAllocator = query::CountingAllocator;
+
 mod answers;
 mod catalog;
 mod ends;

@@ -21,6 +21,10 @@ mod sql;
 mod status;
 mod upkeep;
 
+/// Counts what SQL statements allocate, so that none takes the memory of the others.
+#[global_allocator]
+static ALLOCATOR: query::CountingAllocator = query::CountingAllocator;
+
 fn main() -> std::process::ExitCode {
     cli::run()
 }

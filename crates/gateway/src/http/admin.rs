@@ -57,7 +57,7 @@ fn few_files_left(door: &Door) -> Option<String> {
 /// `GET /metrics`, for Prometheus.
 pub(crate) async fn metrics(State(door): State<Arc<Door>>) -> Response {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let text = door.hub.metrics().render(&door.hub.status());
+    let text = door.hub.metrics_text();
     ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
 }
 

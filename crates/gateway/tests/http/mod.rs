@@ -125,7 +125,7 @@ impl Server {
 
     /// What Prometheus would see.
     fn metrics(&self) -> String {
-        self.hub.metrics().render(&self.hub.status())
+        self.hub.metrics_text()
     }
 
     /// Stops the door and the hub behind it.

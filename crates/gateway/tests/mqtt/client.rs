@@ -104,7 +104,7 @@ impl Fixture {
     }
 
     pub(crate) fn metrics(&self) -> String {
-        self.hub.metrics().render(&self.hub.status())
+        self.hub.metrics_text()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions of the dialect: those of DataFusion, and what time series need beyond them.
 
-mod bounded;
+pub(crate) mod bounded;
 mod by_value;
 mod calendar;
 mod counter;
@@ -9,8 +9,11 @@ pub(crate) mod fill;
 mod first_last;
 mod json;
 pub(crate) mod maths;
+mod regex;
+pub(crate) mod regex_match;
 pub(crate) mod sum;
 mod template;
+pub(crate) mod text_concat;
 mod texts;
 pub(crate) mod time_bucket;
 pub(crate) mod times;
@@ -28,6 +31,8 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUD
 
 use crate::gapfill;
 
+pub(crate) use regex::BoundedRegex;
+
 /// All functions by all their names. Made once.
 #[derive(Debug)]
 pub(crate) struct Functions {
@@ -37,6 +42,9 @@ pub(crate) struct Functions {
     pub(crate) higher_order: HashMap<String, Arc<HigherOrderUDF>>,
     pub(crate) table: HashMap<String, Arc<datafusion::catalog::TableFunction>>,
     pub(crate) expression_planners: Vec<Arc<dyn ExprPlanner>>,
+    /// The names of all scalar functions, those that are left out for want of a bound too.
+    #[cfg(test)]
+    pub(crate) offered: HashSet<String>,
 }
 
 impl Functions {
@@ -49,12 +57,12 @@ impl Functions {
             higher_order: HashMap::new(),
             table: HashMap::new(),
             expression_planners: SessionStateDefaults::default_expr_planners(),
+            #[cfg(test)]
+            offered: HashSet::new(),
         };
         for function in SessionStateDefaults::default_scalar_functions() {
-            if !bounded::LEFT_OUT.contains(&function.name()) {
-                let configured = function.inner().with_updated_config(options).map(Arc::new);
-                functions.add_scalar(bounded::bound(configured.unwrap_or(function)));
-            }
+            let configured = function.inner().with_updated_config(options).map(Arc::new);
+            functions.add_scalar(configured.unwrap_or(function));
         }
         SessionStateDefaults::default_aggregate_functions()
             .into_iter()
@@ -90,8 +98,11 @@ impl Functions {
         crate::postgres::array_functions().into_iter().for_each(|function| self.add_scalar(function));
     }
 
-    /// Adds a function under its name and aliases; an older one of the same name gives way.
+    /// Adds a function under its name and aliases, with its bound; an older one of the same name gives way.
     fn add_scalar(&mut self, function: Arc<ScalarUDF>) {
+        #[cfg(test)]
+        self.offered.insert(function.name().to_owned());
+        let Some(function) = bounded::bound(function) else { return };
         for name in function.aliases().iter().map(String::as_str).chain([function.name()]) {
             self.scalar.insert(name.to_owned(), Arc::clone(&function));
         }

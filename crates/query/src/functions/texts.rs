@@ -1,13 +1,13 @@
 //! Functions of text as PostgreSQL has them.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
-use regex::{Captures, Regex, RegexBuilder};
+use regex::Captures;
 
 use super::by_value::{Form, Kind, Value, function};
+use super::regex::BoundedRegex;
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 use crate::semantics::patterns;
@@ -35,8 +35,11 @@ const REGEX: &[Form] = &[form(&[Text], Text, |args| Ok(patterns::regex(args[0].t
 
 /// `substring(text FROM pattern)`
 const SUBSTRING: &[Form] = &[form(&[Text, Text], Text, |args| {
-    let regex = compiled(args[1].text(), "")?;
-    let found = regex.captures(args[0].text()).and_then(|found| found.get(1).or_else(|| found.get(0)));
+    let regex = BoundedRegex::of_postgres(args[1].text(), "")?;
+    let found = regex
+        .for_text(args[0].text())?
+        .captures(args[0].text())
+        .and_then(|found| found.get(1).or_else(|| found.get(0)));
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 })];
 
@@ -81,36 +84,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     .into()
 }
 
-/// A pattern, its flags and what they make together.
-type Known = (String, String, Regex);
-
-thread_local! {
-    /// The regular expression of the row before, which mostly is that of the next.
-    static LAST: RefCell<Option<Known>> = const { RefCell::new(None) };
-}
-
-/// The regular expression of a pattern with flags, of which `g` is the caller's business.
-fn compiled(pattern: &str, flags: &str) -> Result<Regex, QueryError> {
-    LAST.with_borrow_mut(|last| {
-        if let Some((known, known_flags, regex)) = last
-            && known == pattern
-            && known_flags == flags
-        {
-            return Ok(regex.clone());
-        }
-        let is_insensitive = patterns::is_insensitive(flags)?;
-        let regex = RegexBuilder::new(&patterns::regex(pattern)?)
-            .case_insensitive(is_insensitive)
-            .build()
-            .map_err(|error| QueryError::value(INVALID_PARAMETER, error.to_string()))?;
-        *last = Some((pattern.to_owned(), flags.to_owned(), regex.clone()));
-        Ok(regex)
-    })
-}
-
 /// `\\1` and `\\&` in a replacement are what was found.
 fn replaced(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
-    let regex = compiled(args[1].text(), flags)?;
+    let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
     let (text, replacement) = (args[0].text(), args[2].text());
     let replace = |found: &Captures<'_>| {
         let mut out = String::new();
@@ -131,12 +107,13 @@ fn replaced(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryErro
         out
     };
     let limit = usize::from(!flags.contains('g'));
-    Ok(regex.replacen(text, limit, replace).into_owned().into())
+    Ok(regex.for_text(text)?.replacen(text, limit, replace).into_owned().into())
 }
 
 fn is_match(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
-    Ok(Value::Bool(compiled(args[1].text(), flags)?.is_match(args[0].text())))
+    let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
+    Ok(Value::Bool(regex.for_text(args[0].text())?.is_match(args[0].text())))
 }
 
 fn without_global(flags: &str) -> Result<(), QueryError> {
@@ -161,8 +138,8 @@ fn from(text: &str, start: i64) -> Result<&str, QueryError> {
 
 fn counted(args: &[Value<'_>], start: i64, flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
-    let regex = compiled(args[1].text(), flags)?;
-    Ok(Value::Int(regex.find_iter(from(args[0].text(), start)?).count() as i64))
+    let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
+    Ok(Value::Int(regex.for_text(args[0].text())?.find_iter(from(args[0].text(), start)?).count() as i64))
 }
 
 fn index(number: i64) -> Result<usize, QueryError> {
@@ -173,14 +150,14 @@ fn index(number: i64) -> Result<usize, QueryError> {
 
 fn nth(args: &[Value<'_>], start: i64, number: i64, flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
-    let regex = compiled(args[1].text(), flags)?;
-    let found = regex.find_iter(from(args[0].text(), start)?).nth(index(number)?);
+    let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
+    let found = regex.for_text(args[0].text())?.find_iter(from(args[0].text(), start)?).nth(index(number)?);
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 }
 
 fn place(args: &[Value<'_>], start: i64, number: i64) -> Result<Value<'static>, QueryError> {
-    let regex = compiled(args[1].text(), "")?;
+    let regex = BoundedRegex::of_postgres(args[1].text(), "")?;
     let rest = from(args[0].text(), start)?;
-    let found = regex.find_iter(rest).nth(index(number)?);
+    let found = regex.for_text(rest)?.find_iter(rest).nth(index(number)?);
     Ok(Value::Int(found.map_or(0, |found| rest[..found.start()].chars().count() as i64 + start)))
 }

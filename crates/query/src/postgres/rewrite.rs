@@ -288,7 +288,7 @@ fn list_of_subquery(call: &Function) -> Option<Expr> {
         return None;
     }
     if empty::is_clear(query) {
-        return Some(parsed("arrow_cast(make_array(), 'List(Utf8)')"));
+        return Some(parsed("array_remove(make_array(''), '')"));
     }
     listed(query).map(|query| Expr::Subquery(Box::new(query)))
 }

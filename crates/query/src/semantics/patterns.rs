@@ -6,10 +6,9 @@
 //! whether there is a match does not depend on it.
 
 use crate::QueryError;
-use crate::error::INVALID_PARAMETER;
+use crate::error::INVALID_REGEX;
+use crate::functions::BoundedRegex;
 
-/// SQLSTATE invalid_regular_expression.
-const INVALID_REGEX: &str = "2201B";
 /// SQLSTATE invalid_escape_sequence.
 const INVALID_ESCAPE: &str = "22025";
 
@@ -209,17 +208,8 @@ fn invalid(pattern: &str, why: &str) -> QueryError {
 }
 
 fn checked(regex: String, pattern: &str) -> Result<String, QueryError> {
-    match regex::Regex::new(&regex) {
-        Ok(_) => Ok(regex),
-        Err(regex::Error::CompiledTooBig(_)) => Err(QueryError::value(
-            INVALID_PARAMETER,
-            format!("the regular expression {pattern:?} is too large"),
-        )),
-        Err(error) => {
-            let why = error.to_string();
-            Err(invalid(pattern, why.lines().last().unwrap_or_default().trim_start_matches("error: ")))
-        }
-    }
+    BoundedRegex::compile(&regex, pattern, false)?;
+    Ok(regex)
 }
 
 /// Whether flags say that case does not count; the last of `i` and `c` decides.

@@ -1,0 +1,341 @@
+//! The memory allocator of a program whose statements are held to what they may allocate.
+//!
+//! Operators account for what they mean to hold; what a function makes, or a batch on its way, is accounted for by nobody.
+//! So the allocator counts it. Each statement has a [`Slot`]; a thread that works for a statement carries the slot's number,
+//! and what it allocates is added to the slot.
+//!
+//! 1. An allocation of [`HEADED_BYTES_MIN`] bytes or more begins with a header that names its slot: whichever thread frees it
+//!    later, for whomever, the bytes leave the slot that they were added to.
+//! 2. A smaller one has no header. It is added to, and taken from, the slot of the thread that does it. A statement frees nearly
+//!    all of its small allocations itself, so the difference stays far below any limit.
+//! 3. A slot is used again after its statement has ended. A header names the generation too, so that what an earlier statement
+//!    has left behind is not taken from a later one.
+//! 4. The allocator allocates nothing itself, takes no lock and never panics.
+
+#![allow(unsafe_code, reason = "an allocator is an unsafe trait; each block has its proof")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+
+/// Smallest allocation that carries a header: 8 bytes more, or its alignment, are then little.
+const HEADED_BYTES_MIN: usize = 1024;
+/// Bytes of a header. Every offset is a multiple of it.
+const HEADER_BYTES: usize = size_of::<u64>();
+/// Bytes of small allocations that a thread counts by itself before it adds them to the slot.
+const SMALL_BYTES_KEPT: i64 = 64 * 1024;
+/// Statements that may exist at once: those that run, that wait for their turn, and that could not be ended yet.
+pub(crate) const SLOTS: usize = 4096;
+
+/// The system's allocator, which also counts what statements allocate. A program makes it its global one; without it statements
+/// are held only to what their operators account for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountingAllocator;
+
+/// Bytes of one statement.
+struct Slot {
+    is_taken: AtomicBool,
+    generation: AtomicU32,
+    bytes: AtomicI64,
+}
+
+static ALL: [Slot; SLOTS] = [const {
+    Slot { is_taken: AtomicBool::new(false), generation: AtomicU32::new(0), bytes: AtomicI64::new(0) }
+}; SLOTS];
+
+/// Which slot, and of which generation: `generation << 32 | index + 1`. Zero is nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner(u64);
+
+const NOBODY: Owner = Owner(0);
+
+thread_local! {
+    // Constants without a destructor: to use them neither allocates nor fails, not even while the thread ends.
+    static OWNER: Cell<Owner> = const { Cell::new(NOBODY) };
+    static SMALL: Cell<i64> = const { Cell::new(0) };
+}
+
+/// A slot that belongs to one statement until dropped.
+#[derive(Debug)]
+pub(crate) struct Account(Owner);
+
+impl Account {
+    /// A free slot; `None` if all are taken.
+    pub(crate) fn open() -> Option<Self> {
+        let free = |slot: &Slot| !slot.is_taken.swap(true, Ordering::AcqRel);
+        let index = ALL.iter().position(free)?;
+        let generation = ALL[index].generation.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        ALL[index].bytes.store(0, Ordering::Release);
+        Some(Self(Owner(u64::from(generation) << 32 | (index as u64 + 1))))
+    }
+
+    /// Bytes that the statement has allocated and nobody has freed. Small allocations of threads that work at this moment may be
+    /// missing.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = self.0.slot().map_or(0, |slot| slot.bytes.load(Ordering::Relaxed));
+        usize::try_from(bytes).unwrap_or(0)
+    }
+
+    /// Counts what this thread allocates for the statement until the guard is dropped.
+    pub(crate) fn enter(&self) -> Entered {
+        enter(self.0)
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let Some(slot) = self.0.slot() else { return };
+        // From here on headers of this generation are nobody's.
+        slot.generation.fetch_add(1, Ordering::AcqRel);
+        slot.is_taken.store(false, Ordering::Release);
+    }
+}
+
+/// Counts what this thread allocates for nobody until the guard is dropped.
+pub(crate) fn leave() -> Entered {
+    enter(NOBODY)
+}
+
+fn enter(owner: Owner) -> Entered {
+    flush_small();
+    Entered { before: OWNER.replace(owner) }
+}
+
+/// Adds what this thread has counted of small allocations to its statement.
+pub(crate) fn flush_small() {
+    add(OWNER.get(), SMALL.replace(0));
+}
+
+/// Whom the thread worked for before.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    before: Owner,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        flush_small();
+        OWNER.set(self.before);
+    }
+}
+
+impl Owner {
+    /// The slot, if it is still that of this generation.
+    fn slot(self) -> Option<&'static Slot> {
+        let index = (self.0 & u64::from(u32::MAX)).checked_sub(1)?;
+        let slot = ALL.get(usize::try_from(index).ok()?)?;
+        (u64::from(slot.generation.load(Ordering::Acquire)) == self.0 >> 32).then_some(slot)
+    }
+}
+
+fn add(owner: Owner, bytes: i64) {
+    if bytes != 0
+        && let Some(slot) = owner.slot()
+    {
+        slot.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+fn add_small(bytes: i64) {
+    if OWNER.get() == NOBODY {
+        return;
+    }
+    let sum = SMALL.get() + bytes;
+    if sum.abs() < SMALL_BYTES_KEPT {
+        SMALL.set(sum);
+    } else {
+        SMALL.set(0);
+        add(OWNER.get(), sum);
+    }
+}
+
+/// Bytes as the counters have them. No allocation is larger than `isize::MAX`.
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn is_headed(layout: Layout) -> bool {
+    layout.size() >= HEADED_BYTES_MIN
+}
+
+/// The layout of an allocation with its header, and where the allocation begins in it. `None` if it is too large.
+fn with_header(layout: Layout) -> Option<(Layout, usize)> {
+    let align = layout.align().max(HEADER_BYTES);
+    // The header lies right before the allocation; an offset of one alignment keeps the allocation aligned.
+    let size = layout.size().checked_add(align)?;
+    Some((Layout::from_size_align(size, align).ok()?, align))
+}
+
+impl CountingAllocator {
+    /// # Safety
+    /// `allocate` returns memory of the layout it is given, or null.
+    unsafe fn allocate(self, layout: Layout, allocate: unsafe fn(&System, Layout) -> *mut u8) -> *mut u8 {
+        if !is_headed(layout) {
+            add_small(signed(layout.size()));
+            // SAFETY: the caller's layout has a size above zero, as for us.
+            return unsafe { allocate(&System, layout) };
+        }
+        let Some((whole, offset)) = with_header(layout) else { return std::ptr::null_mut() };
+        // SAFETY: `whole` is larger than `layout`, so its size is above zero.
+        let start = unsafe { allocate(&System, whole) };
+        if start.is_null() {
+            return start;
+        }
+        let owner = OWNER.get();
+        add(owner, signed(layout.size()));
+        // SAFETY: `whole` has `offset + layout.size()` bytes, so both pointers lie in it. `offset` is a multiple of the header's size
+        // and alignment, and so is `start`: the header is aligned and ends where the allocation begins.
+        unsafe {
+            let allocation = start.add(offset);
+            allocation.sub(HEADER_BYTES).cast::<u64>().write(owner.0);
+            allocation
+        }
+    }
+}
+
+// SAFETY: memory comes from the system's allocator with the layout that was asked for, or a larger one that begins `offset` bytes
+// earlier. Whether it has a header follows from the layout alone, which the caller must give again to free it, so what is freed is
+// exactly what was allocated. Nothing here unwinds: counters wrap, thread locals are constants without destructors.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: `System::alloc` does what it must.
+        unsafe { self.allocate(layout, System::alloc) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above. Only the header is written, so the allocation stays zero.
+        unsafe { self.allocate(layout, System::alloc_zeroed) }
+    }
+
+    unsafe fn dealloc(&self, allocation: *mut u8, layout: Layout) {
+        match with_header(layout) {
+            Some((whole, offset)) if is_headed(layout) => {
+                // SAFETY: `allocate` has put a header before an allocation of this layout, at this offset.
+                unsafe {
+                    let owner = Owner(allocation.sub(HEADER_BYTES).cast::<u64>().read());
+                    add(owner, -signed(layout.size()));
+                    System.dealloc(allocation.sub(offset), whole);
+                }
+            }
+            _ => {
+                add_small(-signed(layout.size()));
+                // SAFETY: it was allocated by the system's allocator with this layout.
+                unsafe { System.dealloc(allocation, layout) }
+            }
+        }
+    }
+
+    unsafe fn realloc(&self, allocation: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that `new_size` is above zero and, rounded up to the alignment, no more than `isize::MAX`.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        if is_headed(layout) != is_headed(new_layout) {
+            // SAFETY: both layouts have sizes above zero; the old allocation is no smaller than what is copied, the two do not overlap,
+            // and the old one is freed only when there is a new one.
+            unsafe {
+                let moved = self.alloc(new_layout);
+                if !moved.is_null() {
+                    moved.copy_from_nonoverlapping(allocation, layout.size().min(new_size));
+                    self.dealloc(allocation, layout);
+                }
+                return moved;
+            }
+        }
+        if !is_headed(layout) {
+            add_small(signed(new_size) - signed(layout.size()));
+            // SAFETY: it was allocated by the system's allocator with this layout.
+            return unsafe { System.realloc(allocation, layout, new_size) };
+        }
+        let (Some((whole, offset)), Some((new_whole, _))) = (with_header(layout), with_header(new_layout))
+        else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: the allocation begins `offset` bytes after what the system gave for `whole`. Both layouts have the same alignment and so
+        // the same offset: what is copied has the header at its place.
+        unsafe {
+            let owner = Owner(allocation.sub(HEADER_BYTES).cast::<u64>().read());
+            let start = System.realloc(allocation.sub(offset), whole, new_whole.size());
+            if start.is_null() {
+                return start;
+            }
+            add(owner, signed(new_size) - signed(layout.size()));
+            start.add(offset)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_statement_allocates_is_its_own_until_somebody_frees_it() {
+        let account = Account::open().unwrap();
+        let other = Account::open().unwrap();
+        let entered = account.enter();
+        let mut large = vec![1u8; 1_000_000];
+        let small: Vec<Vec<u8>> = (0..1_000).map(|_| vec![2; 500]).collect();
+        drop(entered);
+        let held = account.bytes();
+        assert!((1_500_000..1_700_000).contains(&held), "{held}");
+        assert_eq!(other.bytes(), 0);
+        // It grows and is freed while the thread works for somebody else.
+        let entered = other.enter();
+        large.reserve_exact(1_000_000);
+        assert!((2_500_000..2_700_000).contains(&account.bytes()), "{}", account.bytes());
+        drop(large);
+        drop(entered);
+        assert!(other.bytes() < 1_000, "{}", other.bytes());
+        let entered = account.enter();
+        drop(small);
+        drop(entered);
+        assert!(account.bytes() < 1_000, "{}", account.bytes());
+    }
+
+    #[test]
+    fn what_a_statement_leaves_behind_is_not_taken_from_a_later_one() {
+        let left = {
+            let account = Account::open().unwrap();
+            let _entered = account.enter();
+            vec![0u8; 100_000]
+        };
+        let accounts: Vec<_> = (0..100).map(|_| Account::open().unwrap()).collect();
+        drop(left);
+        for account in &accounts {
+            let entered = account.enter();
+            let own = vec![0u8; 2_000];
+            drop(entered);
+            assert!((2_000..3_000).contains(&account.bytes()), "{}", account.bytes());
+            drop(own);
+            assert!(account.bytes() < 1_000);
+        }
+    }
+
+    /// Every size and alignment around the smallest headed one keeps what is written, wherever it moves.
+    #[test]
+    fn allocations_keep_their_alignment_and_their_bytes() {
+        let allocator = CountingAllocator;
+        for align in [1, 2, 8, 16, 64, 128, 4096] {
+            for size in [1, 100, HEADED_BYTES_MIN - 1, HEADED_BYTES_MIN, 5_000, 300_000] {
+                for new_size in [1, 100, HEADED_BYTES_MIN - 1, HEADED_BYTES_MIN, 5_000, 300_000] {
+                    let layout = Layout::from_size_align(size, align).unwrap();
+                    let grown = Layout::from_size_align(new_size, align).unwrap();
+                    // SAFETY: sizes are above zero, layouts are those of the allocations, and nothing is used after it is freed.
+                    unsafe {
+                        let first = allocator.alloc_zeroed(layout);
+                        assert!(first.addr().is_multiple_of(align));
+                        assert!(std::slice::from_raw_parts(first, size).iter().all(|byte| *byte == 0));
+                        first.write_bytes(7, size);
+                        let second = allocator.realloc(first, layout, new_size);
+                        assert!(second.addr().is_multiple_of(align));
+                        let kept = std::slice::from_raw_parts(second, size.min(new_size));
+                        assert!(kept.iter().all(|byte| *byte == 7));
+                        allocator.dealloc(second, grown);
+                    }
+                }
+            }
+        }
+        let huge = Layout::from_size_align(isize::MAX as usize - 7, 8).unwrap();
+        // SAFETY: the size is above zero; null is no allocation.
+        assert!(unsafe { allocator.alloc(huge) }.is_null());
+    }
+}

@@ -1,0 +1,74 @@
+//! The last look at the calls of a plan: each is of a function whose results and work are bounded.
+//!
+//! Planners of expressions and rules of the optimiser make calls of the library's own functions, and `||` and `~` are operators
+//! that nobody bounds. This puts ours in their place, under the same names. It runs before the optimiser, which computes what is
+//! constant, and after it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+
+use crate::functions::bounded::is_unbound;
+use crate::functions::{Functions, regex_match, text_concat};
+
+/// When a plan is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// What the optimiser hands to the store, columns compared with a constant pattern, stays an operator.
+    BeforeOptimizer,
+    AfterOptimizer,
+}
+
+/// The plan with bounded calls only.
+pub(crate) fn bind(plan: LogicalPlan, functions: &Functions, when: When) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        // The store is told what it can decide, and nothing in it is computed.
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let saved = names.save(&expr);
+            let bound = expr.transform_up(|expr| Ok(bound(expr, functions, when)))?;
+            Ok(if bound.transformed { bound.update_data(|expr| saved.restore(expr)) } else { bound })
+        })
+    })
+    .data()
+}
+
+fn bound(expr: Expr, functions: &Functions, when: When) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if is_unbound(&call) => match functions.scalar.get(call.func.name()) {
+            Some(ours) => {
+                let call = ScalarFunction { func: Arc::clone(ours), args: call.args };
+                Transformed::yes(Expr::ScalarFunction(call))
+            }
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        },
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+            Transformed::yes(call(text_concat::function(), *left, *right))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if when == When::AfterOptimizer || !may_be_the_stores(&left, &right) =>
+        {
+            match regex_match::function(op) {
+                Some(function) => Transformed::yes(call(function, *left, *right)),
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+fn may_be_the_stores(text: &Expr, pattern: &Expr) -> bool {
+    let text = if let Expr::Cast(cast) = text { &*cast.expr } else { text };
+    matches!(text, Expr::Column(_)) && pattern.column_refs().is_empty()
+}
+
+fn call(func: Arc<datafusion::logical_expr::ScalarUDF>, left: Expr, right: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction { func, args: vec![left, right] })
+}

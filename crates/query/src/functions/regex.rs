@@ -1,0 +1,135 @@
+//! Regular expressions whose size and work are bounded.
+//!
+//! The library matches in a time that grows with the text, and with the states that an expression has. A few letters, `(x?){50}`
+//! in each other, have states beyond number, so both are limited: the states when it is compiled, their product when it is
+//! matched.
+
+use std::cell::RefCell;
+
+use model::limits::{QUERY_REGEX_BYTES_MAX, QUERY_REGEX_WORK_MAX};
+use regex::{Regex, RegexBuilder};
+use regex_automata::nfa::thompson;
+
+use crate::error::INVALID_REGEX;
+use crate::semantics::patterns;
+use crate::{QueryError, scope};
+
+/// Work after which a match asks whether its statement may go on.
+const CHECKED_WORK: u64 = 1024 * 1024;
+
+/// A compiled regular expression.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundedRegex {
+    regex: Regex,
+    states: u64,
+}
+
+/// A pattern, its flags and what they make together.
+type Known = (String, String, BoundedRegex);
+
+thread_local! {
+    /// The regular expression of the row before, which mostly is that of the next.
+    static LAST: RefCell<Option<Known>> = const { RefCell::new(None) };
+}
+
+impl BoundedRegex {
+    /// The regular expression of one in PostgreSQL's language with flags, of which `g` is the caller's business.
+    pub(crate) fn of_postgres(pattern: &str, flags: &str) -> Result<Self, QueryError> {
+        known_or(pattern, flags, || {
+            Self::compile(&patterns::regex(pattern)?, pattern, patterns::is_insensitive(flags)?)
+        })
+    }
+
+    /// The regular expression of one in the library's language.
+    pub(crate) fn of_library(pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
+        let flags = if is_insensitive { "library i" } else { "library" };
+        known_or(pattern, flags, || Self::compile(pattern, pattern, is_insensitive))
+    }
+
+    /// Compiles one in the library's language; an error shows the user's `pattern`.
+    pub(crate) fn compile(regex: &str, pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
+        scope::check(0)?;
+        let limit = QUERY_REGEX_BYTES_MAX;
+        let compiled = RegexBuilder::new(regex)
+            .case_insensitive(is_insensitive)
+            .size_limit(limit)
+            .dfa_size_limit(limit)
+            .build()
+            .map_err(|error| refused(&error, pattern))?;
+        let config = thompson::Config::new().nfa_size_limit(Some(limit));
+        // What the library takes it can count as well, but for the case of letters, which at most doubles it.
+        let counted = thompson::NFA::compiler().configure(config).build(regex);
+        let states = counted.map_or(limit as u64 / 16, |states| states.states().len() as u64);
+        Ok(Self { regex: compiled, states })
+    }
+
+    /// The regular expression, if it may be matched with a text.
+    pub(crate) fn for_text(&self, text: &str) -> Result<&Regex, QueryError> {
+        let work = self.states.saturating_mul(text.len() as u64);
+        if work > QUERY_REGEX_WORK_MAX {
+            return Err(QueryError::OverLimit {
+                what: "the size of a regular expression times the length of a text",
+                limit: format!("{QUERY_REGEX_WORK_MAX} steps"),
+                remedy: "match shorter text, or write a simpler expression",
+            });
+        }
+        if work > CHECKED_WORK {
+            scope::check(0)?;
+        }
+        Ok(&self.regex)
+    }
+}
+
+fn known_or(
+    pattern: &str,
+    flags: &str,
+    compile: impl FnOnce() -> Result<BoundedRegex, QueryError>,
+) -> Result<BoundedRegex, QueryError> {
+    LAST.with_borrow_mut(|last| {
+        if let Some((known, known_flags, regex)) = last
+            && known == pattern
+            && known_flags == flags
+        {
+            return Ok(regex.clone());
+        }
+        let regex = compile()?;
+        *last = Some((pattern.to_owned(), flags.to_owned(), regex.clone()));
+        Ok(regex)
+    })
+}
+
+/// The fault of whoever wrote the pattern.
+fn refused(error: &regex::Error, pattern: &str) -> QueryError {
+    match error {
+        regex::Error::CompiledTooBig(limit) => QueryError::OverLimit {
+            what: "the size of a regular expression",
+            limit: format!("{limit} bytes when compiled"),
+            remedy: "repeat less in it",
+        },
+        error => {
+            let error = error.to_string();
+            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let shown: String = pattern.chars().take(200).collect();
+            QueryError::value(INVALID_REGEX, format!("invalid regular expression {shown:?}: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_expressions_and_long_texts_are_refused() {
+        let small = BoundedRegex::of_postgres("bus-[0-9]+", "i").unwrap();
+        assert!(small.for_text("BUS-12").unwrap().is_match("BUS-12"));
+        let nested = "(x?){50}".repeat(5_000);
+        assert!(matches!(BoundedRegex::of_postgres(&nested, ""), Err(QueryError::OverLimit { .. })));
+        let states = BoundedRegex::of_postgres("(x?){50}", "").unwrap();
+        let long = "x".repeat(20_000_000);
+        assert!(matches!(states.for_text(&long), Err(QueryError::OverLimit { .. })));
+        let error = BoundedRegex::of_postgres("(a", "").unwrap_err();
+        assert_eq!(error.sql_state(), INVALID_REGEX);
+        assert!(error.to_string().contains("unclosed group"), "{error}");
+    }
+}
