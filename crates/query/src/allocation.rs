@@ -49,10 +49,15 @@ struct Owner(u64);
 
 const NOBODY: Owner = Owner(0);
 
+/// Whom a thread works for, and what it has counted of small allocations since it told the slot.
+struct Working {
+    owner: Cell<Owner>,
+    small: Cell<i64>,
+}
+
 thread_local! {
-    // Constants without a destructor: to use them neither allocates nor fails, not even while the thread ends.
-    static OWNER: Cell<Owner> = const { Cell::new(NOBODY) };
-    static SMALL: Cell<i64> = const { Cell::new(0) };
+    // A constant without a destructor: to use it neither allocates nor fails, not even while the thread ends.
+    static WORKING: Working = const { Working { owner: Cell::new(NOBODY), small: Cell::new(0) } };
 }
 
 /// A slot that belongs to one statement until dropped.
@@ -98,12 +103,12 @@ pub(crate) fn leave() -> Entered {
 
 fn enter(owner: Owner) -> Entered {
     flush_small();
-    Entered { before: OWNER.replace(owner) }
+    Entered { before: WORKING.with(|working| working.owner.replace(owner)) }
 }
 
 /// Adds what this thread has counted of small allocations to its statement.
 pub(crate) fn flush_small() {
-    add(OWNER.get(), SMALL.replace(0));
+    WORKING.with(|working| add(working.owner.get(), working.small.replace(0)));
 }
 
 /// Whom the thread worked for before.
@@ -115,7 +120,7 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         flush_small();
-        OWNER.set(self.before);
+        WORKING.with(|working| working.owner.set(self.before));
     }
 }
 
@@ -136,17 +141,21 @@ fn add(owner: Owner, bytes: i64) {
     }
 }
 
+#[inline]
 fn add_small(bytes: i64) {
-    if OWNER.get() == NOBODY {
-        return;
-    }
-    let sum = SMALL.get() + bytes;
-    if sum.abs() < SMALL_BYTES_KEPT {
-        SMALL.set(sum);
-    } else {
-        SMALL.set(0);
-        add(OWNER.get(), sum);
-    }
+    WORKING.with(|working| {
+        let owner = working.owner.get();
+        if owner == NOBODY {
+            return;
+        }
+        let sum = working.small.get() + bytes;
+        if sum.abs() < SMALL_BYTES_KEPT {
+            working.small.set(sum);
+        } else {
+            working.small.set(0);
+            add(owner, sum);
+        }
+    });
 }
 
 /// Bytes as the counters have them. No allocation is larger than `isize::MAX`.
@@ -181,7 +190,7 @@ impl CountingAllocator {
         if start.is_null() {
             return start;
         }
-        let owner = OWNER.get();
+        let owner = WORKING.with(|working| working.owner.get());
         add(owner, signed(layout.size()));
         // SAFETY: `whole` has `offset + layout.size()` bytes, so both pointers lie in it. `offset` is a multiple of the header's size
         // and alignment, and so is `start`: the header is aligned and ends where the allocation begins.

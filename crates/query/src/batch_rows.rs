@@ -4,7 +4,7 @@
 //! with long constants, or one that repeats text, is computed in shorter batches.
 
 use crate::functions::bounded::is_bounded;
-use datafusion::arrow::datatypes::{DataType, Schema};
+use arrow_schema::{DataType, FieldRef, Schema};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -26,10 +26,18 @@ impl Repeated {
     pub(crate) fn of(plan: &LogicalPlan) -> Result<Self> {
         let mut found = Self::default();
         plan.apply_with_subqueries(|node| {
-            let repeats =
-                matches!(node, LogicalPlan::Join(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_));
-            found.repeats_text |=
-                repeats && node.inputs().iter().any(|input| has_copied_values(input.schema().as_arrow()));
+            found.repeats_text |= match node {
+                LogicalPlan::Join(_) | LogicalPlan::Unnest(_) => {
+                    node.inputs().iter().any(|input| has_copied_values(input.schema().as_arrow()))
+                }
+                // A window writes views out as well.
+                LogicalPlan::Window(window) => {
+                    let has_no_size = |field: &FieldRef| field.data_type().primitive_width().is_none();
+                    let added = window.schema.fields().iter().skip(window.input.schema().fields().len());
+                    added.into_iter().any(has_no_size)
+                }
+                _ => false,
+            };
             node.apply_expressions(|expr| {
                 found.look_at(expr, false)?;
                 Ok(TreeNodeRecursion::Continue)
@@ -70,7 +78,7 @@ impl Repeated {
 }
 
 /// Whether rows hold values that are copied when a row is repeated. Columns of tables are views, which are not.
-pub(crate) fn has_copied_values(schema: &Schema) -> bool {
+fn has_copied_values(schema: &Schema) -> bool {
     schema.fields().iter().any(|field| is_copied(field.data_type()))
 }
 

@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
 use crate::functions::bounded::is_unbound;
-use crate::functions::{Functions, regex_match, text_concat};
+use crate::functions::{Functions, once, regex_match, text_concat};
 
 /// When a plan is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,52 @@ pub(crate) fn bind(plan: LogicalPlan, functions: &Functions, when: When) -> Resu
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let saved = names.save(&expr);
-            let bound = expr.transform_up(|expr| Ok(bound(expr, functions, when)))?;
+            let bound = expr.transform_up(|expr| bound(expr, functions, when))?;
             Ok(if bound.transformed { bound.update_data(|expr| saved.restore(expr)) } else { bound })
         })
     })
     .data()
 }
 
-fn bound(expr: Expr, functions: &Functions, when: When) -> Transformed<Expr> {
+fn bound(expr: Expr, functions: &Functions, when: When) -> Result<Transformed<Expr>> {
+    if when == When::AfterOptimizer && takes_constants(&expr) {
+        let bound = expr.map_children(|argument| Ok(without_once(argument)))?.data;
+        return Ok(Transformed::yes(of_call(bound, functions, when).data));
+    }
+    match expr {
+        // The size of its value is known when it has run.
+        Expr::ScalarSubquery(subquery) if when == When::AfterOptimizer => {
+            let call = ScalarFunction { func: once::function(), args: vec![Expr::ScalarSubquery(subquery)] };
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        other => Ok(of_call(other, functions, when)),
+    }
+}
+
+/// Whether it computes with a constant without writing it out for each row.
+fn takes_constants(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => call.func.name() != once::NAME,
+        Expr::BinaryExpr(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Like(_)
+        | Expr::InList(_)
+        | Expr::Cast(_) => true,
+        _ => false,
+    }
+}
+
+fn without_once(expr: Expr) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(mut call) if call.func.name() == once::NAME && call.args.len() == 1 => {
+            Transformed::yes(call.args.remove(0))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+fn of_call(expr: Expr, functions: &Functions, when: When) -> Transformed<Expr> {
     match expr {
         Expr::ScalarFunction(call) if is_unbound(&call) => match functions.scalar.get(call.func.name()) {
             Some(ours) => {

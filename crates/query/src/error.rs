@@ -217,7 +217,7 @@ impl From<DataFusionError> for QueryError {
             }
             DataFusionError::SchemaError(error, _) => from_schema(error),
             DataFusionError::ArrowError(error, _) => from_arrow(error),
-            DataFusionError::Plan(message) => from_plan(message),
+            DataFusionError::Plan(message) => from_plan(&without_blame(message)),
             DataFusionError::Configuration(message) => Self::Invalid { message: message.clone() },
             DataFusionError::NotImplemented(message) if message.contains("expression ScalarSubquery") => {
                 Self::unsupported(OTHER_ROWS_APART)
@@ -229,6 +229,12 @@ impl From<DataFusionError> for QueryError {
                 limit: message.clone(),
                 remedy: "read a shorter range or fewer series",
             },
+            DataFusionError::Internal(message) if message.contains("failed to match any signature") => {
+                Self::UnknownFunction { message: without_blame(message) }
+            }
+            DataFusionError::Internal(message) if message.contains("invalid operator or data type mismatch") => {
+                Self::Invalid { message: "an operator for text has lists or records on its sides".into() }
+            }
             DataFusionError::Internal(message) => Self::Bug { message: message.clone() },
             DataFusionError::ExecutionJoin(error) => Self::Bug { message: error.to_string() },
             other => Self::Bug { message: other.strip_backtrace() },
@@ -297,6 +303,21 @@ fn from_arrow(error: &ArrowError) -> QueryError {
     }
 }
 
+/// The message without the library's guess that it has a bug: planners put the texts of several errors together.
+fn without_blame(message: &str) -> String {
+    const GUESS: &str = "\nThis issue was likely caused by a bug in DataFusion's code";
+    let mut shown = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, guess)) = rest.split_once(GUESS) {
+        shown.push_str(before);
+        // To the address of its issues and the point behind it.
+        rest =
+            guess.split_once("/issues").map_or("", |(_, behind)| behind.strip_prefix('.').unwrap_or(behind));
+    }
+    shown.push_str(rest);
+    shown.replace("Internal error: ", "").replace("Error during planning: ", "")
+}
+
 fn without_prefix(message: &str, prefix: &str) -> String {
     message.strip_prefix(prefix).unwrap_or(message).to_owned()
 }
@@ -322,6 +343,18 @@ mod tests {
         let error = QueryError::from(DataFusionError::NotImplemented(planner.into()));
         assert_eq!(error.sql_state(), "0A000");
         assert!(error.to_string().contains("compares with the row around it"), "{error}");
+    }
+
+    #[test]
+    fn a_users_mistake_is_not_called_a_bug() {
+        let message = "Internal error: Function 'f' expects 1 arguments but received 2.\nThis issue was likely caused by a bug in DataFusion's \
+            code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues. \
+            No function matches the given name and argument types 'f(Int64, Int64)'.";
+        let error = QueryError::from(DataFusionError::Plan(message.into()));
+        assert_eq!(
+            error.to_string(),
+            "Function 'f' expects 1 arguments but received 2. No function matches the given name and argument types 'f(Int64, Int64)'."
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) mod fill;
 mod first_last;
 mod json;
 pub(crate) mod maths;
+pub(crate) mod once;
 mod regex;
 pub(crate) mod regex_match;
 pub(crate) mod sum;

@@ -5,6 +5,8 @@
 //! can be a thousand times larger than what it is made of. These operators account for none of that, so this rule puts an
 //! operator below them that does.
 
+mod watch;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,54 +28,16 @@ use datafusion::physical_plan::execution_plan::{
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::unnest::UnnestExec;
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, Statistics};
 use futures_util::{Stream, StreamExt};
-use model::limits::QUERY_REPEATED_BYTES_MAX;
 
-use crate::QueryError;
-use crate::batch_rows::{has_copied_values, is_copied};
 use crate::gapfill::GapFillOperator;
-use crate::value_sizes::{value_bytes, value_elements};
+use watch::{Seen, Watch};
 
 /// Puts a [`WatchedRows`] below each operator that holds or repeats its input, and above each that makes many rows of few one that
 /// lets others have their turn: else a query could not be ended as long as its rows last.
 #[derive(Debug)]
 pub(crate) struct WatchRows;
-
-/// What is looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Watch {
-    /// They are held: all of them count as memory.
-    Held,
-    /// They are held, and the text of each may be given to all.
-    HeldAndRepeated,
-    /// Each may be repeated as often as a batch has rows.
-    Repeated,
-    /// Each is repeated for each value of its lists in these columns.
-    Lists(Vec<usize>),
-}
-
-/// How an operator treats the rows below it.
-fn watch_for(node: &dyn ExecutionPlan) -> Option<Watch> {
-    let input_has_copied = || node.children().iter().any(|input| has_copied_values(&input.schema()));
-    if node.is::<WindowAggExec>() {
-        return Some(if input_has_copied() { Watch::HeldAndRepeated } else { Watch::Held });
-    }
-    if !input_has_copied() {
-        return None;
-    }
-    if let Some(unnest) = node.downcast_ref::<UnnestExec>() {
-        let lists = unnest.list_column_indices().iter().map(|list| list.index_in_input_schema);
-        return Some(Watch::Lists(lists.collect()));
-    }
-    let repeats = node.is::<CrossJoinExec>()
-        || node.is::<NestedLoopJoinExec>()
-        || node.is::<HashJoinExec>()
-        || node.is::<SortMergeJoinExec>()
-        || node.is::<BoundedWindowAggExec>();
-    repeats.then_some(Watch::Repeated)
-}
 
 fn multiplies(node: &dyn ExecutionPlan) -> bool {
     node.is::<CrossJoinExec>()
@@ -92,12 +56,11 @@ impl PhysicalOptimizerRule for WatchRows {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let watch = |node: Arc<dyn ExecutionPlan>| {
             let mut watched = Transformed::no(node);
-            if let Some(watch) = watch_for(&*watched.data) {
-                let over = |input: &Arc<dyn ExecutionPlan>| {
-                    Arc::new(WatchedRows { input: Arc::clone(input), watch: watch.clone() })
-                        as Arc<dyn ExecutionPlan>
+            if let Some(watches) = Watch::of(&*watched.data) {
+                let over = |(input, watch): (&Arc<dyn ExecutionPlan>, Watch)| {
+                    Arc::new(WatchedRows { input: Arc::clone(input), watch }) as Arc<dyn ExecutionPlan>
                 };
-                let inputs = watched.data.children().into_iter().map(over).collect();
+                let inputs = watched.data.children().into_iter().zip(watches).map(over).collect();
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
                 watched = Transformed::yes(watched.data.replace_children(inputs, options)?);
             }
@@ -127,7 +90,7 @@ struct WatchedRows {
 
 impl DisplayAs for WatchedRows {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WatchedRows: {:?}", self.watch)
+        f.write_str("WatchedRows")
     }
 }
 
@@ -180,14 +143,8 @@ impl ExecutionPlan for WatchedRows {
         let reservation = MemoryConsumer::new("held rows").register(context.memory_pool());
         let batch_rows = context.session_config().batch_size();
         let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(Watched {
-            input,
-            watch: self.watch.clone(),
-            reservation,
-            batch_rows,
-            rows: 0,
-            longest: 0,
-        }))
+        let (watch, seen) = (self.watch.clone(), Seen::default());
+        Ok(Box::pin(Watched { input, watch, seen, reservation, batch_rows }))
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
@@ -210,65 +167,18 @@ impl ExecutionPlan for WatchedRows {
 struct Watched {
     input: SendableRecordBatchStream,
     watch: Watch,
+    seen: Seen,
     reservation: MemoryReservation,
     batch_rows: usize,
-    /// Rows so far, and bytes of the largest.
-    rows: usize,
-    longest: u64,
 }
 
 impl Watched {
     fn look_at(&mut self, batch: &RecordBatch) -> Result<()> {
-        if matches!(self.watch, Watch::Held | Watch::HeldAndRepeated) {
+        if self.watch.is_held {
             self.reservation.try_grow(batch.get_array_memory_size())?;
         }
-        self.rows += batch.num_rows();
-        let longest = match &self.watch {
-            Watch::Held => return Ok(()),
-            Watch::HeldAndRepeated | Watch::Repeated => longest_row(batch),
-            Watch::Lists(lists) => longest_with_lists(batch, lists),
-        };
-        self.longest = self.longest.max(longest);
-        let rows = match &self.watch {
-            Watch::HeldAndRepeated => self.rows,
-            Watch::Repeated => self.batch_rows,
-            _ => 1,
-        };
-        if self.longest.saturating_mul(rows as u64) > QUERY_REPEATED_BYTES_MAX as u64 {
-            return Err(QueryError::OverLimit {
-                what: "the text of one row that a join, a window or a list repeats for others",
-                limit: format!("{QUERY_REPEATED_BYTES_MAX} bytes"),
-                remedy: "leave long text out of it, or shorten it with left(...)",
-            }
-            .into());
-        }
-        Ok(())
+        Ok(self.watch.look_at(batch, &mut self.seen, self.batch_rows)?)
     }
-}
-
-/// Bytes of the largest row that are copied when it is repeated.
-fn longest_row(batch: &RecordBatch) -> u64 {
-    copied_bytes(batch, &[]).into_iter().max().unwrap_or(0)
-}
-
-/// The same, as often as lists in these columns have values; they themselves are not repeated.
-fn longest_with_lists(batch: &RecordBatch, lists: &[usize]) -> u64 {
-    let mut times = vec![0; batch.num_rows()];
-    for list in lists.iter().filter_map(|list| batch.columns().get(*list)) {
-        times.iter_mut().zip(value_elements(list)).for_each(|(most, elements)| *most = elements.max(*most));
-    }
-    let bytes = copied_bytes(batch, lists);
-    bytes.into_iter().zip(times).map(|(bytes, times)| bytes.saturating_mul(times)).max().unwrap_or(0)
-}
-
-fn copied_bytes(batch: &RecordBatch, without: &[usize]) -> Vec<u64> {
-    let mut bytes = vec![0u64; batch.num_rows()];
-    for (index, column) in batch.columns().iter().enumerate() {
-        if is_copied(column.data_type()) && !without.contains(&index) {
-            bytes.iter_mut().zip(value_bytes(column)).for_each(|(sum, bytes)| *sum += bytes);
-        }
-    }
-    bytes
 }
 
 impl Stream for Watched {

@@ -1,0 +1,231 @@
+//! What is looked at in the rows below an operator, and how large they can become in it.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::unnest::UnnestExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use model::limits::QUERY_REPEATED_BYTES_MAX;
+
+use crate::QueryError;
+use crate::batch_rows::is_copied;
+use crate::value_sizes::{value_bytes, value_elements};
+
+/// What is looked at in one input of an operator.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Watch {
+    /// The operator holds the rows: they count as memory.
+    pub(super) is_held: bool,
+    repeats: Vec<Repeat>,
+}
+
+/// Values that the operator repeats.
+#[derive(Debug, Clone)]
+struct Repeat {
+    /// The columns with these values.
+    columns: Vec<usize>,
+    /// Those that are the same in each row.
+    constants: Vec<Arc<dyn PhysicalExpr>>,
+    times: Times,
+}
+
+impl Repeat {
+    fn of(columns: Vec<usize>, times: Times) -> Self {
+        Self { columns, constants: Vec::new(), times }
+    }
+}
+
+/// How often.
+#[derive(Debug, Clone)]
+enum Times {
+    /// In all rows of one of its batches.
+    Batch,
+    /// In all rows that it holds.
+    HeldRows,
+    /// For each value of the lists in these columns.
+    Lists(Vec<usize>),
+    /// Together with those of the rows around, so many at most, in all rows of a batch, or in all that it holds.
+    Gathered { frame_rows: u64, in_held_rows: bool },
+}
+
+/// What has been seen of the rows so far.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    rows: u64,
+    /// For each of the repeated.
+    longest: Vec<u64>,
+}
+
+impl Watch {
+    /// What to look at in each input; `None` if there is nothing.
+    pub(super) fn of(node: &dyn ExecutionPlan) -> Option<Vec<Self>> {
+        let inputs = node.children();
+        if let Some(window) = node.downcast_ref::<WindowAggExec>() {
+            return Some(vec![Self { is_held: true, repeats: of_windows(window.window_expr(), true) }]);
+        }
+        let of_repeats = |repeats: Vec<Repeat>| Self { is_held: false, repeats };
+        let watches: Vec<_> = if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {
+            vec![of_repeats(of_windows(window.window_expr(), false))]
+        } else if let Some(unnest) = node.downcast_ref::<UnnestExec>() {
+            let lists = unnest.list_column_indices().iter().map(|list| list.index_in_input_schema);
+            let lists: Vec<_> = lists.collect();
+            let mut columns = copied(&inputs.first()?.schema());
+            columns.retain(|column| !lists.contains(column));
+            vec![of_repeats(vec![Repeat::of(columns, Times::Lists(lists))])]
+        } else if is_join(node) {
+            let side = |input: &&Arc<dyn ExecutionPlan>| {
+                of_repeats(vec![Repeat::of(copied(&input.schema()), Times::Batch)])
+            };
+            inputs.iter().map(side).collect()
+        } else {
+            return None;
+        };
+        let is_there = |watch: &Self| {
+            watch.repeats.iter().any(|repeat| !repeat.columns.is_empty() || !repeat.constants.is_empty())
+        };
+        watches.iter().any(is_there).then_some(watches)
+    }
+
+    /// Looks at the next rows.
+    ///
+    /// # Errors
+    /// When the operator could make too much of them.
+    pub(super) fn look_at(
+        &self,
+        batch: &RecordBatch,
+        seen: &mut Seen,
+        batch_rows: usize,
+    ) -> Result<(), QueryError> {
+        if seen.rows == 0 {
+            let constants = self.repeats.iter().map(|repeat| repeat.constant_bytes(batch));
+            seen.longest = constants.collect::<Result<_, QueryError>>()?;
+        }
+        seen.rows += batch.num_rows() as u64;
+        for (repeat, longest) in self.repeats.iter().zip(&mut seen.longest) {
+            *longest = repeat.longest(batch).max(*longest);
+            if longest.saturating_mul(repeat.times(seen.rows, batch_rows as u64))
+                > QUERY_REPEATED_BYTES_MAX as u64
+            {
+                return Err(QueryError::OverLimit {
+                    what: "what a join, a window or a list could make of one row by repeating it",
+                    limit: format!("{QUERY_REPEATED_BYTES_MAX} bytes"),
+                    remedy: "leave long text out of it or shorten it with left(...); give array_agg and string_agg groups",
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Repeat {
+    /// Bytes of what is the same in each row.
+    fn constant_bytes(&self, batch: &RecordBatch) -> Result<u64, QueryError> {
+        let mut bytes = 0u64;
+        for constant in &self.constants {
+            let value = constant.evaluate(&batch.slice(0, batch.num_rows().min(1)))?.into_array(1)?;
+            bytes = bytes.saturating_add(value_bytes(&value).into_iter().sum());
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes of the row that has most; for lists as often as it has values.
+    fn longest(&self, batch: &RecordBatch) -> u64 {
+        if self.columns.is_empty() {
+            return 0;
+        }
+        let mut bytes = vec![0u64; batch.num_rows()];
+        for column in self.columns.iter().filter_map(|column| batch.columns().get(*column)) {
+            bytes.iter_mut().zip(value_bytes(column)).for_each(|(sum, bytes)| *sum += bytes);
+        }
+        if let Times::Lists(lists) = &self.times {
+            let mut times = vec![0; batch.num_rows()];
+            for list in lists.iter().filter_map(|list| batch.columns().get(*list)) {
+                times.iter_mut().zip(value_elements(list)).for_each(|(most, count)| *most = count.max(*most));
+            }
+            bytes.iter_mut().zip(times).for_each(|(bytes, times)| *bytes = bytes.saturating_mul(times));
+        }
+        bytes.into_iter().max().unwrap_or(0)
+    }
+
+    /// How often a row is repeated when there have been so many rows.
+    fn times(&self, rows: u64, batch_rows: u64) -> u64 {
+        match &self.times {
+            Times::Batch => batch_rows,
+            Times::HeldRows => rows,
+            Times::Lists(_) => 1,
+            Times::Gathered { frame_rows, in_held_rows } => {
+                let around = rows.min(*frame_rows);
+                around.saturating_mul(if *in_held_rows { rows } else { batch_rows })
+            }
+        }
+    }
+}
+
+fn is_join(node: &dyn ExecutionPlan) -> bool {
+    node.is::<CrossJoinExec>()
+        || node.is::<NestedLoopJoinExec>()
+        || node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>()
+}
+
+fn copied(schema: &Schema) -> Vec<usize> {
+    let fields = schema.fields().iter().enumerate();
+    fields.filter(|(_, field)| is_copied(field.data_type())).map(|(index, _)| index).collect()
+}
+
+/// Windows whose values have no fixed size. They write out views as well.
+fn of_windows(windows: &[Arc<dyn WindowExpr>], is_held: bool) -> Vec<Repeat> {
+    let sized = |window: &&Arc<dyn WindowExpr>| {
+        window.field().is_ok_and(|field| {
+            field.data_type().primitive_width().is_none()
+                && *field.data_type() != arrow_schema::DataType::Boolean
+        })
+    };
+    let repeat = |window: &Arc<dyn WindowExpr>| {
+        let (constants, arguments): (Vec<_>, Vec<_>) =
+            window.expressions().into_iter().partition(|argument| collect_columns(argument).is_empty());
+        let columns = arguments.iter().flat_map(collect_columns).map(|column| column.index());
+        let times = if gathers(&**window) {
+            Times::Gathered { frame_rows: frame_rows(window.get_window_frame()), in_held_rows: is_held }
+        } else if is_held {
+            Times::HeldRows
+        } else {
+            Times::Batch
+        };
+        Repeat { columns: columns.collect(), constants, times }
+    };
+    windows.iter().filter(sized).map(repeat).collect()
+}
+
+/// Whether each value holds those of all rows around it.
+fn gathers(window: &dyn WindowExpr) -> bool {
+    let window = window.as_any();
+    let plain = window.downcast_ref::<PlainAggregateWindowExpr>().map(|window| window.get_aggregate_expr());
+    let sliding =
+        || window.downcast_ref::<SlidingAggregateWindowExpr>().map(|window| window.get_aggregate_expr());
+    plain
+        .or_else(sliding)
+        .is_some_and(|aggregate| ["array_agg", "string_agg"].contains(&aggregate.fun().name()))
+}
+
+/// How many rows a frame has at most.
+fn frame_rows(frame: &WindowFrame) -> u64 {
+    let count = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(ScalarValue::UInt64(rows))
+        | WindowFrameBound::Following(ScalarValue::UInt64(rows)) => *rows,
+        _ => None,
+    };
+    match (frame.units, count(&frame.start_bound), count(&frame.end_bound)) {
+        (WindowFrameUnits::Rows, Some(before), Some(after)) => before.saturating_add(after).saturating_add(1),
+        _ => u64::MAX,
+    }
+}
