@@ -38,6 +38,7 @@ mod tables;
 mod threads;
 mod time_slices;
 mod walk;
+mod wildcard;
 
 pub use answer::{Answer, Batches};
 pub use arrow_array::RecordBatch;
