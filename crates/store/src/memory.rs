@@ -38,6 +38,7 @@ struct State {
     progress: Progress,
     held: bool,
     busy: Option<String>,
+    tables_max: Option<usize>,
     sealed: Option<String>,
     closed: bool,
 }
@@ -68,6 +69,11 @@ impl MemoryStore {
     pub fn set_busy(&self, reason: Option<&str>) {
         self.state.lock().busy = reason.map(str::to_owned);
         self.tell_watchers();
+    }
+
+    /// From now on no table is made beyond so many.
+    pub fn set_tables_max(&self, tables: usize) {
+        self.state.lock().tables_max = Some(tables);
     }
 
     /// Acts as after a failed write: appends are refused, what is held back never becomes durable, reads go on.
@@ -146,6 +152,13 @@ impl Store for MemoryStore {
         let mut state = self.state.lock();
         if let Some(id) = state.keys.get(key) {
             return Ok(*id);
+        }
+        let tables = state.tables.len();
+        if let Some(limit) = state.tables_max.filter(|most| tables >= *most)
+            && !state.tables.contains_key(key.table())
+        {
+            let (actual, limit) = (tables as u64 + 1, limit as u64);
+            return Err(StoreError::OverLimit { what: "tables", actual, limit });
         }
         let id = SeriesId(state.series.len() as u64);
         state.keys.insert(key.clone(), id);
