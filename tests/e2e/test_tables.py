@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import pyarrow.parquet
 import pytest
@@ -55,6 +56,21 @@ def test_line_protocol_becomes_tables(either, tmp_path):
     assert south["ts"].startswith("2024-05-01T08:00:00.000001"), "nanoseconds are cut to microseconds"
     assert [row["people"] for row in exported(either, "room 1")] == ["3"]
     assert {"weather", "room 1"} <= set(listed(either))
+
+
+def test_columns_are_listed(either, tmp_path):
+    path = tmp_path / "weather.lp"
+    path.write_text("my\\ table,site=north temp=21.5,n=3i 1714550400000000000\nmy\\ table,site=north temp=\"cold\",n=1.5 1714550401000000000\n")
+    either.command("import", "--format", "lines", path)
+    lines = either.command("table", "columns", "my table").stdout.splitlines()
+    assert lines[0].split() == ["COLUMN", "TYPE", "KEY"]
+    expected = [["site", "tag", "site"], ["ts", "ts", "ts"], ["temp", "f64", "temp"]]
+    expected += [["temp:string", "string", "temp"], ["n", "f64", "n"], ["n:i64", "i64", "n"]]
+    assert sorted(line.split() for line in lines[1:]) == sorted(expected)
+    told = json.loads(either.command("table", "columns", "my table", "--json").stdout)
+    assert told["table"] == "my table" and {"column": "temp", "type": "f64", "key": "temp"} in told["columns"]
+    unknown = either.command("table", "columns", "my", check=False)
+    assert unknown.returncode == 1 and 'there is no table "my"' in unknown.stderr and '"my table"' in unknown.stderr
 
 
 def test_what_is_exported_as_parquet_can_be_imported_elsewhere(either, own_server, tmp_path):

@@ -1,6 +1,7 @@
 //! The way in: series of devices, batches, dead letters, and waiting for durability.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -47,16 +48,41 @@ impl Hub {
 
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
     ///
+    /// A batch that needs more columns than its devices may add is refused whole;
+    /// [`ingest_message`](Self::ingest_message) takes a message apart.
+    ///
     /// On [`StoreError::Busy`] nothing was taken: keep the batch, stop reading, try again at the next progress.
     pub fn ingest(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        let sequence = match self.store.append_known(batch, durability)? {
+            Some(sequence) => sequence,
+            None => self.append_with_new_columns(batch, durability)?,
+        };
+        self.taken(batch, sequence, durability);
+        Ok(sequence)
+    }
+
+    /// Appends a batch that needs new columns; all or nothing.
+    fn append_with_new_columns(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+        let mut counts = self.new_columns.lock();
+        let now = Instant::now();
+        let missing = self.store.missing_columns(batch)?;
+        let plan = self.new_columns.plan(&counts, &missing, now);
+        if let Some(over) = plan.error() {
+            return Err(over);
+        }
         let sequence = self.store.append(batch, durability)?;
+        counts.add(&plan, &missing, now);
+        Ok(sequence)
+    }
+
+    /// Counts what was appended and brings it to live subscribers.
+    pub(crate) fn taken(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
         let queued = self.live.queue(batch, sequence, durability);
         if queued && self.store.progress().reached(durability) >= sequence {
             // The progress that covers these rows was announced before they were queued.
             self.fan_out.wake_up();
         }
-        Ok(sequence)
     }
 
     /// Adds a refused payload to `batch` as a row of the dead-letter table. It is kept once the batch is.
@@ -113,11 +139,23 @@ impl Hub {
         durability: Durability,
         patience: std::time::Duration,
     ) -> Result<Sequence, StoreError> {
+        self.take_and_wait(durability, patience, || self.ingest(batch, durability), |sequence| *sequence)
+            .await
+    }
+
+    /// Waits out a busy store until `take` succeeds, and then until the sequence of what it took is as durable as asked.
+    pub(crate) async fn take_and_wait<T>(
+        &self,
+        durability: Durability,
+        patience: std::time::Duration,
+        take: impl Fn() -> Result<T, StoreError>,
+        sequence: impl Fn(&T) -> Sequence,
+    ) -> Result<T, StoreError> {
         let mut progress = self.fan_out.progress.subscribe();
         let deadline = tokio::time::Instant::now() + patience;
-        let sequence = loop {
+        let taken = loop {
             progress.mark_unchanged();
-            match self.ingest(batch, durability) {
+            match take() {
                 Err(busy) if busy.blame() == Blame::Busy => {
                     if tokio::time::timeout_at(deadline, progress.changed()).await.is_err() {
                         return Err(busy);
@@ -128,8 +166,8 @@ impl Hub {
         };
         loop {
             let now = self.store.progress();
-            if now.reached(durability) >= sequence {
-                return Ok(sequence);
+            if now.reached(durability) >= sequence(&taken) {
+                return Ok(taken);
             }
             if now.sealed {
                 let cause = self.store.status().sealed.unwrap_or_else(|| "a write failed".into());

@@ -9,7 +9,9 @@ pub mod history;
 pub mod ingest;
 pub mod live;
 pub mod logins;
+pub mod message;
 pub mod metrics;
+mod new_columns;
 pub mod refusals;
 pub mod registry;
 pub mod retention;
@@ -26,6 +28,7 @@ use parking_lot::Mutex;
 use store::{Store, StoreError, StoreStatus};
 
 pub use ingest::{DEAD_LETTER_TABLE, DeadLetter};
+pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 // The doors may not name the storage contract's crate; these words of it are part of the hub's own interface.
 pub use store::backup::BackupList;
@@ -39,6 +42,7 @@ use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, T
 use ingest::FanOut;
 use live::{Live, Subscriber};
 use logins::Logins;
+use new_columns::NewColumns;
 use refusals::Refusals;
 use registry::Registry;
 use retention::Ttls;
@@ -55,6 +59,7 @@ pub struct Hub {
     clock: ReceiptClock,
     ttls: Ttls,
     refusals: Refusals,
+    new_columns: NewColumns,
     logins: Logins,
     live: Arc<Live>,
     fan_out: Arc<FanOut>,
@@ -94,6 +99,7 @@ impl Hub {
         Arc::new(Self {
             store,
             registry,
+            new_columns: NewColumns::new(&limits),
             limits,
             metrics,
             clock,

@@ -106,7 +106,8 @@ pub fn expiring(
     Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
 }
 
-fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreError> {
+/// Whether there is a table, with rows or without.
+pub(crate) fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreError> {
     Ok(store.tables()?.iter().any(|status| status.table == table))
 }
 

@@ -11,7 +11,8 @@ use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableSta
 
 use crate::Hub;
 use crate::bulk::{
-    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, Zone, import_parquet,
+    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone,
+    import_parquet, table_columns,
 };
 use crate::clock::system_now;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
@@ -131,6 +132,14 @@ impl Hub {
     /// As [`store::Store::tables`].
     pub fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
         self.store().tables()
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// As [`table_columns`].
+    pub fn columns(&self, table: &str) -> Result<Vec<TableColumn>, BulkError> {
+        table_columns(self.store(), table)
     }
 
     /// Begins an export.

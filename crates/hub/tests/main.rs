@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hub::registry::{Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
-use hub::{DeadLetter, Durability, Hub, Metrics};
+use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics};
 use model::limits::{IngestLimits, QueryLimits};
 use model::{Batch, SeriesKey, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
@@ -106,6 +106,48 @@ async fn live_values_come_after_durability() {
     // Durable at once: the store's announcement comes before the row is queued.
     fixture.hub.ingest(&one_row(&fixture, 2, 51), Durability::Fsync).unwrap();
     assert_eq!(subscriber.next().await[0].value, Value::I64(51));
+}
+
+#[test]
+fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
+    let fixture = fixture();
+    let most = IngestLimits::default().new_columns_per_minute_max;
+    let series = fixture.hub.series_of(&fixture.device).unwrap();
+    let send = |keys: &[String]| {
+        let mut batch = Batch::new();
+        let mut row = batch.builder();
+        keys.iter().for_each(|key| row.field(key, ValueRef::I64(1)));
+        row.row(series, Timestamp::from_micros(1_000));
+        row.finish();
+        let message =
+            Message { device: &fixture.device, door: Door::Mqtt, topic: "t", payload: b"the payload" };
+        fixture.hub.ingest_message(&message, &batch, Durability::Fsync).unwrap()
+    };
+    let letter = || {
+        let key = SeriesKey::device(hub::DEAD_LETTER_TABLE, &fixture.device.name).unwrap();
+        let series = fixture.store.find_series(&key).unwrap();
+        let found = fixture.hub.latest(series, Some(&["payload".to_owned()])).unwrap();
+        found[0].value.clone()
+    };
+    let keys: Vec<String> = (0..=most).map(|n| format!("k{n}")).collect();
+    let kept = send(&keys);
+    let refusal = kept.refusal.unwrap();
+    assert!(!refusal.whole && refusal.reason.ends_with(&format!("refused keys: k{most}")), "{refusal:?}");
+    assert_eq!(kept.sequence, 2, "a row and a dead letter");
+    assert_eq!(fixture.hub.latest(series, None).unwrap().len(), most);
+    assert_eq!(letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
+    // Nothing of it is left, so it is kept as it came.
+    assert!(send(&keys[most..]).refusal.unwrap().whole);
+    assert_eq!(letter(), Value::String("the payload".into()));
+    assert_eq!(send(&keys[..most]).refusal, None);
+    // A batch of several messages is refused whole.
+    let mut batch = Batch::new();
+    let mut row = batch.builder();
+    row.field("one more", ValueRef::I64(1));
+    row.row(series, Timestamp::from_micros(1));
+    row.finish();
+    let refused = fixture.hub.ingest(&batch, Durability::Fsync).unwrap_err();
+    assert!(refused.to_string().contains("the limit is 300"), "{refused}");
 }
 
 #[test]

@@ -16,6 +16,13 @@ pub const TAG_VALUE_BYTES_MAX: usize = 255;
 pub const TAGS_PER_SERIES_MAX: usize = 64;
 /// Most columns of one table, sibling columns included. A device that invents a key per message meets this, not OOM.
 pub const COLUMNS_PER_TABLE_MAX: usize = 20_000;
+/// Devices whose new columns are counted in memory; beyond it those that brought none for longest are forgotten. Each
+/// takes about a hundred bytes, and most devices of a fleet bring no column that an earlier one did not bring.
+pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;
+/// The time for which new columns of a device are counted together ([`IngestLimits::new_columns_per_minute_max`]).
+pub const NEW_COLUMNS_WINDOW: Duration = Duration::from_secs(60);
+/// Refused keys that the reason of a refusal names; the payload beside it has all of them.
+pub const REFUSED_KEYS_NAMED_MAX: usize = 8;
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 100_000;
 /// Most rows in one batch; a session splits larger input.
@@ -214,6 +221,12 @@ pub struct IngestLimits {
     pub text_value_bytes_max: usize,
     /// Deepest nesting of a JSON value.
     pub json_depth_max: usize,
+    /// Most columns that one device may add to its table: a twentieth of what the table may have, so that no device uses it
+    /// up for the others. Vehicles that send all signals of their buses have some hundreds.
+    pub columns_per_device_max: usize,
+    /// Most columns that one device may add in a minute. A device's first message may have that many keys; one that
+    /// invents names does not reach the bound above before somebody can see it.
+    pub new_columns_per_minute_max: usize,
     /// How far a timestamp may lie in the future, in seconds.
     pub future_max_s: i64,
     /// Oldest accepted timestamp. Seconds mistaken for milliseconds land in 1970, so the default is 1971-01-01.
@@ -246,6 +259,8 @@ impl Default for IngestLimits {
             rows_per_message_max: 10_000,
             text_value_bytes_max: 65_535,
             json_depth_max: 32,
+            columns_per_device_max: 1_000,
+            new_columns_per_minute_max: 300,
             future_max_s: 7 * 86_400,
             oldest: crate::Timestamp::from_micros(31_536_000_000_000),
             ttl: None,

@@ -378,6 +378,25 @@ mod tests {
         engine.0.plans.find(sql).and_then(|known| known.shown_operators())
     }
 
+    #[test]
+    fn all_columns_of_a_table_need_no_projection() {
+        let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();
+        for (sql, is_projected) in [
+            ("SELECT * FROM telemetry WHERE speed > 5 ORDER BY ts DESC, device LIMIT 3", false),
+            ("SELECT * FROM telemetry AS t OFFSET 1", false),
+            ("SELECT * FROM telemetry ORDER BY speed + 1", true),
+            ("SELECT *, speed AS again FROM telemetry", true),
+        ] {
+            let query = engine.0.query(Session::new("tester"));
+            let statement = statement::parse(sql).unwrap();
+            let plan = engine.0.planner.resolve(statement, &[], &query.session).unwrap();
+            assert_eq!(plan.display_indent().to_string().contains("Projection"), is_projected, "{sql}");
+            let columns = plan.schema().fields().len();
+            let all = query.parts.tables.open("telemetry").unwrap().schema.fields().len();
+            assert_eq!(columns, all + usize::from(sql.contains("again")), "{sql}");
+        }
+    }
+
     #[tokio::test]
     async fn operators_are_kept_from_the_second_time_on_and_hold_no_snapshot() {
         let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();

@@ -44,6 +44,7 @@ mod time_slices;
 mod value_sizes;
 mod walk;
 mod watched_rows;
+mod wildcard;
 
 #[cfg(test)]
 #[global_allocator]

@@ -33,7 +33,7 @@ use crate::series_ends::SeriesEnds;
 use crate::subtotals::KeepSubtotalsApart;
 use crate::time_slices::ReadInSlices;
 use crate::watched_rows::WatchRows;
-use crate::{QueryError, gapfill, postgres, semantics};
+use crate::{QueryError, gapfill, postgres, semantics, wildcard};
 
 /// What all queries plan with.
 #[derive(Debug)]
@@ -78,18 +78,34 @@ impl Planner {
         postgres::name_comparisons(&mut statement);
         postgres::normalize_forms(&mut statement);
         gapfill::name_fills(&mut statement);
+        // Where that is refused, so is the statement as it stands, for a reason that names its own words.
+        let all_columns = wildcard::narrowed(&statement)
+            .and_then(|narrow| self.to_plan(narrow, parameters, session).ok())
+            .and_then(wildcard::widened);
+        let plan = match all_columns {
+            Some(plan) => plan,
+            None => self.to_plan(statement, parameters, session)?,
+        };
+        refuse_writes(&plan)?;
+        Ok(plan)
+    }
+
+    fn to_plan(
+        &self,
+        statement: Statement,
+        parameters: &[Option<DataType>],
+        session: &PlanningSession,
+    ) -> Result<LogicalPlan, QueryError> {
         let lookup = Lookup::new(self, session);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
         let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
-        let plan = match statement {
+        Ok(match statement {
             Statement::Statement(statement) => {
                 resolver.sql_statement_to_plan_with_context(*statement, &mut context)?
             }
             other => resolver.statement_to_plan(other)?,
-        };
-        refuse_writes(&plan)?;
-        Ok(plan)
+        })
     }
 
     /// Checks types and simplifies. `now()` becomes `started_at`.

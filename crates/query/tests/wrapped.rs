@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::{
-    Durability, LatestValue, MemoryStore, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
-    StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Durability, LatestValue, MemoryStore, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock,
+    Sequence, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
 type Wrap = dyn Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync;
@@ -38,6 +38,14 @@ impl Store for Wrapped {
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
         self.inner.append(batch, durability)
+    }
+
+    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError> {
+        self.inner.append_known(batch, durability)
+    }
+
+    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+        self.inner.missing_columns(batch)
     }
 
     fn progress(&self) -> Progress {

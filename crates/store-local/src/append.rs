@@ -4,7 +4,7 @@ mod resolve;
 mod take;
 
 use model::Batch;
-use store::{Durability, Sequence, StoreError};
+use store::{Durability, MissingColumn, Sequence, StoreError};
 
 use crate::catalog::check;
 use crate::core::{Core, Doing, State, Stop};
@@ -13,8 +13,23 @@ use crate::row::FIELD_OVERHEAD_BYTES;
 
 pub(crate) use resolve::Scratch;
 
+/// What becomes of a batch that needs columns which its tables do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewColumns {
+    /// They are defined.
+    Define,
+    /// The batch is not taken.
+    Decline,
+}
+
 impl Core {
-    pub(crate) fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+    /// `None`, and nothing is taken, where a column is missing and none is to be defined.
+    pub(crate) fn append(
+        &self,
+        batch: &Batch,
+        durability: Durability,
+        new_columns: NewColumns,
+    ) -> Result<Option<Sequence>, StoreError> {
         store::check_batch_size(batch)?;
         let bytes_max =
             batch.len() * ROW_OVERHEAD_BYTES + batch.points() * FIELD_OVERHEAD_BYTES + batch.text_bytes();
@@ -23,7 +38,9 @@ impl Core {
         let state = &mut *guard;
         state.check_writable()?;
         self.check_room(state, bytes_max)?;
-        resolve::resolve(state, batch, self.options.columns_per_table_max)?;
+        if !resolve::resolve(state, batch, self.options.columns_per_table_max, new_columns)? {
+            return Ok(None);
+        }
 
         // From here on nothing can fail.
         let sequence = self.progress().appended;
@@ -37,7 +54,12 @@ impl Core {
         }
         state.bound_latest(self.options.latest_series_max, self.options.latest_bytes_max);
         self.request_flush_if_large(state);
-        Ok(sequence)
+        Ok(Some(sequence))
+    }
+
+    /// The columns that a batch needs and its tables do not have.
+    pub(crate) fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+        resolve::missing(&self.state.lock(), batch, self.options.columns_per_table_max)
     }
 
     pub(crate) fn check_room(&self, state: &mut State, bytes: usize) -> Result<(), StoreError> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedBlock,
-    Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
+    ByteProgress, CheckReport, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan,
+    ScannedBlock, Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
 };
 
+use crate::append::NewColumns;
 use crate::backup::live_files;
 use crate::check::live::check_live;
 use crate::committer;
@@ -158,7 +159,17 @@ impl Store for LocalStore {
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
         let _guard = PanicEndsProcess::begin();
-        self.core.append(batch, durability)
+        let sequence = self.core.append(batch, durability, NewColumns::Define)?;
+        Ok(sequence.expect("BUG: all columns were defined"))
+    }
+
+    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.append(batch, durability, NewColumns::Decline)
+    }
+
+    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+        self.core.missing_columns(batch)
     }
 
     fn progress(&self) -> Progress {

@@ -226,39 +226,31 @@ impl TableSnapshot for LocalTable {
 }
 
 impl LocalTable {
+    /// Linear in the columns; `columns` are those that `read` asks for.
     fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> Plan {
         let view = &self.view;
-        let index = |field: &FieldColumn| {
-            view.columns
-                .fields
-                .iter()
-                .position(|of| std::ptr::eq(of, field))
-                .expect("BUG: a column of this table")
-        };
+        // The key of the column with this index; fields stand behind the time.
+        let key = |index: &usize| view.keys[index - view.columns.ts_index() - 1];
         // Whoever asks for a column needs the key's other columns where writes of several sources meet.
-        let mut keys: Vec<KeyId> = columns
-            .iter()
-            .filter_map(|column| match column {
-                Column::Field(field) => Some(view.keys[index(field)]),
-                Column::Tag(_) | Column::Ts => None,
-            })
-            .collect();
+        let fields =
+            columns.iter().zip(&read.columns).filter(|(column, _)| matches!(column, Column::Field(_)));
+        let mut keys: Vec<KeyId> = fields.map(|(_, index)| key(index)).collect();
         keys.sort_unstable();
         keys.dedup();
         let is_asked = |slot: &&Slot| keys.binary_search(&slot.key).is_ok();
         let slots: Vec<Slot> = view.stored.iter().filter(is_asked).cloned().collect();
         let slot = |key: KeyId, field_type: FieldType| {
-            let slot = slots.iter().position(|slot| slot.key == key && slot.field_type == field_type);
+            let slot = slots.binary_search_by_key(&(key, field_type), |slot| (slot.key, slot.field_type));
             slot.expect("BUG: each asked column has a slot")
         };
-        let output = |column: &Column<'_>| match column {
+        let output = |(column, index): (&Column<'_>, &usize)| match column {
             Column::Ts => Output::Ts,
             Column::Tag(tag) => {
                 let number = view.columns.tags.iter().position(|of| of.tag == tag.tag);
                 Output::Tag(number.expect("BUG: a tag of this table"))
             }
             Column::Field(field) => {
-                let key = view.keys[index(field)];
+                let key = key(index);
                 match field.with_integers {
                     false => Output::Field(slot(key, field.field_type)),
                     true => Output::Numbers {
@@ -271,7 +263,7 @@ impl LocalTable {
         Plan {
             core: self.core.clone(),
             table: self.table,
-            outputs: columns.iter().map(output).collect(),
+            outputs: columns.iter().zip(&read.columns).map(output).collect(),
             slots,
             range: read.range,
             series: self.wanted(read).map(Arc::new),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use tables::{TableRow, collect_table, read_all};
 
-use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
+use model::{Batch, FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{Durability, Order, Progress, ProgressWatcher, Scan, Sequence, Store, StoreError};
@@ -25,7 +25,7 @@ pub type RowFound = (i64, Vec<Option<Value>>);
 
 /// Runs every check, each on a store of its own made by `make`.
 pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
-    let checks: [fn(&dyn Store); 14] = [
+    let checks: [fn(&dyn Store); 15] = [
         series_ids_are_stable,
         unknown_series_are_named,
         rows_are_readable_at_once,
@@ -38,6 +38,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         rows_without_an_asked_key_are_not_visited,
         latest_is_by_time_not_by_arrival,
         a_refused_batch_leaves_nothing,
+        a_missing_column_is_named_and_not_made_unasked,
         extreme_values_and_times_come_back,
         close_keeps_reads_and_refuses_writes,
     ];
@@ -299,6 +300,36 @@ fn a_refused_batch_leaves_nothing(store: &dyn Store) {
     assert_eq!(store.progress().appended, before);
     assert_eq!(read(store, series, &["good"]), []);
     assert_eq!(store.latest(series, None).expect("latest"), []);
+}
+
+fn a_missing_column_is_named_and_not_made_unasked(store: &dyn Store) {
+    let series = device(store, "d");
+    append(store, series, &[(1, &[("a", Value::I64(1))])]);
+    let known = batch_of(series, &[(2, &[("a", Value::I64(2))])]);
+    assert_eq!(store.missing_columns(&known).expect("an answer"), []);
+    let taken = store.append_known(&known, Durability::Memory).expect("room");
+    assert_eq!(taken, Some(store.progress().appended));
+    let new = batch_of(
+        series,
+        &[
+            (3, &[("a", Value::I64(3)), ("b", Value::Bool(true))]),
+            (4, &[("b", Value::Bool(true)), ("a", Value::String("x".into()))]),
+        ],
+    );
+    let names = |missing: &[crate::MissingColumn<'_>]| {
+        missing.iter().map(|one| (one.key.to_owned(), one.field_type)).collect::<Vec<_>>()
+    };
+    let missing = store.missing_columns(&new).expect("an answer");
+    assert_eq!(names(&missing), [("b".to_owned(), FieldType::Bool), ("a".to_owned(), FieldType::String)]);
+    for one in missing {
+        assert_eq!((&*one.table, one.series, one.table_columns), ("telemetry", series, 2));
+    }
+    assert_eq!(store.append_known(&new, Durability::Memory).expect("an answer"), None);
+    let values = |n| (n, vec![Some(Value::I64(n)), None]);
+    assert_eq!(read(store, series, &["a", "b"]), [values(1), values(2)], "nothing of it was taken");
+    store.append(&new, Durability::Memory).expect("room");
+    assert_eq!(store.missing_columns(&new).expect("an answer"), []);
+    assert!(store.append_known(&new, Durability::Memory).expect("room").is_some());
 }
 
 fn extreme_values_and_times_come_back(store: &dyn Store) {

@@ -21,8 +21,8 @@ pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
 pub use table::{
-    BatchReader, Column, FieldColumn, ReadOrder, SeriesSet, TableColumns, TableRead, TableSnapshot,
-    TableStatus, TagColumn, TagMatcher, TagPredicate,
+    BatchReader, Column, FieldColumn, MissingColumn, ReadOrder, SeriesSet, TableColumns, TableRead,
+    TableSnapshot, TableStatus, TagColumn, TagMatcher, TagPredicate,
 };
 
 use std::ops::ControlFlow;
@@ -51,6 +51,16 @@ pub trait Store: Send + Sync + 'static {
     /// at or past the returned sequence; only then may anybody be told so. After an `Err` nothing of the batch was
     /// taken. [`StoreError::Busy`] is backpressure: the same batch will be taken later, watchers are told when to try.
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
+
+    /// As [`append`](Self::append), but makes no column: `None`, and nothing is taken, where the batch needs one that is
+    /// not there. Costs no more than `append` where none is missing.
+    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError>;
+
+    /// The columns that a batch needs and its tables do not have, each once, in the order of the fields that need them.
+    ///
+    /// # Errors
+    /// That a series is unknown, or a name breaks the rules.
+    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError>;
 
     /// How far the store has come.
     fn progress(&self) -> Progress;

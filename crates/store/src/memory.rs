@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Durability, LatestValue, Order, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
-    StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
+    Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence,
+    Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
 };
 
 /// A [`Store`] in memory. The later append wins because it comes later: there is nothing to merge.
@@ -38,6 +38,7 @@ struct State {
     progress: Progress,
     held: bool,
     busy: Option<String>,
+    tables_max: Option<usize>,
     sealed: Option<String>,
     closed: bool,
 }
@@ -68,6 +69,11 @@ impl MemoryStore {
     pub fn set_busy(&self, reason: Option<&str>) {
         self.state.lock().busy = reason.map(str::to_owned);
         self.tell_watchers();
+    }
+
+    /// From now on no table is made beyond so many.
+    pub fn set_tables_max(&self, tables: usize) {
+        self.state.lock().tables_max = Some(tables);
     }
 
     /// Acts as after a failed write: appends are refused, what is held back never becomes durable, reads go on.
@@ -147,6 +153,13 @@ impl Store for MemoryStore {
         if let Some(id) = state.keys.get(key) {
             return Ok(*id);
         }
+        let tables = state.tables.len();
+        if let Some(limit) = state.tables_max.filter(|most| tables >= *most)
+            && !state.tables.contains_key(key.table())
+        {
+            let (actual, limit) = (tables as u64 + 1, limit as u64);
+            return Err(StoreError::OverLimit { what: "tables", actual, limit });
+        }
         let id = SeriesId(state.series.len() as u64);
         state.keys.insert(key.clone(), id);
         state.series.push(Rows::new());
@@ -176,6 +189,41 @@ impl Store for MemoryStore {
         drop(state);
         self.tell_watchers();
         Ok(sequence)
+    }
+
+    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError> {
+        match self.missing_columns(batch)?.is_empty() {
+            true => self.append(batch, durability).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+        let state = self.state.lock();
+        let mut missing: Vec<MissingColumn<'a>> = Vec::new();
+        for row in batch.rows() {
+            state.rows(row.series())?;
+            let columns = &state.tables[&state.table_of[row.series().0 as usize]];
+            for field in row.fields() {
+                name::check_key(field.key)?;
+                let (key, field_type) = (field.key, field.value.field_type());
+                let is_met = |one: &MissingColumn<'_>| {
+                    (&one.table, one.key, one.field_type) == (&columns.table, key, field_type)
+                };
+                if !columns.has_field(key, field_type) && !missing.iter().any(is_met) {
+                    missing.push(MissingColumn {
+                        series: row.series(),
+                        table: columns.table.clone(),
+                        key,
+                        field_type,
+                        table_columns: columns.tags.len() + columns.fields.len(),
+                        // This store has no bound of its own.
+                        table_columns_max: usize::MAX,
+                    });
+                }
+            }
+        }
+        Ok(missing)
     }
 
     fn progress(&self) -> Progress {

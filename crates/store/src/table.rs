@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use model::{FieldType, TimeRange, Timestamp};
+use model::{FieldType, SeriesId, TimeRange, Timestamp};
 use roaring::RoaringBitmap;
 
 use crate::{Order, StoreError};
@@ -72,6 +72,23 @@ pub struct FieldColumn {
     pub column: Arc<str>,
     /// Whether the key's integers are shown among its floats, each as the nearest f64.
     pub with_integers: bool,
+}
+
+/// A column that a batch needs and its table does not have yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingColumn<'a> {
+    /// The series of the first row that needs it.
+    pub series: SeriesId,
+    /// The table.
+    pub table: Arc<str>,
+    /// The key under which the value was reported.
+    pub key: &'a str,
+    /// The type of the value.
+    pub field_type: FieldType,
+    /// How many columns the table has, tags included.
+    pub table_columns: usize,
+    /// How many it may have.
+    pub table_columns_max: usize,
 }
 
 impl TableColumns {

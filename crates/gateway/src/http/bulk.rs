@@ -61,6 +61,22 @@ pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> R
     Ok(Json(json!({ "tables": tables })).into_response())
 }
 
+/// `GET /api/tacho/tables/columns?table=NAME`
+pub(crate) async fn table_columns(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+) -> Result<Response, ApiError> {
+    session.must_write()?;
+    let table =
+        params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
+    let (hub, name) = (Arc::clone(&door.hub), table.to_owned());
+    let columns = door.reads.run(move || hub.columns(&name)).await??;
+    let columns: Vec<JsonValue> =
+        columns.iter().map(|it| json!({ "column": it.column, "type": it.kind, "key": it.name })).collect();
+    Ok(Json(json!({ "table": table, "columns": columns })).into_response())
+}
+
 /// What is to be true of a table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,12 +1,13 @@
 //! What devices call: telemetry by HTTP, acked after durability.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use hub::clock::system_now;
-use hub::{Blame, DeadLetter};
+use hub::{Blame, Hub, IngestError, Message, MessageRefusal};
 use model::Batch;
 use wire::telemetry::Receipt;
 
@@ -20,6 +21,8 @@ use crate::refusals;
 
 /// What dead letters of this door name as their topic; the token itself stays a secret.
 const TOPIC: &str = "/api/v1/{token}/telemetry";
+/// The metrics' word for what the store does not take.
+const STORE_LIMIT: &str = "store_limit";
 /// How an operator raises the bound on bodies.
 const BODY_SETTING: &str = " (or raise body_bytes_max in the section [http] of the server's configuration)";
 
@@ -51,32 +54,74 @@ pub(crate) async fn telemetry(
     counters.messages.inc();
     counters.bytes.inc_by(body.bytes.len() as u64);
 
-    let series = hub.series_of(&device)?;
-    let mut batch = Batch::new();
-    let receipt = Receipt { now: system_now(), next: &|| hub.receipt_time() };
-    let decoded = wire::telemetry::decode(&body.bytes, series, receipt, &hub.limits_of(&device), &mut batch);
-    let mut refusal = decoded.err().map(|reason| (reason.label(), reason.to_string()));
-    let durability = device.profile.durability;
-    if refusal.is_none() && !batch.is_empty() {
-        match hub.ingest_and_wait(&batch, durability, BUSY_PATIENCE).await {
-            // Such as one column too many for the table.
-            Err(error) if error.blame() == Blame::Caller => {
-                refusal = Some(("store_limit", error.to_string()));
-                batch.clear();
-            }
-            taken => drop(taken?),
-        }
-    }
-    let Some((label, reason)) = refusal else {
+    let sent = Message { device: &device, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
+    let Err((label, reason)) = store(hub, &sent, peer).await? else {
         counters.ack_latency.observe(received.elapsed().as_secs_f64());
         return Ok(());
     };
     refusals::note(hub, hub::Door::Http, peer, &device, &reason);
-    let letter =
-        DeadLetter { door: hub::Door::Http.name(), topic: TOPIC, reason: &reason, payload: &body.bytes };
-    hub.add_dead_letter(&device, letter, &mut batch)?;
-    // The dead letter is durable before the device gets the refusal.
-    hub.ingest_and_wait(&batch, durability, BUSY_PATIENCE).await?;
     let message = format!("{reason}; the payload is kept in the table {}", hub::DEAD_LETTER_TABLE);
     Err(ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, label, message))
+}
+
+/// Why a message was refused whole: for the metrics, and in words for its sender.
+type Refused = (&'static str, String);
+
+/// Stores what was sent, or keeps it as a dead letter; either is as durable as the device's profile asks when this returns.
+async fn store(
+    hub: &Hub,
+    sent: &Message<'_>,
+    peer: Option<SocketAddr>,
+) -> Result<Result<(), Refused>, ApiError> {
+    let durability = sent.device.profile.durability;
+    let batch = match decode(hub, sent)? {
+        Ok(batch) => batch,
+        Err((label, reason)) => {
+            let kept = hub.ingest_dead_letter_and_wait(sent, &reason, durability, BUSY_PATIENCE).await;
+            kept.map_err(|error| not_kept(&error))?;
+            return Ok(Err((label, reason)));
+        }
+    };
+    if batch.is_empty() {
+        return Ok(Ok(()));
+    }
+    let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_PATIENCE).await;
+    match kept.map_err(|error| not_kept(&error))?.refusal {
+        None => Ok(Ok(())),
+        // Such as a table that has no room for any of its keys.
+        Some(MessageRefusal { reason, whole: true }) => Ok(Err((STORE_LIMIT, reason))),
+        // Its other keys are stored, so that the message is taken.
+        Some(MessageRefusal { reason, whole: false }) => {
+            refusals::message(hub, hub::Door::Http, peer, sent.device, STORE_LIMIT, &reason);
+            Ok(Ok(()))
+        }
+    }
+}
+
+fn decode(hub: &Hub, sent: &Message<'_>) -> Result<Result<Batch, Refused>, ApiError> {
+    let series = match hub.series_of(sent.device) {
+        Ok(series) => series,
+        // Such as one table too many.
+        Err(error) if error.blame() == Blame::Caller => return Ok(Err((STORE_LIMIT, error.to_string()))),
+        Err(error) => return Err(error.into()),
+    };
+    let mut batch = Batch::new();
+    let receipt = Receipt { now: system_now(), next: &|| hub.receipt_time() };
+    let limits = hub.limits_of(sent.device);
+    let decoded = wire::telemetry::decode(sent.payload, series, receipt, &limits, &mut batch);
+    Ok(decoded.map(|()| batch).map_err(|reason| (reason.label(), reason.to_string())))
+}
+
+/// What can be kept in no form is not the sender's to throw away: it may try again when somebody has made room.
+fn not_kept(error: &IngestError) -> ApiError {
+    match error.blame() {
+        Blame::Caller => {
+            let table = hub::DEAD_LETTER_TABLE;
+            let message = format!(
+                "the message is not kept, in the table {table} neither: {error}; send it again later"
+            );
+            ApiError::unavailable(STORE_LIMIT, message)
+        }
+        Blame::Busy | Blame::Operator => error.clone().into(),
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const HEADERS_MAX: usize = 64;
 /// A head that is not complete after this time closes the connection; so does a connection that asks for nothing.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest body of a device that an operator may allow. A dead letter of it (as base64) fits into a batch.
+pub const BODY_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 2;
 /// A body that is not complete after this time is refused with 408.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of request bodies that are held at once, over all senders that said who they are; above it requests get 429.

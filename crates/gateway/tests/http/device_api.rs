@@ -127,6 +127,30 @@ async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
 }
 
 #[tokio::test]
+async fn a_message_whose_table_cannot_be_made_is_kept_or_left_to_its_sender() {
+    let server = Server::start().await;
+    server.add_device("d");
+    server.store.set_tables_max(0);
+    let sent = r#"{"a":1}"#;
+    let reply = server.report("d", sent).await;
+    assert_eq!(reply.headers["retry-after"], "30");
+    let message = reply.refusal(503, 2);
+    assert!(message.contains("not kept") && message.contains("tables is 1, the limit is 0"), "{message}");
+    // Room for the device's table and that of dead letters, and then for no other.
+    server.store.set_tables_max(2);
+    server.report("d", "42").await.refusal(400, 30);
+    let registry = server.hub.registry();
+    registry.set_profile(registry.default_tenant(), "default", "elsewhere", hub::Durability::Fsync).unwrap();
+    let message = server.report("d", sent).await.refusal(400, 30);
+    assert!(message.contains("tables is 3, the limit is 2") && message.contains("dead_letter"), "{message}");
+    let letter = dead_letter(&server, "d");
+    assert!(letter.contains(&("payload".into(), Value::String(sent.into()))), "{letter:?}");
+    let counted = server.metrics();
+    assert!(counted.contains(r#"tacho_refusals_total{door="http",reason="store_limit"} 2"#), "{counted}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kept() {
     let server = Server::start().await;
     server.add_device("d");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::memory::MemoryStore;
 use store::{
-    Durability, LatestValue, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store, StoreError,
-    StoreStatus, TableSnapshot, TableStatus,
+    Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
+    StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
 /// A key that this store takes for one column too many.
@@ -58,6 +58,17 @@ impl Store for MoodyStore {
             return Err(StoreError::OverLimit { what: "columns of a table", actual: 20_001, limit: 20_000 });
         }
         self.store.append(batch, durability)
+    }
+
+    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError> {
+        match self.store.missing_columns(batch)?.is_empty() {
+            true => self.append(batch, durability).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+        self.store.missing_columns(batch)
     }
 
     fn progress(&self) -> Progress {

@@ -9,6 +9,7 @@ mod counts;
 mod csv;
 mod export;
 mod import;
+mod listing;
 mod local_column;
 mod parquet;
 mod zone;
@@ -18,6 +19,7 @@ pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
+pub use listing::{TableColumn, table_columns};
 pub use parquet::{ParquetBounds, ParquetRows};
 pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 

@@ -103,7 +103,7 @@ fn figured(expr: &Expr) -> Option<Name> {
 }
 
 /// In small letters, unless it was written in quotes.
-pub(super) fn folded(name: &Ident) -> String {
+pub(crate) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
 

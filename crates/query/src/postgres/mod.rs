@@ -37,7 +37,7 @@ use columns::INFORMATION_SCHEMA_NAME;
 pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use forms::normalize_forms;
 pub(crate) use functions::{find as function, is_of_catalog};
-pub(crate) use headings::headings;
+pub(crate) use headings::{folded, headings};
 pub(crate) use membership::settle_memberships;
 pub(crate) use objects::{Object, number};
 pub(crate) use output_names::{name_columns, shown as shown_columns};

@@ -1,11 +1,12 @@
 //! First pass over a batch: what its series and keys are to this store, and which rows are one number each.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use model::{Batch, FieldType, RowRef, name};
-use store::StoreError;
+use store::{MissingColumn, StoreError};
 
+use super::NewColumns;
 use crate::catalog::{Table, check};
 use crate::chunk::Numbers;
 use crate::core::State;
@@ -138,17 +139,57 @@ impl Scratch {
     }
 }
 
-/// Looks up all series and keys of a batch and defines the columns that are missing. After an error nothing was
-/// changed.
-pub(super) fn resolve(state: &mut State, batch: &Batch, columns_max: usize) -> Result<(), StoreError> {
+/// Looks up all series and keys of a batch and defines the columns that are missing. After an error, and with `false`
+/// because a column is missing that is not to be defined, nothing was changed.
+pub(super) fn resolve(
+    state: &mut State,
+    batch: &Batch,
+    columns_max: usize,
+    new_columns: NewColumns,
+) -> Result<bool, StoreError> {
     if try_resolve(state, batch)? {
-        return Ok(());
+        return Ok(true);
     }
-    check_missing(state, batch, columns_max)?;
+    if new_columns == NewColumns::Decline {
+        return Ok(false);
+    }
+    check_missing(&missing(state, batch, columns_max)?)?;
     define_missing(state, batch);
     let complete = try_resolve(state, batch)?;
     assert!(complete, "BUG: a column was not defined");
-    Ok(())
+    Ok(true)
+}
+
+/// The columns that a batch needs and its tables do not have, each once, in the order of the fields that need them.
+/// Refuses names that cannot be keys.
+pub(super) fn missing<'a>(
+    state: &State,
+    batch: &'a Batch,
+    columns_max: usize,
+) -> Result<Vec<MissingColumn<'a>>, StoreError> {
+    let mut seen: HashSet<(u32, &str, FieldType)> = HashSet::new();
+    let mut missing = Vec::new();
+    for row in batch.rows() {
+        let series =
+            state.series.get(row.series().0 as usize).ok_or(StoreError::UnknownSeries(row.series()))?;
+        let table = &state.catalog.tables[series.table as usize];
+        for field in row.fields() {
+            let (key, field_type) = (field.key, field.value.field_type());
+            if table.column_key(key, field_type).is_some() || !seen.insert((series.table, key, field_type)) {
+                continue;
+            }
+            name::check_key(key)?;
+            missing.push(MissingColumn {
+                series: row.series(),
+                table: table.name.clone(),
+                key,
+                field_type,
+                table_columns: table.columns(),
+                table_columns_max: columns_max,
+            });
+        }
+    }
+    Ok(missing)
 }
 
 /// `false` if there is a field whose column is not defined.
@@ -188,24 +229,15 @@ fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> R
     }
 }
 
-/// Refuses names that cannot be keys, and tables that would become too wide.
-fn check_missing(state: &State, batch: &Batch, columns_max: usize) -> Result<(), StoreError> {
-    let mut missing: HashSet<(u32, &str, FieldType)> = HashSet::new();
-    for (row, table) in batch.rows().zip(state.scratch.row_tables.iter().copied()) {
-        for field in row.fields() {
-            let field_type = field.value.field_type();
-            let known = state.catalog.tables[table as usize].column_key(field.key, field_type);
-            if known.is_none() && missing.insert((table, field.key, field_type)) {
-                name::check_key(field.key)?;
-            }
-        }
+/// Refuses tables that would become too wide.
+fn check_missing(missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
+    let mut columns: HashMap<&str, usize> = HashMap::new();
+    for column in missing {
+        *columns.entry(&column.table).or_insert(column.table_columns) += 1;
     }
-    let tables: HashSet<u32> = missing.iter().map(|(table, ..)| *table).collect();
-    for table in tables {
-        let new = missing.iter().filter(|(of, ..)| *of == table).count();
-        check("columns of a table", state.catalog.tables[table as usize].columns() + new - 1, columns_max)?;
-    }
-    Ok(())
+    missing.iter().try_for_each(|column| {
+        check("columns of a table", columns[&*column.table] - 1, column.table_columns_max)
+    })
 }
 
 /// Defines the columns that are missing, in the order of their appearance.

@@ -94,7 +94,7 @@ pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) ->
 pub(crate) struct Plan {
     pub(crate) core: Arc<Core>,
     pub(crate) table: u32,
-    /// With the columns of one key next to each other.
+    /// By key, then by type.
     pub(crate) slots: Vec<Slot>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) range: TimeRange,
@@ -116,7 +116,8 @@ impl Plan {
     /// The slots of a slot's key.
     pub(crate) fn siblings(&self, slot: usize) -> impl Iterator<Item = usize> {
         let key = self.slots[slot].key;
-        (0..self.slots.len()).filter(move |other| self.slots[*other].key == key)
+        self.slots.partition_point(|other| other.key < key)
+            ..self.slots.partition_point(|other| other.key <= key)
     }
 
     fn needs_runs(&self) -> bool {

@@ -33,11 +33,15 @@ impl TableColumns {
         }
     }
 
+    pub(super) fn has_field(&self, key: &str, field_type: FieldType) -> bool {
+        self.fields.iter().any(|field| *field.key == *key && field.field_type == field_type)
+    }
+
     pub(super) fn add_field(&mut self, key: &str, field_type: FieldType) {
-        let of_key = |field: &FieldColumn| *field.key == *key;
-        if self.fields.iter().any(|field| of_key(field) && field.field_type == field_type) {
+        if self.has_field(key, field_type) {
             return;
         }
+        let of_key = |field: &FieldColumn| *field.key == *key;
         let (wanted, place) = match self.fields.iter().position(of_key) {
             None => (key.to_owned(), self.fields.len()),
             Some(first) => {

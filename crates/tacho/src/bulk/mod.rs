@@ -1,6 +1,7 @@
 //! `tacho table`, `tacho export` and `tacho import --table`: whole tables of a stopped directory or a running server.
 
 mod ahead;
+mod columns;
 pub(crate) mod export;
 pub(crate) mod import;
 mod outcome;

@@ -10,6 +10,7 @@ use indicatif::{HumanBytes, HumanCount};
 use model::time::shown_duration;
 use serde_json::{Value, json};
 
+use super::columns::ColumnsArgs;
 use crate::cli::PlaceArgs;
 use crate::cli::output::{columns, say};
 use crate::client::{Api, ServerArgs};
@@ -20,6 +21,7 @@ use crate::upkeep::{open_store, stopped_or_running};
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableCommand {
     List(ListArgs),
+    Columns(ColumnsArgs),
     Set(SetArgs),
 }
 
@@ -96,6 +98,7 @@ impl Ttl {
 pub(crate) fn run(command: &TableCommand) -> anyhow::Result<()> {
     match command {
         TableCommand::List(args) => list(args),
+        TableCommand::Columns(args) => super::columns::run(args),
         TableCommand::Set(args) => set(args),
     }
 }

@@ -47,7 +47,7 @@ enum Command {
     Sql(sql::SqlArgs),
     Import(import::ImportArgs),
     Export(bulk::export::ExportArgs),
-    /// Lists tables
+    /// Lists tables and their columns, and says how long rows are kept
     #[command(subcommand)]
     Table(bulk::table::TableCommand),
     Check(upkeep::CheckArgs),

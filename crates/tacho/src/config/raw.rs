@@ -130,6 +130,10 @@ pub(crate) struct RawIngest {
     pub text_value_bytes_max: usize,
     /// Deepest nesting of a JSON value.
     pub json_depth_max: usize,
+    /// Most columns that one device may add.
+    pub columns_per_device_max: usize,
+    /// Most columns that one device may add in a minute.
+    pub new_columns_per_minute_max: usize,
     /// How far a timestamp may lie in the future.
     pub future_max_s: i64,
     /// Oldest accepted timestamp, RFC 3339.
@@ -235,6 +239,8 @@ impl Default for RawIngest {
             rows_per_message_max: limits.rows_per_message_max,
             text_value_bytes_max: limits.text_value_bytes_max,
             json_depth_max: limits.json_depth_max,
+            columns_per_device_max: limits.columns_per_device_max,
+            new_columns_per_minute_max: limits.new_columns_per_minute_max,
             future_max_s: limits.future_max_s,
             oldest: rfc3339(limits.oldest),
         }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gateway::http::limits as http_limits;
 use gateway::mqtt::limits as mqtt_limits;
 use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
@@ -149,7 +150,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
 }
 
 fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
-    within("http.body_bytes_max", raw.body_bytes_max, 1_024, limits::BATCH_TEXT_BYTES_MAX)?;
+    within("http.body_bytes_max", raw.body_bytes_max, 1_024, http_limits::BODY_BYTES_MAX)?;
     within("http.connections_max", raw.connections_max, 0, HTTP_CONNECTIONS_MAX)?;
     within("http.connections_per_address_max", raw.connections_per_address_max, 0, HTTP_CONNECTIONS_MAX)?;
     Ok(HttpConfig {
@@ -248,6 +249,12 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
     within("ingest.rows_per_message_max", raw.rows_per_message_max, 1, limits::BATCH_ROWS_MAX)?;
     within("ingest.text_value_bytes_max", raw.text_value_bytes_max, 1, limits::BATCH_TEXT_BYTES_MAX)?;
     within("ingest.json_depth_max", raw.json_depth_max, 1, 128)?;
+    for (key, value) in [
+        ("ingest.columns_per_device_max", raw.columns_per_device_max),
+        ("ingest.new_columns_per_minute_max", raw.new_columns_per_minute_max),
+    ] {
+        within(key, value, 1, limits::COLUMNS_PER_TABLE_MAX)?;
+    }
     if raw.future_max_s < 0 {
         let reason = "a number of seconds from 0 on is expected";
         return Err(ConfigError::value("ingest.future_max_s", raw.future_max_s, reason));
@@ -261,6 +268,8 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         rows_per_message_max: raw.rows_per_message_max,
         text_value_bytes_max: raw.text_value_bytes_max,
         json_depth_max: raw.json_depth_max,
+        columns_per_device_max: raw.columns_per_device_max,
+        new_columns_per_minute_max: raw.new_columns_per_minute_max,
         future_max_s: raw.future_max_s,
         oldest: Timestamp::from_micros(oldest.as_microsecond()),
         // Known by table; the hub fills it in.

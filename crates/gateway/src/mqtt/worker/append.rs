@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use hub::{Blame, DeadLetter, Door, Durability, IngestError, Sequence};
+use hub::{Blame, Door, Durability, IngestError, Kept, Message, MessageRefusal, Sequence};
 use model::Batch;
 use wire::mqtt::{ProtocolVersion, ReasonCode};
 
@@ -129,27 +129,27 @@ impl Worker {
         }
         batch.clear();
         turn.copy_rows(message, batch);
-        let error = match hub.ingest(batch, class) {
-            Ok(sequence) => return Outcome::Taken(sequence),
-            Err(error) => error,
-        };
-        let payload = turn.payload(message);
-        match error.blame() {
-            Blame::Busy => return Outcome::Busy,
+        let (device, payload) = (turn.device(message), turn.payload(message));
+        let kept = match payload.is_empty() {
             // A dead letter has no other form.
-            Blame::Caller if payload.is_empty() => return Outcome::Failed(error),
-            Blame::Caller => {}
-            Blame::Operator => return Outcome::Failed(error),
-        }
-        batch.clear();
-        let text = error.to_string();
-        let letter = DeadLetter { door: Door::Mqtt.name(), topic: TELEMETRY_TOPIC, reason: &text, payload };
-        let kept =
-            hub.add_dead_letter(turn.device(message), letter, batch).and_then(|()| hub.ingest(batch, class));
+            true => hub.ingest(batch, class).map(|sequence| Kept { sequence, refusal: None }),
+            false => {
+                let message = Message { device, door: Door::Mqtt, topic: TELEMETRY_TOPIC, payload };
+                hub.ingest_message(&message, batch, class)
+            }
+        };
         match kept {
-            Ok(sequence) => {
-                refusals::message(hub, Door::Mqtt, peer, turn.device(message), "store_limit", &text);
-                Outcome::Letter(sequence, Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text })
+            Ok(Kept { sequence, refusal: None }) => Outcome::Taken(sequence),
+            Ok(Kept { sequence, refusal: Some(MessageRefusal { reason, whole }) }) => {
+                refusals::message(hub, Door::Mqtt, peer, device, "store_limit", &reason);
+                match whole {
+                    true => {
+                        let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: reason };
+                        Outcome::Letter(sequence, refusal)
+                    }
+                    // Its other keys are stored, so that the message is taken.
+                    false => Outcome::Taken(sequence),
+                }
             }
             Err(error) if error.blame() == Blame::Busy => Outcome::Busy,
             Err(error) => Outcome::Failed(error),

@@ -1,0 +1,230 @@
+//! One message of a device: into rows as far as limits allow, and into the dead-letter table for the rest. All doors that
+//! take messages of devices use this, so that what is refused is kept whichever door it came through.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use model::{Batch, FieldType, Timestamp, ValueRef};
+use store::{Blame, Durability, Sequence, StoreError};
+
+use crate::registry::Device;
+use crate::{DeadLetter, Door, Hub};
+
+/// Who sent a message, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The door it came through.
+    pub door: Door,
+    /// The topic or path it was sent to.
+    pub topic: &'a str,
+    /// What was sent, byte for byte.
+    pub payload: &'a [u8],
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// When the store has come so far, all that is kept of the message is kept for good.
+    pub sequence: Sequence,
+    /// What of it is no row but a dead letter.
+    pub refusal: Option<MessageRefusal>,
+}
+
+/// A message, or some of its keys, that became a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRefusal {
+    /// Why, in words for its sender.
+    pub reason: String,
+    /// Whether nothing of the message became a row. Otherwise the message counts as taken.
+    pub whole: bool,
+}
+
+impl Hub {
+    /// Appends the rows of one message. Keys for which no column may be made, and messages that the store refuses whole,
+    /// become one dead letter in the same step. The caller may answer as for [`ingest`](Self::ingest).
+    ///
+    /// # Errors
+    /// When the message can neither be stored nor be kept as a dead letter: then the sender must not take it for kept.
+    /// On [`StoreError::Busy`] try again.
+    pub fn ingest_message(
+        &self,
+        message: &Message<'_>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<Kept, StoreError> {
+        let error = match self.ingest(batch, durability) {
+            Ok(sequence) => return Ok(Kept { sequence, refusal: None }),
+            Err(error) if error.blame() == Blame::Caller => error,
+            Err(error) => return Err(error),
+        };
+        match self.ingest_allowed(message, batch, durability) {
+            Ok(Some(kept)) => return Ok(kept),
+            Err(other) if other.blame() != Blame::Caller => return Err(other),
+            // The columns are not the reason, or what is left is refused as well.
+            Ok(None) | Err(_) => {}
+        }
+        let reason = error.to_string();
+        let sequence = self.ingest_dead_letter(message, &reason, durability)?;
+        Ok(Kept { sequence, refusal: Some(MessageRefusal { reason, whole: true }) })
+    }
+
+    /// Keeps a message as a dead letter.
+    ///
+    /// # Errors
+    /// As [`ingest_message`](Self::ingest_message).
+    pub fn ingest_dead_letter(
+        &self,
+        message: &Message<'_>,
+        reason: &str,
+        durability: Durability,
+    ) -> Result<Sequence, StoreError> {
+        let mut batch = Batch::new();
+        self.add_dead_letter(message.device, message.letter(reason, message.payload), &mut batch)?;
+        self.ingest(&batch, durability)
+    }
+
+    /// As [`ingest_message`](Self::ingest_message), and waits until what is kept is as durable as asked. Waits out a busy
+    /// store for at most `patience`.
+    pub async fn ingest_message_and_wait(
+        &self,
+        message: &Message<'_>,
+        batch: &Batch,
+        durability: Durability,
+        patience: Duration,
+    ) -> Result<Kept, StoreError> {
+        let take = || self.ingest_message(message, batch, durability);
+        self.take_and_wait(durability, patience, take, |kept| kept.sequence).await
+    }
+
+    /// As [`ingest_dead_letter`](Self::ingest_dead_letter), and waits likewise.
+    pub async fn ingest_dead_letter_and_wait(
+        &self,
+        message: &Message<'_>,
+        reason: &str,
+        durability: Durability,
+        patience: Duration,
+    ) -> Result<Sequence, StoreError> {
+        let take = || self.ingest_dead_letter(message, reason, durability);
+        self.take_and_wait(durability, patience, take, |sequence| *sequence).await
+    }
+
+    /// Appends what the bounds on new columns leave of a message; `None` if they leave all of it.
+    fn ingest_allowed(
+        &self,
+        message: &Message<'_>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<Option<Kept>, StoreError> {
+        let mut counts = self.new_columns.lock();
+        let now = Instant::now();
+        let missing = self.store.missing_columns(batch)?;
+        let plan = self.new_columns.plan(&counts, &missing, now);
+        let Some(reason) = plan.reason(&message.device.name, &missing) else { return Ok(None) };
+        let (mut allowed, refused_keys) = split(batch, &plan.refused(&missing));
+        let whole = allowed.is_empty();
+        let payload = if whole { message.payload } else { refused_keys.as_bytes() };
+        self.add_dead_letter(message.device, message.letter(&reason, payload), &mut allowed)?;
+        let sequence = self.store.append(&allowed, durability)?;
+        counts.add(&plan, &missing, now);
+        drop(counts);
+        self.taken(&allowed, sequence, durability);
+        Ok(Some(Kept { sequence, refusal: Some(MessageRefusal { reason, whole }) }))
+    }
+}
+
+impl<'a> Message<'a> {
+    fn letter(&self, reason: &'a str, payload: &'a [u8]) -> DeadLetter<'a> {
+        DeadLetter { door: self.door.name(), topic: self.topic, reason, payload }
+    }
+}
+
+/// The rows without some keys of some types, and these as a payload that a device could have sent. A row of which nothing
+/// is left is left out.
+fn split(batch: &Batch, refused: &HashSet<(&str, FieldType)>) -> (Batch, String) {
+    let mut allowed = Batch::new();
+    let mut builder = allowed.builder();
+    let mut rows = Vec::new();
+    for row in batch.rows() {
+        let mut values = Vec::new();
+        for field in row.fields() {
+            match refused.contains(&(field.key, field.value.field_type())) {
+                true => values.push(format!("{}:{}", json(field.key), json_value(field.value))),
+                false => builder.field(field.key, field.value),
+            }
+        }
+        if builder.open_fields() > 0 {
+            builder.row(row.series(), row.ts());
+        }
+        if !values.is_empty() {
+            rows.push(format!("{{\"ts\":{},\"values\":{{{}}}}}", milliseconds(row.ts()), values.join(",")));
+        }
+    }
+    builder.finish();
+    (allowed, format!("[{}]", rows.join(",")))
+}
+
+fn json_value(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Bool(value) => value.to_string(),
+        ValueRef::I64(value) => value.to_string(),
+        ValueRef::F64(value) => json(&value),
+        ValueRef::String(text) => json(text),
+        ValueRef::Json(text) => text.to_owned(),
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("BUG: text and numbers can be written as JSON")
+}
+
+/// A time as devices send it, with every microsecond.
+fn milliseconds(ts: Timestamp) -> String {
+    let sign = if ts.micros() < 0 { "-" } else { "" };
+    let micros = ts.micros().unsigned_abs();
+    match micros % 1_000 {
+        0 => format!("{sign}{}", micros / 1_000),
+        rest => format!("{sign}{}.{rest:03}", micros / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::SeriesId;
+
+    use super::*;
+
+    #[test]
+    fn refused_keys_are_a_payload_of_their_own() {
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        builder.field("a", ValueRef::I64(1));
+        builder.field("n\"", ValueRef::F64(2.0));
+        builder.row(SeriesId(1), Timestamp::from_micros(1_500_250));
+        builder.field("n\"", ValueRef::I64(3));
+        builder.field("t", ValueRef::String("x\ny"));
+        builder.row(SeriesId(1), Timestamp::from_micros(-2_000));
+        builder.field("j", ValueRef::Json("[1, 2]"));
+        builder.field("b", ValueRef::Bool(true));
+        builder.row(SeriesId(1), Timestamp::from_micros(-1_500));
+        builder.finish();
+        let refused = [
+            ("n\"", FieldType::F64),
+            ("t", FieldType::String),
+            ("j", FieldType::Json),
+            ("b", FieldType::Bool),
+        ];
+        let (allowed, rest) = split(&batch, &refused.into_iter().collect());
+        let rows: Vec<_> = allowed
+            .rows()
+            .map(|row| row.fields().map(|field| field.key.to_owned()).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(rows, [["a"], ["n\""]]);
+        assert_eq!(
+            rest,
+            r#"[{"ts":1500.250,"values":{"n\"":2.0}},{"ts":-2,"values":{"t":"x\ny"}},{"ts":-1.500,"values":{"j":[1, 2],"b":true}}]"#
+        );
+        assert!(serde_json::from_str::<serde_json::Value>(&rest).is_ok());
+    }
+}

@@ -1,0 +1,63 @@
+"""Devices that invent names: whoever else shares their table is served, with keys of its own too."""
+
+import csv
+import io
+import json
+
+from harness import packets
+from harness.packets import PUBACK, Wire
+from honest import HonestDevice
+
+MESSAGES, KEYS = 60, 1_000
+
+
+def ask(server, sql):
+    """The rows of an answer, as texts by column."""
+    reply = server.api.session.post(f"{server.url}/api/sql?format=csv", data=sql, timeout=120)
+    assert reply.ok, reply.text
+    return list(csv.DictReader(io.StringIO(reply.text)))
+
+
+def test_a_device_that_invents_names_leaves_the_others_their_columns(own_server):
+    server = own_server()
+    attacker, late = server.device(), server.device()
+    payloads = [json.dumps({"known": n, **{f"invented {n} {k}": k for k in range(KEYS)}}).encode() for n in range(MESSAGES)]
+    with HonestDevice(server):
+        with Wire(server.mqtt, timeout_s=120).session(attacker.token) as wire:
+            wire.send(b"".join(packets.publish(payload, n + 1) for n, payload in enumerate(payloads)))
+            # MQTT 3.1.1 has no other answer; what was refused is in dead_letter.
+            assert all(wire.receive()[0] == PUBACK for _ in payloads)
+        # A device that comes later brings keys and types that nobody had.
+        server.api.send(late.token, {"honest": 1, "known": "text"})
+        # Over HTTP the attacker gets no further; its known key is taken.
+        server.api.send(attacker.token, {"known": MESSAGES, "invented over http": 1})
+    assert {key: points[0]["value"] for key, points in server.api.values(late.name).items()} == {"honest": 1, "known": "text"}
+    assert [value for _, value in server.api.history(attacker.name, "known")] == list(range(MESSAGES + 1))
+
+    columns = int(ask(server, "SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 'telemetry'")[0]["n"])
+    assert columns < 400, "a few of the honest ones and at most 300 of the attacker"
+    assert len(ask(server, "SELECT * FROM telemetry LIMIT 1")[0]) == columns
+    # Every invented value is a column's or a dead letter's.
+    letters = ask(server, f"SELECT payload, reason FROM dead_letter WHERE device = '{attacker.name}'")
+    refused = [(key, value) for letter in letters for row in json.loads(letter["payload"]) for key, value in row["values"].items()]
+    stored = [(key, points[0]["value"]) for key, points in server.api.values(attacker.name).items() if key != "known"]
+    sent = [(f"invented {n} {k}", k) for n in range(MESSAGES) for k in range(KEYS)] + [("invented over http", 1)]
+    assert sorted(refused + stored) == sorted(sent)
+    assert all("new_columns_per_minute_max" in letter["reason"] and attacker.name in letter["reason"] for letter in letters)
+    server.stop()
+
+
+def test_names_at_every_type_and_with_odd_suffixes_cost_nobody_the_server(own_server):
+    """One name has five types; a name that ends as a readers' name does makes the store look at all of them."""
+    server = own_server()
+    attackers = [server.device() for _ in range(4)]
+    kinds = [True, 1, 2.5, "text", [1]]
+    with HonestDevice(server):
+        for n in range(60):
+            for device, value in zip(attackers, kinds[n % 5 :] + kinds):
+                server.api.send(device.token, {"known": n, **{f"k{k}{':i64' * (k % 3)}": value for k in range(100)}})
+    for device in attackers:
+        assert server.api.latest(device.name, "known") == 59
+    columns = int(ask(server, "SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 'telemetry'")[0]["n"])
+    assert columns < 1_300
+    server.stop()
