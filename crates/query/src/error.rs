@@ -232,7 +232,9 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::Internal(message) if message.contains("failed to match any signature") => {
                 Self::UnknownFunction { message: without_blame(message) }
             }
-            DataFusionError::Internal(message) if message.contains("invalid operator or data type mismatch") => {
+            DataFusionError::Internal(message)
+                if message.contains("invalid operator or data type mismatch") =>
+            {
                 Self::Invalid { message: "an operator for text has lists or records on its sides".into() }
             }
             DataFusionError::Internal(message) => Self::Bug { message: message.clone() },
