@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 pub mod bulk;
+pub mod caller;
 pub mod clock;
 pub mod history;
 pub mod ingest;
@@ -16,6 +17,7 @@ pub mod retention;
 pub mod session_token;
 pub mod sql;
 pub mod upkeep;
+mod users;
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hub::caller::Caller;
 use hub::registry::{Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Durability, Hub, Metrics};
@@ -158,7 +159,7 @@ async fn tables_are_there_before_their_first_row() {
         assert_eq!(answer.collect().await?, []);
         Ok::<_, SqlError>(names.join(" "))
     };
-    let (user, public) = (Reader::user(tenant, "a user"), Reader::public(tenant));
+    let (user, public) = (Reader::from(Caller::local(tenant)), Reader::from(Caller::public(tenant)));
     let letters = "device ts door topic reason payload payload_base64";
     for (table, names) in [("telemetry", "device ts"), ("trams", "device ts"), ("dead_letter", letters)] {
         assert_eq!(columns(table, &user).await.unwrap(), names);

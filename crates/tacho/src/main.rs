@@ -14,12 +14,14 @@ mod limits;
 mod logging;
 mod panics;
 mod progress;
+mod registry;
 mod serve;
 mod server;
 mod simulator;
 mod sql;
 mod status;
 mod upkeep;
+mod user;
 
 fn main() -> std::process::ExitCode {
     cli::run()

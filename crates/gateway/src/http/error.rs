@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hub::caller::Forbidden;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
@@ -153,10 +154,17 @@ impl From<RegistryError> for ApiError {
         let message = error.to_string();
         match (error.blame(), error) {
             (_, RegistryError::Unknown { .. }) => Self::not_found(message),
+            (_, RegistryError::Forbidden(_)) => Self::forbidden(message),
             (Blame::Caller, _) => Self::bad_request(message),
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
         }
+    }
+}
+
+impl From<Forbidden> for ApiError {
+    fn from(error: Forbidden) -> Self {
+        Self::forbidden(error.to_string())
     }
 }
 

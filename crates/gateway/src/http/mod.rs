@@ -32,6 +32,7 @@ mod stream;
 mod telemetry;
 mod time_text;
 mod upkeep;
+mod users;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -43,7 +44,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{from_fn, map_response_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use hub::Hub;
 use tokio::sync::{Semaphore, watch};
 
@@ -152,6 +153,11 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/tacho/import/device", get(bulk::table_of_device))
         .route("/api/tacho/check", post(upkeep::check))
         .route("/api/tacho/backup", post(upkeep::backup))
+        .route("/api/tacho/users", get(users::list).post(users::add))
+        .route("/api/tacho/users/{login}", delete(users::delete))
+        .route("/api/tacho/users/{login}/password", post(users::set_password))
+        .route("/api/tacho/users/{login}/role", post(users::set_role))
+        .route("/api/tacho/session-key", post(users::rotate_key))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))

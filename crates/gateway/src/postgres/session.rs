@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::Hub;
+use hub::caller::Caller;
+use hub::registry::Registry;
 use hub::sql::{Reader, SqlError};
 use pgwire::messages::PgWireBackendMessage as Said;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::cancel::CancelHandle;
@@ -36,6 +39,8 @@ pub(super) struct Session {
     settings: Settings,
     cancel: CancelHandle,
     idle_timeout: Option<Duration>,
+    /// Wakes when logins may have ended.
+    login_changes: watch::Receiver<u64>,
     statements: HashMap<String, Arc<Parsed>>,
     portals: HashMap<String, Portal>,
     transaction: TransactionStatus,
@@ -81,6 +86,7 @@ impl Session {
         idle_timeout: Option<Duration>,
     ) -> Self {
         Self {
+            login_changes: hub.registry().session_changes(),
             wire,
             hub,
             reader,
@@ -98,7 +104,11 @@ impl Session {
     pub(super) async fn run(&mut self, stop: &mut StopSignal) -> Result<(), Ended> {
         self.ready()?;
         loop {
-            let message = match self.next(stop).await {
+            let next = match self.next(stop).await {
+                Ok(message) => self.check_login().map(|()| message),
+                Err(ended) => Err(ended),
+            };
+            let message = match next {
                 Ok(message) => message,
                 Err(Ended::Refused(error)) => {
                     self.wire.refuse(error).await?;
@@ -129,7 +139,8 @@ impl Session {
         if self.wire.is_full() {
             self.wire.flush().await?;
         }
-        let (wire, limit) = (&mut self.wire, self.idle_timeout);
+        let (wire, limit, changes) = (&mut self.wire, self.idle_timeout, &mut self.login_changes);
+        let (registry, caller) = (self.hub.registry(), self.reader.caller());
         let reading = async {
             let Some(limit) = limit else { return wire.message().await };
             timeout(limit, wire.message()).await.unwrap_or_else(|_| {
@@ -141,8 +152,15 @@ impl Session {
             // A message that is there is answered before the end.
             biased;
             message = reading => message,
+            () = login_ended(changes, registry, caller) => Err(Ended::Refused(no_login())),
             () = Stop::Drain.reached(stop) => Err(Ended::Refused(PgError::fatal("57P01", "the server is stopping"))),
         }
+    }
+
+    /// Refuses to go on when the user was deleted, or has a new password or role.
+    fn check_login(&self) -> Result<(), Ended> {
+        let checked = self.hub.registry().check_caller(self.reader.caller());
+        checked.map_err(|_| Ended::Refused(no_login()))
     }
 
     async fn answer(&mut self, message: Message) -> Result<(), Failed> {
@@ -193,4 +211,19 @@ impl Session {
     fn reader(&self) -> Reader {
         self.reader.clone().with_timeout(self.settings.statement_timeout())
     }
+}
+
+/// Returns when the caller's login has ended.
+async fn login_ended(changes: &mut watch::Receiver<u64>, registry: &Registry, caller: &Caller) {
+    while changes.changed().await.is_ok() {
+        if registry.check_caller(caller).is_err() {
+            return;
+        }
+    }
+    // The registry lives as long as the door; without it nobody changes a user.
+    std::future::pending().await
+}
+
+fn no_login() -> PgError {
+    PgError::fatal("57P01", "the login has ended because its user was changed; connect again")
 }

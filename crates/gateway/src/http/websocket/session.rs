@@ -51,6 +51,8 @@ pub(crate) struct Session<'a> {
     /// Of the registry, when devices were last looked at.
     generation: u64,
     stop: watch::Receiver<Stop>,
+    /// Wakes when tokens may have ended.
+    token_changes: watch::Receiver<u64>,
     ping: Interval,
 }
 
@@ -60,6 +62,7 @@ enum Event {
     /// A watch has to say something.
     Watch(i64),
     Tick,
+    Token,
     Stop,
 }
 
@@ -67,11 +70,15 @@ impl<'a> Session<'a> {
     pub(crate) fn new(door: Arc<Door>, access: Access, token: String, activity: &'a Activity) -> Self {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut token_changes = door.hub.registry().session_changes();
+        // The token was looked at before: what changed in between counts too.
+        token_changes.mark_changed();
         Self {
             subscriptions: Subscriptions::new(door.hub.subscriber()),
             watches: Watches::default(),
             generation: door.hub.registry().generation(),
             stop: door.stop.clone(),
+            token_changes,
             door,
             access,
             token,
@@ -92,6 +99,7 @@ impl<'a> Session<'a> {
                 updates = self.subscriptions.next() => Event::Updates(updates),
                 id = self.watches.due() => Event::Watch(id),
                 _ = self.ping.tick() => Event::Tick,
+                Ok(()) = self.token_changes.changed() => Event::Token,
                 () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
             };
             match self.handle(event, out).await {
@@ -126,6 +134,7 @@ impl<'a> Session<'a> {
                 }
             }
             Event::Tick => self.tick(out).await?,
+            Event::Token => self.check_token()?,
             Event::Stop => {
                 return Err(End::Close(Goodbye::new(close_code::AWAY, "stop", "the server stops")));
             }
@@ -269,10 +278,7 @@ impl<'a> Session<'a> {
             let reason = format!("nothing was heard for {seconds} s, not even an answer to a ping");
             return Err(End::Close(Goodbye::new(close_code::POLICY, "silence", reason)));
         }
-        match Access::open(&self.door, &self.token) {
-            Ok(access) => self.access = access,
-            Err(error) => return Err(End::Close(Goodbye::unauthenticated(&error))),
-        }
+        self.check_token()?;
         self.subscriptions.forget_told();
         let generation = self.door.hub.registry().generation();
         if generation != self.generation {
@@ -282,6 +288,15 @@ impl<'a> Session<'a> {
             self.follow_devices(out).await?;
         }
         Ok(out.ping().await?)
+    }
+
+    /// Goes on while the token opens a session.
+    fn check_token(&mut self) -> Result<(), End> {
+        match Access::open(&self.door, &self.token) {
+            Ok(access) => self.access = access,
+            Err(error) => return Err(End::Close(Goodbye::unauthenticated(&error))),
+        }
+        Ok(())
     }
 
     /// Ends subscriptions of devices that are gone, and moves those whose profile has another table now.
