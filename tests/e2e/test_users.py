@@ -58,8 +58,9 @@ def live(server, api):
 def closed(connection):
     """Code and reason of the close frame."""
     while True:
-        kind, data = connection.recv_data()
+        kind, data = connection.recv_data(control_frame=True)
         if kind == websocket.ABNF.OPCODE_CLOSE:
+            connection.close()
             return int.from_bytes(data[:2], "big"), data[2:].decode()
 
 

@@ -36,10 +36,11 @@ pub use store::{
     Severity, ValueColumn,
 };
 
+use caller::Caller;
 use clock::ReceiptClock;
 use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use ingest::FanOut;
-use live::{Live, Subscriber};
+use live::{Live, LiveConnection};
 use logins::Logins;
 use refusals::Refusals;
 use registry::Registry;
@@ -138,9 +139,9 @@ impl Hub {
         self.store.status()
     }
 
-    /// A live subscriber that watches nothing yet.
-    pub fn subscriber(&self) -> Subscriber {
-        self.live.subscriber()
+    /// A connection of the caller for live subscribers.
+    pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
+        self.live.connection(caller.user_id().unwrap_or_default())
     }
 
     /// The newest values of a series; all keys when `keys` is `None`. Reads files at worst: call it where blocking

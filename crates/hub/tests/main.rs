@@ -96,7 +96,8 @@ async fn a_store_sealed_while_waiting_is_told() {
 #[tokio::test]
 async fn live_values_come_after_durability() {
     let fixture = fixture();
-    let mut subscriber = fixture.hub.subscriber();
+    let tenant = fixture.hub.registry().default_tenant();
+    let mut subscriber = fixture.hub.live_connection(&Caller::public(tenant)).subscriber();
     subscriber.watch(fixture.hub.series_of(&fixture.device).unwrap());
     fixture.store.hold();
     fixture.hub.ingest(&one_row(&fixture, 1, 50), Durability::Fsync).unwrap();

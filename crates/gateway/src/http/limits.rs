@@ -101,6 +101,10 @@ pub(crate) const UPDATE_BYTES_MAX: usize = 256 * 1024;
 pub(crate) const WATCHES_MAX: usize = 8;
 /// Devices of one watch.
 pub(crate) const WATCH_DEVICES_MAX: usize = 10_000;
+/// Times that a watch takes what waits for it, a part of very much each, before it is another command's turn: as much as
+/// may wait.
+pub(crate) const WATCH_TAKES_MAX: usize =
+    model::limits::LIVE_CONNECTION_BYTES_MAX / hub::live::MAILBOX_REDUCE_BYTES;
 /// Keys that one watch may name.
 pub(crate) const WATCH_KEYS_MAX: usize = 1_000;
 /// Time between two messages of a watch: when it names none, and the shortest and longest that it may name.

@@ -1,9 +1,10 @@
 //! The working half of a WebSocket session: commands, live updates, keep-alive, and the end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::ws::{Utf8Bytes, close_code};
-use hub::live::Update;
+use hub::live::{LiveConnection, Update, Updates};
 use hub::registry::Device;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -12,13 +13,15 @@ use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, p
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::reading::{ReadFrom, Reading};
-use super::subscriptions::{Kind, Subscriptions, Watching};
-use super::update::{Data, NO_SUBSCRIPTION, data_message, error_message};
+use super::subscriptions::{Kind, Subscriptions, Watching, by_series};
+use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use super::{Access, Goodbye};
 use crate::http::Door;
 use crate::http::error::ApiError;
-use crate::http::limits::{SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX};
+use crate::http::limits::{
+    SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX, UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
+};
 use crate::http::request::parse_id;
 use crate::http::telemetry::check_kind;
 use crate::seats::Stop;
@@ -46,23 +49,21 @@ pub(crate) struct Session<'a> {
     access: Access,
     token: String,
     activity: &'a Activity,
+    connection: Arc<LiveConnection>,
     subscriptions: Subscriptions,
     watches: Watches,
     /// Of the registry, when devices were last looked at.
     generation: u64,
     stop: watch::Receiver<Stop>,
-    /// Wakes when tokens may have ended.
-    token_changes: watch::Receiver<u64>,
     ping: Interval,
 }
 
 enum Event {
     Inbound(Option<Inbound>),
-    Updates(Vec<Update>),
+    Updates(Updates),
     /// A watch has to say something.
     Watch(i64),
     Tick,
-    Token,
     Stop,
 }
 
@@ -70,15 +71,13 @@ impl<'a> Session<'a> {
     pub(crate) fn new(door: Arc<Door>, access: Access, token: String, activity: &'a Activity) -> Self {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut token_changes = door.hub.registry().session_changes();
-        // The token was looked at before: what changed in between counts too.
-        token_changes.mark_changed();
+        let connection = Arc::new(door.hub.live_connection(access.caller()));
         Self {
-            subscriptions: Subscriptions::new(door.hub.subscriber()),
+            subscriptions: Subscriptions::new(connection.subscriber()),
+            connection,
             watches: Watches::default(),
             generation: door.hub.registry().generation(),
             stop: door.stop.clone(),
-            token_changes,
             door,
             access,
             token,
@@ -93,21 +92,40 @@ impl<'a> Session<'a> {
         messages: &mut mpsc::Receiver<Inbound>,
         out: &mut Outbound,
     ) -> Option<Goodbye> {
+        let (door, token, connection) =
+            (Arc::clone(&self.door), self.token.clone(), Arc::clone(&self.connection));
+        let mut token_changes = self.door.hub.registry().session_changes();
+        // The token was looked at before: what changed in between counts too.
+        token_changes.mark_changed();
         loop {
-            let event = tokio::select! {
-                message = messages.recv() => Event::Inbound(message),
-                updates = self.subscriptions.next() => Event::Updates(updates),
-                id = self.watches.due() => Event::Watch(id),
-                _ = self.ping.tick() => Event::Tick,
-                Ok(()) = self.token_changes.changed() => Event::Token,
-                () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
+            let done = tokio::select! {
+                done = self.step(messages, out) => done,
+                // Also amid an answer that the client does not take: what is held for it goes with the session.
+                error = token_ended(&door, &token, &mut token_changes) => {
+                    Err(End::Close(Goodbye::unauthenticated(&error)))
+                }
+                overrun = connection.overrun() => {
+                    Err(End::Close(Goodbye::new(close_code::AGAIN, "live_unread", overrun.to_string())))
+                }
             };
-            match self.handle(event, out).await {
+            match done {
                 Ok(()) => {}
                 Err(End::Gone) => return None,
                 Err(End::Close(goodbye)) => return Some(goodbye),
             }
         }
+    }
+
+    /// Waits for something to do and does it.
+    async fn step(&mut self, messages: &mut mpsc::Receiver<Inbound>, out: &mut Outbound) -> Result<(), End> {
+        let event = tokio::select! {
+            message = messages.recv() => Event::Inbound(message),
+            updates = self.subscriptions.next() => Event::Updates(updates),
+            id = self.watches.due() => Event::Watch(id),
+            _ = self.ping.tick() => Event::Tick,
+            () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
+        };
+        self.handle(event, out).await
     }
 
     async fn handle(&mut self, event: Event, out: &mut Outbound) -> Result<(), End> {
@@ -120,26 +138,44 @@ impl<'a> Session<'a> {
             }
             Event::Inbound(Some(Inbound::Broken(goodbye))) => return Err(End::Close(goodbye)),
             Event::Updates(updates) => {
-                for (id, data) in self.subscriptions.sort_out(updates) {
-                    send(out, id, Ok(&data)).await?;
-                }
-            }
-            Event::Watch(id) => {
-                for frame in self.watches.take(id) {
-                    match frame {
-                        Ok(Frame::Text(text)) => out.send(text).await?,
-                        Ok(Frame::Deflated(bytes)) => out.send_bytes(bytes).await?,
-                        Err(error) => send(out, id, Err(&error)).await?,
+                // One subscription after the other: ten thousand of one device share its values.
+                for (series, updates) in by_series(&updates) {
+                    for id in self.subscriptions.of(series) {
+                        for news in self.subscriptions.news(id, &updates) {
+                            send(out, id, data_message(id, &news)).await?;
+                        }
                     }
                 }
             }
+            Event::Watch(id) => {
+                let mut updates = self.watches.take(id);
+                // Also without updates: it is a sign of life.
+                self.tell_watch(id, updates.as_deref().unwrap_or_default(), out).await?;
+                for _ in 1..WATCH_TAKES_MAX {
+                    updates = self.watches.take(id);
+                    let Some(more) = &updates else { break };
+                    self.tell_watch(id, more, out).await?;
+                }
+            }
             Event::Tick => self.tick(out).await?,
-            Event::Token => self.check_token()?,
             Event::Stop => {
                 return Err(End::Close(Goodbye::new(close_code::AWAY, "stop", "the server stops")));
             }
         }
         Ok(out.flush().await?)
+    }
+
+    /// Tells a watch what updates mean for it.
+    async fn tell_watch(&mut self, id: i64, updates: &[Arc<Update>], out: &mut Outbound) -> Result<(), End> {
+        for rows in self.watches.messages(id, updates) {
+            match self.watches.frame(id, &rows) {
+                Some(Ok(Frame::Text(text))) => out.send(text).await?,
+                Some(Ok(Frame::Deflated(bytes))) => out.send_bytes(bytes).await?,
+                Some(Err(error)) => send(out, id, Err(error)).await?,
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Does what one message asks, command by command.
@@ -181,7 +217,7 @@ impl<'a> Session<'a> {
                 Ok(reading) => readings.push(reading),
                 Err(error) => {
                     self.door.refused(error.label);
-                    send(out, id, Err(&error)).await?;
+                    send(out, id, Err(error)).await?;
                 }
             }
         }
@@ -211,7 +247,7 @@ impl<'a> Session<'a> {
             Ok((device, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
-        self.watches.add(Watch::new(command, devices, self.door.hub.subscriber()))
+        self.watches.add(Watch::new(command, devices, &self.connection))
     }
 
     fn history(&self, command: &HistoryCommand) -> Result<Reading, ApiError> {
@@ -225,32 +261,26 @@ impl<'a> Session<'a> {
         self.access.device(&self.door.hub, parse_id(id)?)
     }
 
-    /// Reads and replies. Latest values are read many at a time; history one by one, so that only one is in memory.
+    /// Reads and replies, a few readings at a time: what is read is in memory until the client has taken it.
     async fn read_and_reply(&mut self, readings: Vec<Reading>, out: &mut Outbound) -> Result<(), End> {
-        let mut rest = readings.into_iter().peekable();
-        while let Some(first) = rest.next() {
-            let mut trip = vec![first];
-            while trip.len() < READS_PER_TRIP
-                && trip[0].is_latest()
-                && let Some(next) = rest.next_if(Reading::is_latest)
-            {
-                trip.push(next);
-            }
-            for (reading, result) in self.read(trip).await {
-                match result {
-                    Ok(data) => {
-                        if reading.live {
-                            self.subscriptions.told(reading.id, &data);
-                        }
-                        send(out, reading.id, Ok(&data)).await?;
+        let mut rest = VecDeque::from(readings);
+        while !rest.is_empty() {
+            for (reading, result) in self.read_some(&mut rest).await {
+                let message = result.and_then(|data| {
+                    if reading.live {
+                        self.subscriptions.told(reading.id, &data);
                     }
+                    data_message(reading.id, &data)
+                });
+                match message {
+                    Ok(message) => out.send(message).await?,
                     Err(error) => {
                         // Without its beginning a subscription would have a gap that nobody sees.
                         if reading.live {
                             self.subscriptions.remove(reading.id);
                         }
                         self.door.refused(error.label);
-                        send(out, reading.id, Err(&error)).await?;
+                        send(out, reading.id, Err(error)).await?;
                     }
                 }
             }
@@ -258,16 +288,31 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    async fn read(&self, trip: Vec<Reading>) -> Vec<(Reading, Result<Data, ApiError>)> {
-        let trip = Arc::new(trip);
+    /// Takes the first readings and reads: latest values of many devices, until they make a long message; else one history.
+    async fn read_some(&self, rest: &mut VecDeque<Reading>) -> Vec<(Reading, Result<Data, ApiError>)> {
+        let latest = rest.iter().take(READS_PER_TRIP).take_while(|reading| reading.is_latest()).count();
+        let trip: Arc<Vec<Reading>> = Arc::new(rest.drain(..latest.max(1)).collect());
         let work = {
             let (hub, trip) = (Arc::clone(&self.door.hub), Arc::clone(&trip));
-            move || trip.iter().map(|reading| reading.run(&hub)).collect::<Vec<_>>()
+            move || {
+                let mut bytes = 0;
+                let mut results = Vec::new();
+                for reading in trip.iter() {
+                    if bytes >= UPDATE_BYTES_MAX {
+                        break;
+                    }
+                    let result = reading.run(&hub);
+                    bytes += result.as_ref().map_or(0, bytes_of_data);
+                    results.push(result);
+                }
+                results
+            }
         };
         let results = match self.door.reads.run(work).await {
             Ok(results) => results,
             Err(error) => vec![Err(error); trip.len()],
         };
+        trip[results.len()..].iter().rev().for_each(|reading| rest.push_front(reading.clone()));
         trip.iter().cloned().zip(results).collect()
     }
 
@@ -278,7 +323,10 @@ impl<'a> Session<'a> {
             let reason = format!("nothing was heard for {seconds} s, not even an answer to a ping");
             return Err(End::Close(Goodbye::new(close_code::POLICY, "silence", reason)));
         }
-        self.check_token()?;
+        match Access::open(&self.door, &self.token) {
+            Ok(access) => self.access = access,
+            Err(error) => return Err(End::Close(Goodbye::unauthenticated(&error))),
+        }
         self.subscriptions.forget_told();
         let generation = self.door.hub.registry().generation();
         if generation != self.generation {
@@ -288,15 +336,6 @@ impl<'a> Session<'a> {
             self.follow_devices(out).await?;
         }
         Ok(out.ping().await?)
-    }
-
-    /// Goes on while the token opens a session.
-    fn check_token(&mut self) -> Result<(), End> {
-        match Access::open(&self.door, &self.token) {
-            Ok(access) => self.access = access,
-            Err(error) => return Err(End::Close(Goodbye::unauthenticated(&error))),
-        }
-        Ok(())
     }
 
     /// Ends subscriptions of devices that are gone, and moves those whose profile has another table now.
@@ -316,12 +355,12 @@ impl<'a> Session<'a> {
                         Ok(()) => {
                             moved.push(Reading { id, device, from: ReadFrom::Latest(keys), live: true })
                         }
-                        Err(error) => send(out, id, Err(&error)).await?,
+                        Err(error) => send(out, id, Err(error)).await?,
                     }
                 }
                 Err(error) => {
                     self.subscriptions.remove(id);
-                    send(out, id, Err(&error)).await?;
+                    send(out, id, Err(error)).await?;
                 }
             }
         }
@@ -339,10 +378,18 @@ fn bounded(commands: Vec<Command>) -> Result<Vec<Command>, ApiError> {
     Ok(commands)
 }
 
-async fn send(out: &mut Outbound, id: i64, result: Result<&Data, &ApiError>) -> Result<(), Gone> {
-    let message = match result {
-        Ok(data) => data_message(id, data).unwrap_or_else(|too_long| error_message(id, &too_long)),
-        Err(error) => error_message(id, error),
-    };
-    out.send(message).await
+/// Returns when the token opens nothing any more because a user or the key has changed.
+async fn token_ended(door: &Door, token: &str, changes: &mut watch::Receiver<u64>) -> ApiError {
+    while changes.changed().await.is_ok() {
+        if let Err(error) = Access::open(door, token) {
+            return error;
+        }
+    }
+    // The registry lives as long as the door.
+    std::future::pending().await
+}
+
+/// Tells a subscription its values, or why it gets none.
+async fn send(out: &mut Outbound, id: i64, message: Result<String, ApiError>) -> Result<(), Gone> {
+    out.send(message.unwrap_or_else(|error| error_message(id, &error))).await
 }

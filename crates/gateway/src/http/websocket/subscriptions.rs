@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use hub::live::{Subscriber, Update};
+use hub::live::{Subscriber, Update, Updates};
 use hub::registry::Device;
 use model::{SeriesId, Timestamp, Value};
 use uuid::Uuid;
 
-use super::update::Data;
+use super::update::{Data, News, bytes_of_sample};
 use crate::http::error::ApiError;
 use crate::http::limits::{SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
@@ -124,49 +124,50 @@ impl Subscriptions {
     }
 
     /// Waits for updates. Losing the future loses no update.
-    pub(crate) async fn next(&self) -> Vec<Update> {
+    pub(crate) async fn next(&self) -> Updates {
         self.subscriber.next().await
     }
 
-    /// What updates mean for each subscription: one list of values per subscription, oldest first per key; several
-    /// when they would make a message beyond its bound.
-    pub(crate) fn sort_out(&mut self, updates: Vec<Update>) -> Vec<(i64, Data)> {
-        let mut found: Vec<(i64, Data)> = Vec::new();
-        let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
-        for update in updates {
-            for id in self.by_series.get(&update.series).into_iter().flatten() {
-                let Some(subscription) = self.by_id.get_mut(id) else { continue };
-                if !subscription.wants(&update) {
-                    continue;
-                }
-                let (place, bytes) = places.entry(*id).or_insert_with(|| {
-                    found.push((*id, Data::new()));
-                    (found.len() - 1, 0)
-                });
-                let samples = found[*place].1.entry(update.key.clone()).or_default();
-                samples.push((update.ts, update.value.clone()));
-                *bytes += weight(&update);
-                if *bytes >= UPDATE_BYTES_MAX {
-                    places.remove(id);
-                }
+    /// The subscriptions of a series.
+    pub(crate) fn of(&self, series: SeriesId) -> Vec<i64> {
+        self.by_series.get(&series).cloned().unwrap_or_default()
+    }
+
+    /// What updates of its series mean for a subscription: its values, oldest first per key; in several parts when they
+    /// would make a message beyond its bound.
+    pub(crate) fn news<'a>(&mut self, id: i64, updates: &[&'a Update]) -> Vec<News<'a>> {
+        let mut parts: Vec<News<'a>> = Vec::new();
+        let Some(subscription) = self.by_id.get_mut(&id) else { return parts };
+        let mut bytes = UPDATE_BYTES_MAX;
+        for update in updates.iter().filter(|update| subscription.wants(update)) {
+            if bytes >= UPDATE_BYTES_MAX {
+                parts.push(News::new());
+                bytes = 0;
             }
+            let part = parts.last_mut().expect("BUG: the first update begins a part");
+            part.entry(update.key.as_str()).or_default().push(update);
+            bytes += update.key.len() + bytes_of_sample(&update.value);
         }
-        for (_, data) in &mut found {
+        for part in &mut parts {
             // Stable: of two values of one time the later one stays the later one.
-            data.values_mut().for_each(|samples| samples.sort_by_key(|(ts, _)| *ts));
+            part.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
         }
-        found
+        parts
     }
 }
 
-/// About how long the update is as text.
-fn weight(update: &Update) -> usize {
-    const NUMBER_AND_BRACKETS: usize = 40;
-    let text = match &update.value {
-        Value::String(text) | Value::Json(text) => text.len(),
-        Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
-    };
-    update.key.len() + text + NUMBER_AND_BRACKETS
+/// Updates by their series, in the order in which these come first.
+pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)> {
+    let mut found: Vec<(SeriesId, Vec<&Update>)> = Vec::new();
+    let mut places: HashMap<SeriesId, usize> = HashMap::new();
+    for update in updates {
+        let place = *places.entry(update.series).or_insert_with(|| {
+            found.push((update.series, Vec::new()));
+            found.len() - 1
+        });
+        found[place].1.push(update);
+    }
+    found
 }
 
 impl Subscription {
@@ -224,7 +225,8 @@ mod tests {
     }
 
     fn subscriptions() -> Subscriptions {
-        Subscriptions::new(Arc::new(Live::new(Arc::new(Metrics::new()))).subscriber())
+        let live = Arc::new(Live::new(Arc::new(Metrics::new())));
+        Subscriptions::new(live.connection(Uuid::nil()).subscriber())
     }
 
     fn update(series: u64, key: &str, ts: i64, value: i64) -> Update {
@@ -234,11 +236,19 @@ mod tests {
 
     type Flat = Vec<(i64, String, Vec<(i64, Value)>)>;
 
-    fn flat(found: Vec<(i64, Data)>) -> Flat {
-        let one = |id: i64, (key, samples): (String, Vec<(Timestamp, Value)>)| {
-            (id, key, samples.into_iter().map(|(ts, value)| (ts.micros(), value)).collect())
-        };
-        found.into_iter().flat_map(|(id, data)| data.into_iter().map(move |entry| one(id, entry))).collect()
+    /// Everything that updates mean for all subscriptions.
+    fn sort_out(all: &mut Subscriptions, updates: Vec<Update>) -> Flat {
+        let updates: Vec<_> = updates.into_iter().map(Arc::new).collect();
+        let mut found = Vec::new();
+        for (series, updates) in by_series(&updates) {
+            for id in all.of(series) {
+                for (key, samples) in all.news(id, &updates).into_iter().flatten() {
+                    let samples = samples.iter().map(|update| (update.ts.micros(), update.value.clone()));
+                    found.push((id, key.to_owned(), samples.collect()));
+                }
+            }
+        }
+        found
     }
 
     #[test]
@@ -247,7 +257,7 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
         all.told(1, &Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]));
         let mut after = |updates: Vec<Update>| {
-            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
         // Older than the initial reply, then older than an update; the repetition of the reply is still known as one.
@@ -258,7 +268,7 @@ mod tests {
         assert_eq!(after(vec![update(1, "a", 30, 6), update(1, "b", 1, 1)]), [(30, value(6)), (1, value(1))]);
         assert_eq!(after(vec![update(1, "b", 0, 1)]), []);
         all.forget_told();
-        let mut after = |updates: Vec<Update>| flat(all.sort_out(updates)).len();
+        let mut after = |updates: Vec<Update>| sort_out(&mut all, updates).len();
         assert_eq!(after(vec![update(1, "a", 29, 5)]), 0);
         assert_eq!(after(vec![update(1, "a", 31, 5)]), 1);
     }
@@ -273,7 +283,7 @@ mod tests {
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
         assert_eq!(
-            flat(all.sort_out(updates)),
+            sort_out(&mut all, updates),
             [
                 (1, "a".to_owned(), vec![(10, value(1)), (20, value(2))]),
                 (1, "b".to_owned(), vec![(20, value(3))]),
@@ -288,8 +298,8 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
-        let found = all.sort_out(updates);
-        let times = found.iter().map(|(_, data)| data["a"].iter().map(|(ts, _)| ts.micros()).collect());
+        let found = sort_out(&mut all, updates);
+        let times = found.iter().map(|(.., samples)| samples.iter().map(|(ts, _)| *ts).collect());
         assert_eq!(times.collect::<Vec<Vec<i64>>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     }
 
@@ -300,7 +310,7 @@ mod tests {
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.told(1, &told);
-            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
         assert_eq!(after(vec![update(1, "a", 10, 2)]), []);
@@ -320,7 +330,7 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         all.add(2, device(), SeriesId(1), None, Kind::History).unwrap();
         all.add(1, device(), SeriesId(2), None, Kind::History).unwrap();
-        assert!(flat(all.sort_out(vec![update(1, "a", 1, 1)])).iter().all(|(id, ..)| *id == 2));
+        assert!(sort_out(&mut all, vec![update(1, "a", 1, 1)]).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
         all.remove(2);
