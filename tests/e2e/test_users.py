@@ -25,7 +25,16 @@ def one(own_server, tmp_path):
     server.command("device", "add", "truck 7", "--token", "secret-7")
     server.api.send("secret-7", {"speed": 1})
     with_password(server, "viewer's password", "add", VIEWER)
-    return server
+    server.logins = []
+    yield server
+    for api in server.logins:
+        api.session.close()
+
+
+def log_in(server, login, password):
+    """A REST client that is closed at the end of the test."""
+    server.logins.append(Api(server.url))
+    return server.logins[-1].login(login, password)
 
 
 def with_password(server, password, *arguments, check=True):
@@ -72,7 +81,7 @@ def status(server, api, path="/api/auth/user", method="GET", body=None):
 
 def test_a_viewer_reads_with_every_client_and_changes_nothing(one):
     assert listed(one) == {ADMIN: "administrator", VIEWER: "viewer"}
-    viewer = Api(one.url).login(VIEWER, "viewer's password")
+    viewer = log_in(one, VIEWER, "viewer's password")
     assert viewer.latest("truck 7", "speed") == 1
     assert status(one, viewer, "/api/sql?q=SELECT+speed+FROM+telemetry")[0] == 200
     with connect(one) as client:
@@ -111,7 +120,7 @@ def test_a_viewer_reads_with_every_client_and_changes_nothing(one):
 
 def test_a_new_password_a_new_role_and_the_end_of_a_user_end_sessions(one):
     def session(password):
-        api = Api(one.url).login(VIEWER, password)
+        api = log_in(one, VIEWER, password)
         return api, live(one, api), connect(one, password)
 
     for change, password in [
@@ -148,13 +157,13 @@ def test_a_running_query_ends_with_its_user(one):
 
 
 def test_another_session_key_ends_all_sessions(one):
-    admin, viewer = one.api, Api(one.url).login(VIEWER, "viewer's password")
+    admin, viewer = one.api, log_in(one, VIEWER, "viewer's password")
     socket = live(one, viewer)
     done = one.command("user", "rotate-key")
     assert "all sessions have ended" in done.stdout
     assert closed(socket)[0] == 1008
     assert [status(one, api)[0] for api in (admin, viewer)] == [401, 401]
-    again = Api(one.url).login(VIEWER, "viewer's password")
+    again = log_in(one, VIEWER, "viewer's password")
     assert status(one, again)[0] == 200
     one.stop()
     one.start()
@@ -170,7 +179,7 @@ def test_the_administrators_password_changes_on_a_running_server_and_the_file_go
     refused = one.command("device", "list", check=False)
     assert refused.returncode == 1 and "TACHO_PASSWORD" in refused.stderr, refused.stderr
     with pytest.raises(Exception, match="401"):
-        Api(one.url).login(ADMIN, first)
+        log_in(one, ADMIN, first)
     one.env |= {"TACHO_PASSWORD": "chosen by the operator"}
     assert "truck 7" in one.command("device", "list").stdout
     one.stop()
@@ -207,7 +216,7 @@ def test_the_same_commands_on_a_stopped_directory(one):
         assert done.returncode == 1 and "no user" in done.stderr
     one.start()
     assert requests.post(f"{one.url}/api/auth/login", json={"username": ADMIN, "password": first}, timeout=60).status_code == 401
-    Api(one.url).login(ADMIN, "forgotten and replaced")
+    log_in(one, ADMIN, "forgotten and replaced")
     one.stop()
 
 
@@ -245,5 +254,5 @@ def test_at_a_terminal_the_password_is_asked_twice_and_not_shown(one):
     assert code == 1 and "differ" in seen and "typed" not in seen, seen
     code, seen = at_terminal(b"typed password", b"typed password")
     assert code == 0 and "changed" in seen and "typed" not in seen, seen
-    Api(one.url).login(VIEWER, "typed password")
+    log_in(one, VIEWER, "typed password")
     one.stop()

@@ -34,8 +34,9 @@ pub const MAILBOX_REDUCE_BYTES: usize = 1024 * 1024;
 /// Updates of one durability class that may wait for the store, or for the thread that delivers them, before they are
 /// reduced in the same way.
 pub const PENDING_UPDATES_MAX: usize = 262_144;
-/// Bytes of such updates that are reduced likewise: as many as the log may hold that are not yet durable.
-pub const PENDING_REDUCE_BYTES: usize = model::limits::LOG_PENDING_BYTES_MAX;
+/// Bytes of such updates that are reduced likewise: twice of what the log may hold that is not yet durable, which has room
+/// for as many numbers.
+pub const PENDING_REDUCE_BYTES: usize = 2 * model::limits::LOG_PENDING_BYTES_MAX;
 /// Series one subscriber may watch.
 pub const SERIES_PER_SUBSCRIBER_MAX: usize = 100_000;
 

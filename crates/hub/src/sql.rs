@@ -69,6 +69,17 @@ impl From<Parameter> for ScalarValue {
 }
 
 impl Parameter {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Bytes(bytes) => bytes.len(),
+                Self::List(values) => values.iter().map(Self::weight).sum(),
+                _ => 0,
+            }
+    }
+
     /// The type of a statement's parameter that is bound to such a value, where the statement leaves it open.
     fn data_type(&self) -> Option<DataType> {
         match self {

@@ -15,6 +15,7 @@ use hub::{Blame, IngestError};
 use serde::Serialize;
 
 use super::limits::{RETRY_BUSY_S, RETRY_OPERATOR_S};
+use crate::budget::OverBudget;
 
 /// ThingsBoard's error numbers (`ThingsboardErrorCode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +184,15 @@ impl From<TokenError> for ApiError {
             refusal.code = ErrorCode::TokenExpired;
         }
         refusal
+    }
+}
+
+impl From<OverBudget> for ApiError {
+    fn from(over: OverBudget) -> Self {
+        Self {
+            label: "held_bytes",
+            ..Self::busy(format!("{over}; read or end what there is, then try again"))
+        }
     }
 }
 

@@ -55,7 +55,8 @@ pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Se
     let cancel = door.cancels.enter();
     welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
     let idle_timeout = door.options.idle_timeout;
-    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout)))
+    let held = door.statements.share(reader.caller().user_id().unwrap_or_default());
+    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout, held)))
 }
 
 async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {

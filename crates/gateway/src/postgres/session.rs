@@ -28,6 +28,7 @@ use super::server::StopSignal;
 use super::settings::Settings;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
+use crate::budget::{OverBudget, Share};
 use crate::seats::Stop;
 
 /// A logged-in client.
@@ -41,6 +42,8 @@ pub(super) struct Session {
     idle_timeout: Option<Duration>,
     /// Wakes when logins may have ended.
     login_changes: watch::Receiver<u64>,
+    /// What statements and portals hold.
+    held: Arc<Share>,
     statements: HashMap<String, Arc<Parsed>>,
     portals: HashMap<String, Portal>,
     transaction: TransactionStatus,
@@ -70,6 +73,12 @@ impl From<SqlError> for Failed {
     }
 }
 
+impl From<OverBudget> for Failed {
+    fn from(over: OverBudget) -> Self {
+        Self::Refused(over.into())
+    }
+}
+
 impl From<StatementError> for Failed {
     fn from(error: StatementError) -> Self {
         Self::Refused(error.into())
@@ -84,6 +93,7 @@ impl Session {
         settings: Settings,
         cancel: CancelHandle,
         idle_timeout: Option<Duration>,
+        held: Arc<Share>,
     ) -> Self {
         Self {
             login_changes: hub.registry().session_changes(),
@@ -93,6 +103,7 @@ impl Session {
             settings,
             cancel,
             idle_timeout,
+            held,
             statements: HashMap::new(),
             portals: HashMap::new(),
             transaction: TransactionStatus::Idle,

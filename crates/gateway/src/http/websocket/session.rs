@@ -17,10 +17,12 @@ use super::subscriptions::{Kind, Subscriptions, Watching, by_series};
 use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use super::{Access, Goodbye};
+use crate::budget::{OverBudget, Share};
 use crate::http::Door;
 use crate::http::error::ApiError;
 use crate::http::limits::{
-    SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX, UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
+    ANSWER_COUNTED_BYTES_MIN, SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
+    UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
 };
 use crate::http::request::parse_id;
 use crate::http::telemetry::check_kind;
@@ -37,6 +39,12 @@ enum End {
     Close(Goodbye),
 }
 
+impl From<OverBudget> for End {
+    fn from(over: OverBudget) -> Self {
+        Self::Close(Goodbye::new(close_code::AGAIN, "held_bytes", over.to_string()))
+    }
+}
+
 impl From<Gone> for End {
     fn from(Gone: Gone) -> Self {
         Self::Gone
@@ -50,6 +58,10 @@ pub(crate) struct Session<'a> {
     token: String,
     activity: &'a Activity,
     connection: Arc<LiveConnection>,
+    /// What subscriptions and watches hold.
+    share: Arc<Share>,
+    /// What long replies hold.
+    answers: Arc<Share>,
     subscriptions: Subscriptions,
     watches: Watches,
     /// Of the registry, when devices were last looked at.
@@ -71,9 +83,13 @@ impl<'a> Session<'a> {
     pub(crate) fn new(door: Arc<Door>, access: Access, token: String, activity: &'a Activity) -> Self {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let login = access.caller().user_id().unwrap_or_default();
+        let (share, answers) = (door.subscriptions.share(login), door.answers.share(login));
         let connection = Arc::new(door.hub.live_connection(access.caller()));
         Self {
-            subscriptions: Subscriptions::new(connection.subscriber()),
+            subscriptions: Subscriptions::new(connection.subscriber(), Arc::clone(&share)),
+            share,
+            answers,
             connection,
             watches: Watches::default(),
             generation: door.hub.registry().generation(),
@@ -141,7 +157,7 @@ impl<'a> Session<'a> {
                 // One subscription after the other: ten thousand of one device share its values.
                 for (series, updates) in by_series(&updates) {
                     for id in self.subscriptions.of(series) {
-                        for news in self.subscriptions.news(id, &updates) {
+                        for news in self.subscriptions.news(id, &updates)? {
                             send(out, id, data_message(id, &news)).await?;
                         }
                     }
@@ -167,7 +183,7 @@ impl<'a> Session<'a> {
 
     /// Tells a watch what updates mean for it.
     async fn tell_watch(&mut self, id: i64, updates: &[Arc<Update>], out: &mut Outbound) -> Result<(), End> {
-        for rows in self.watches.messages(id, updates) {
+        for rows in self.watches.messages(id, updates)? {
             match self.watches.frame(id, &rows) {
                 Some(Ok(Frame::Text(text))) => out.send(text).await?,
                 Some(Ok(Frame::Deflated(bytes))) => out.send_bytes(bytes).await?,
@@ -247,7 +263,7 @@ impl<'a> Session<'a> {
             Ok((device, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
-        self.watches.add(Watch::new(command, devices, &self.connection))
+        self.watches.add(Watch::new(command, devices, &self.connection, &self.share)?)
     }
 
     fn history(&self, command: &HistoryCommand) -> Result<Reading, ApiError> {
@@ -268,12 +284,23 @@ impl<'a> Session<'a> {
             for (reading, result) in self.read_some(&mut rest).await {
                 let message = result.and_then(|data| {
                     if reading.live {
-                        self.subscriptions.told(reading.id, &data);
+                        self.subscriptions.told(reading.id, &data)?;
                     }
                     data_message(reading.id, &data)
                 });
-                match message {
-                    Ok(message) => out.send(message).await?,
+                // A long one counts until the client has taken it.
+                let held = message.and_then(|message| {
+                    let is_long = message.len() >= ANSWER_COUNTED_BYTES_MIN;
+                    let held = is_long.then(|| self.answers.hold(message.len())).transpose()?;
+                    Ok((message, held))
+                });
+                match held {
+                    Ok((message, held)) => {
+                        out.send(message).await?;
+                        if held.is_some() {
+                            out.flush().await?;
+                        }
+                    }
                     Err(error) => {
                         // Without its beginning a subscription would have a gap that nobody sees.
                         if reading.live {

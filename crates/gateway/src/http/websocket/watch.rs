@@ -20,12 +20,14 @@ use serde::ser::{SerializeTuple, Serializer};
 use tokio::time::{Instant, sleep_until};
 
 use super::commands::WatchCommand;
+use super::subscriptions::bytes_of;
 use super::update::bytes_of_sample;
+use crate::budget::{Charge, OverBudget, Share};
 use crate::http::error::ApiError;
 use crate::http::json::{Object, WireValue, to_bytes};
 use crate::http::limits::{
-    UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT, WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN,
-    WATCH_KEYS_MAX, WATCHES_MAX,
+    REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT,
+    WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN, WATCH_KEYS_MAX, WATCHES_MAX,
 };
 
 /// Bytes of a row besides its values: the device's place, the time, brackets.
@@ -48,6 +50,8 @@ pub(crate) struct Watch {
     keys: Option<HashSet<String>>,
     /// The time of the newest value per key that the client has been told: what is older came late.
     told: HashMap<SeriesId, HashMap<String, Timestamp>>,
+    /// Bytes of all that.
+    held: Charge,
     interval: Duration,
     due: Instant,
     deflate: bool,
@@ -127,9 +131,14 @@ impl Watches {
     }
 
     /// What updates mean for the watch, in one message or, if that were too long, in several.
-    pub(crate) fn messages<'a>(&mut self, id: i64, updates: &'a [Arc<Update>]) -> Vec<Vec<Row<'a>>> {
-        let watch = self.by_id.get_mut(&id);
-        watch.map(|watch| messages_of(watch.rows(updates))).unwrap_or_default()
+    /// Fails where the watch would have to remember too much.
+    pub(crate) fn messages<'a>(
+        &mut self,
+        id: i64,
+        updates: &'a [Arc<Update>],
+    ) -> Result<Vec<Vec<Row<'a>>>, OverBudget> {
+        let Some(watch) = self.by_id.get_mut(&id) else { return Ok(Vec::new()) };
+        Ok(messages_of(watch.rows(updates)?))
     }
 
     /// A message as it is sent.
@@ -162,29 +171,33 @@ impl Watch {
         command: WatchCommand,
         devices: Vec<(Arc<Device>, SeriesId)>,
         connection: &LiveConnection,
-    ) -> Self {
+        share: &Arc<Share>,
+    ) -> Result<Self, OverBudget> {
+        let named = bytes_of(command.keys.iter().flatten());
+        let held = share.hold(SUBSCRIPTION_BYTES * (1 + devices.len()) + named)?;
         let mut subscriber = connection.subscriber();
         let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
         for (place, (_, series)) in devices.iter().enumerate() {
             places.entry(*series).or_default().push(place);
             self::watch(&mut subscriber, *series);
         }
-        Self {
+        Ok(Self {
             id: command.cmd_id,
             subscriber,
             devices: devices.into_iter().map(|(device, _)| device).collect(),
             places,
             keys: command.keys.map(|keys| keys.into_iter().collect()),
             told: HashMap::new(),
+            held,
             interval: command.interval.map_or(WATCH_INTERVAL_DEFAULT, Duration::from_millis),
             due: Instant::now(),
             deflate: command.deflate,
-        }
+        })
     }
 
     /// The newest value of each wanted key of each device, those of one time together. None is older than what the client
     /// has been told.
-    fn rows<'a>(&mut self, updates: &'a [Arc<Update>]) -> Vec<Row<'a>> {
+    fn rows<'a>(&mut self, updates: &'a [Arc<Update>]) -> Result<Vec<Row<'a>>, OverBudget> {
         let mut newest: HashMap<(SeriesId, &str), &Update> = HashMap::new();
         for update in updates {
             if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
@@ -202,13 +215,16 @@ impl Watch {
             match told.get_mut(key) {
                 Some(told) if ts < told => continue,
                 Some(told) => *told = *ts,
-                None => drop(told.insert(key.to_owned(), *ts)),
+                None => {
+                    self.held.grow(key.len() + REMEMBERED_KEY_BYTES)?;
+                    told.insert(key.to_owned(), *ts);
+                }
             }
             for place in places {
                 rows.entry((*place, *ts)).or_default().insert(key, value);
             }
         }
-        rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect()
+        Ok(rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect())
     }
 
     fn frame(&self, rows: &[Row<'_>]) -> Result<Frame, ApiError> {
@@ -286,6 +302,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::budget::Budget;
+    use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     fn device(n: u128) -> Arc<Device> {
         let id = Uuid::from_u128(n);
@@ -304,7 +322,8 @@ mod tests {
     fn watch_of(members: serde_json::Value) -> Watch {
         let devices = vec![(device(1), SeriesId(10)), (device(2), SeriesId(20))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
-        Watch::new(command(members), devices, &live.connection(Uuid::nil()))
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
     }
 
     fn update(series: u64, key: &str, ms: i64, value: Value) -> Update {
@@ -313,7 +332,7 @@ mod tests {
 
     fn texts(watch: &mut Watch, updates: Vec<Update>) -> Vec<String> {
         let updates: Vec<_> = updates.into_iter().map(Arc::new).collect();
-        let messages = messages_of(watch.rows(&updates));
+        let messages = messages_of(watch.rows(&updates).unwrap());
         let text = |rows: &Vec<Row<'_>>| match watch.frame(rows).unwrap() {
             Frame::Text(text) => text,
             Frame::Deflated(bytes) => {
