@@ -69,7 +69,7 @@ def closed(connection):
     while True:
         kind, data = connection.recv_data(control_frame=True)
         if kind == websocket.ABNF.OPCODE_CLOSE:
-            connection.close()
+            connection.shutdown()
             return int.from_bytes(data[:2], "big"), data[2:].decode()
 
 

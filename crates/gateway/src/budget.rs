@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn each_bound_is_told_by_its_name_and_bytes_come_back() {
         let budget = budget();
-        let [ann, bob] = [1, 2].map(|n| Uuid::from_u128(n));
+        let [ann, bob] = [1, 2].map(Uuid::from_u128);
         let (one, other, stranger) = (budget.share(ann), budget.share(ann), budget.share(bob));
         let mut first = one.hold(10).unwrap();
         let refused = first.grow(1).unwrap_err();

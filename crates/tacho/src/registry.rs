@@ -13,7 +13,7 @@ pub(crate) enum Place {
     /// A running server, logged in.
     Server(Api),
     /// The directory of a stopped one.
-    Directory(Alone),
+    Directory(Box<Alone>),
 }
 
 /// A registry opened for us alone: no server can start on the directory until we are done.
@@ -49,7 +49,7 @@ pub(crate) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow
     }
     if server.url.is_none() {
         match Alone::open(config) {
-            Ok(alone) => return Ok(Place::Directory(alone)),
+            Ok(alone) => return Ok(Place::Directory(Box::new(alone))),
             Err(error) if Alone::is_in_use(&error) && RuntimeFile::path(&config.data).exists() => {}
             Err(error) => return Err(error),
         }

@@ -113,7 +113,7 @@ pub(super) trait Registrar {
 pub(super) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow::Result<Box<dyn Registrar>> {
     Ok(match crate::registry::open(server, config, create)? {
         Place::Server(api) => Box::new(Running::new(api)),
-        Place::Directory(alone) => Box::new(Stopped::new(alone)),
+        Place::Directory(alone) => Box::new(Stopped::new(*alone)),
     })
 }
 

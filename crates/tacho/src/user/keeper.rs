@@ -5,7 +5,7 @@ use hub::registry::{Authority, RegistryError};
 use serde_json::{Value, json};
 
 use crate::client::{Api, escaped};
-use crate::registry::{Alone, Place};
+use crate::registry::Place;
 
 /// A user as it is listed.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ impl Place {
     pub(super) fn users(&self) -> anyhow::Result<Vec<Listed>> {
         match self {
             Self::Server(api) => users_of_server(api),
-            Self::Directory(Alone { registry, .. }) => {
-                let users = registry.users(registry.default_tenant());
+            Self::Directory(alone) => {
+                let users = alone.registry.users(alone.registry.default_tenant());
                 let listed = users.iter().map(|user| Listed {
                     login: user.login.clone(),
                     role: user.authority.role().name().into(),
@@ -40,9 +40,9 @@ impl Place {
                 let body = json!({ "login": login, "password": password, "role": role });
                 api.post("/api/tacho/users", &body).map(drop).map_err(anyhow::Error::from)
             }
-            Self::Directory(Alone { registry, .. }) => here(|| {
+            Self::Directory(alone) => here(|| {
                 let authority = Authority::of_role(role)?;
-                registry.add_user(registry.default_tenant(), login, password, authority).map(drop)
+                alone.registry.add_user(alone.registry.default_tenant(), login, password, authority).map(drop)
             }),
         };
         done.with_context(|| format!("cannot add the user {login}"))
@@ -52,7 +52,7 @@ impl Place {
     pub(super) fn set_password(&self, login: &str, password: &str) -> anyhow::Result<()> {
         let done = match self {
             Self::Server(api) => posted(api, login, "password", &json!({ "password": password })),
-            Self::Directory(Alone { registry, .. }) => here(|| registry.set_password(login, password)),
+            Self::Directory(alone) => here(|| alone.registry.set_password(login, password)),
         };
         done.with_context(|| format!("cannot change the password of {login}"))
     }
@@ -61,8 +61,8 @@ impl Place {
     pub(super) fn set_role(&self, login: &str, role: &str) -> anyhow::Result<()> {
         let done = match self {
             Self::Server(api) => posted(api, login, "role", &json!({ "role": role })),
-            Self::Directory(Alone { registry, .. }) => {
-                here(|| registry.set_authority(login, Authority::of_role(role)?).map(drop))
+            Self::Directory(alone) => {
+                here(|| alone.registry.set_authority(login, Authority::of_role(role)?).map(drop))
             }
         };
         done.with_context(|| format!("cannot change the role of {login}"))
@@ -75,7 +75,7 @@ impl Place {
                 let path = format!("/api/tacho/users/{}", escaped(login));
                 api.delete(&path).map(drop).map_err(anyhow::Error::from)
             }
-            Self::Directory(Alone { registry, .. }) => here(|| registry.delete_user(login).map(drop)),
+            Self::Directory(alone) => here(|| alone.registry.delete_user(login).map(drop)),
         };
         done.with_context(|| format!("cannot delete the user {login}"))
     }
@@ -86,7 +86,7 @@ impl Place {
             Self::Server(api) => {
                 api.post("/api/tacho/session-key", &Value::Null).map(drop).map_err(anyhow::Error::from)
             }
-            Self::Directory(Alone { registry, .. }) => here(|| registry.rotate_session_key()),
+            Self::Directory(alone) => here(|| alone.registry.rotate_session_key()),
         };
         done.context("cannot replace the key of session tokens")
     }
