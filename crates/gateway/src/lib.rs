@@ -1,6 +1,7 @@
 //! The front doors: one module per protocol, all calling hub only.
 
 pub mod answer;
+mod budget;
 pub mod http;
 pub mod mqtt;
 mod number;

@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 pub mod bulk;
+pub mod caller;
 pub mod clock;
 pub mod history;
 pub mod ingest;
@@ -18,6 +19,7 @@ pub mod retention;
 pub mod session_token;
 pub mod sql;
 pub mod upkeep;
+mod users;
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -37,10 +39,11 @@ pub use store::{
     Severity, ValueColumn,
 };
 
+use caller::Caller;
 use clock::ReceiptClock;
 use history::{History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use ingest::FanOut;
-use live::{Live, Subscriber};
+use live::{Live, LiveConnection};
 use logins::Logins;
 use new_columns::NewColumns;
 use refusals::Refusals;
@@ -147,9 +150,9 @@ impl Hub {
         self.metrics.render(&self.status(), self.sql_status())
     }
 
-    /// A live subscriber that watches nothing yet.
-    pub fn subscriber(&self) -> Subscriber {
-        self.live.subscriber()
+    /// A connection of the caller for live subscribers.
+    pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
+        self.live.connection(caller.user_id().unwrap_or_default())
     }
 
     /// The newest values of a series; all keys when `keys` is `None`. Reads files at worst: call it where blocking

@@ -1,9 +1,12 @@
 //! Live subscribers: values reach them after they are durable, and none of them can slow down ingest.
 //!
 //! Ingest queues the rows of watched series with the sequence that makes them durable; the [`Live::deliver`] side
-//! moves them to the subscribers' mailboxes once the store has come that far. A mailbox is bounded: a subscriber
-//! that does not read keeps the newest value of each key and loses the ones between ([`Update::ts`] tells which).
+//! moves them to the subscribers' mailboxes once the store has come that far. All subscribers share one copy of an
+//! update. A mailbox is bounded: a subscriber that does not read keeps the newest value of each key and loses the ones
+//! between ([`Update::ts`] tells which). If even these are too many bytes, its connection is given up
+//! ([`LiveConnection::overrun`]).
 
+mod account;
 mod mailbox;
 mod pending;
 
@@ -15,16 +18,25 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use model::{Batch, SeriesId, Timestamp, Value};
 use parking_lot::{Mutex, RwLock};
 use store::{Durability, Progress, Sequence};
+use uuid::Uuid;
 
 use crate::metrics::Metrics;
+pub use account::Overrun;
+use account::{Account, Accounts};
 use mailbox::Mailbox;
+pub use mailbox::Updates;
 use pending::Pending;
 
 /// Updates that a subscriber may leave unread before they are reduced to the newest value per key.
 pub const MAILBOX_UPDATES_MAX: usize = 4_096;
+/// Bytes of the updates of a mailbox that are reduced in the same way: a message to a client has fewer.
+pub const MAILBOX_REDUCE_BYTES: usize = 1024 * 1024;
 /// Updates of one durability class that may wait for the store, or for the thread that delivers them, before they are
 /// reduced in the same way.
 pub const PENDING_UPDATES_MAX: usize = 262_144;
+/// Bytes of such updates that are reduced likewise: twice of what the log may hold that is not yet durable, which has room
+/// for as many numbers.
+pub const PENDING_REDUCE_BYTES: usize = 2 * model::limits::LOG_PENDING_BYTES_MAX;
 /// Series one subscriber may watch.
 pub const SERIES_PER_SUBSCRIBER_MAX: usize = 100_000;
 
@@ -41,16 +53,37 @@ pub struct Update {
     pub value: Value,
 }
 
+impl Update {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        // The counters of an `Arc`, and what an allocator adds to three allocations.
+        const OVERHEAD_BYTES: usize = 2 * size_of::<usize>() + 3 * 16;
+        let text = match &self.value {
+            Value::String(text) | Value::Json(text) => text.len(),
+            Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
+        };
+        size_of::<Self>() + OVERHEAD_BYTES + self.key.len() + text
+    }
+}
+
 /// The meeting point of ingest and subscribers.
 #[derive(Debug)]
 pub struct Live {
     metrics: Arc<Metrics>,
+    accounts: Arc<Accounts>,
     // Read on every batch; the maps behind it are touched only when somebody watches.
     watched_series: AtomicUsize,
     watchers: RwLock<HashMap<SeriesId, Vec<Arc<Mailbox>>>>,
     pending: Mutex<Pending>,
     // What `pending` holds, for the store's thread, which must not wait for those who fill or empty it.
     pending_updates: AtomicUsize,
+}
+
+/// A client's connection: what waits for its subscribers counts together.
+#[derive(Debug)]
+pub struct LiveConnection {
+    live: Arc<Live>,
+    account: Arc<Account>,
 }
 
 /// A subscriber; dropped, it stops watching.
@@ -66,6 +99,7 @@ impl Live {
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
+            accounts: Arc::default(),
             watched_series: AtomicUsize::new(0),
             watchers: RwLock::default(),
             pending: Mutex::default(),
@@ -73,9 +107,9 @@ impl Live {
         }
     }
 
-    /// A subscriber that watches nothing yet.
-    pub fn subscriber(self: &Arc<Self>) -> Subscriber {
-        Subscriber { live: Arc::clone(self), mailbox: Arc::default(), series: HashSet::new() }
+    /// A connection of the user with this id, without subscribers. Nobody's connections share the id of zeros.
+    pub fn connection(self: &Arc<Self>, login: Uuid) -> LiveConnection {
+        LiveConnection { live: Arc::clone(self), account: Arc::new(self.accounts.open(login)) }
     }
 
     /// Remembers the watched rows of a batch that was appended up to `sequence`; says whether there were any.
@@ -87,11 +121,13 @@ impl Live {
         {
             let watchers = self.watchers.read();
             for row in batch.rows().filter(|row| watchers.contains_key(&row.series())) {
-                updates.extend(row.fields().map(|field| Update {
-                    series: row.series(),
-                    key: field.key.to_owned(),
-                    ts: row.ts(),
-                    value: field.value.to_owned(),
+                updates.extend(row.fields().map(|field| {
+                    Arc::new(Update {
+                        series: row.series(),
+                        key: field.key.to_owned(),
+                        ts: row.ts(),
+                        value: field.value.to_owned(),
+                    })
                 }));
             }
         }
@@ -158,6 +194,20 @@ impl Live {
     }
 }
 
+impl LiveConnection {
+    /// A subscriber that watches nothing yet.
+    pub fn subscriber(&self) -> Subscriber {
+        let mailbox = Arc::new(Mailbox::new(Arc::clone(&self.account)));
+        self.account.add_mailbox(&mailbox);
+        Subscriber { live: Arc::clone(&self.live), mailbox, series: HashSet::new() }
+    }
+
+    /// Waits until the connection was given up because it leaves too much unread: its subscribers get nothing any more.
+    pub async fn overrun(&self) -> Overrun {
+        self.account.overrun().await
+    }
+}
+
 impl Subscriber {
     /// Watches one more series. `false` when the subscriber already watches as many as it may.
     pub fn watch(&mut self, series: SeriesId) -> bool {
@@ -178,8 +228,8 @@ impl Subscriber {
         }
     }
 
-    /// Waits until there are updates and takes them all, oldest first.
-    pub async fn next(&self) -> Vec<Update> {
+    /// Waits until there are updates and takes them, oldest first; of very many the first.
+    pub async fn next(&self) -> Updates {
         self.mailbox.take().await
     }
 }
@@ -198,6 +248,10 @@ mod tests {
 
     fn live() -> Arc<Live> {
         Arc::new(Live::new(Arc::new(Metrics::new())))
+    }
+
+    fn subscriber(live: &Arc<Live>) -> Subscriber {
+        live.connection(Uuid::nil()).subscriber()
     }
 
     fn batch(series: u64, ts: i64, key: &str, value: i64) -> Batch {
@@ -221,7 +275,7 @@ mod tests {
     fn nothing_is_queued_when_nobody_watches() {
         let live = live();
         assert!(!live.queue(&batch(1, 10, "a", 1), 1, Durability::Fsync));
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(2));
         assert!(!live.queue(&batch(1, 10, "a", 1), 1, Durability::Fsync));
         assert!(!live.has_pending());
@@ -230,7 +284,7 @@ mod tests {
     #[test]
     fn values_arrive_only_when_their_class_is_reached() {
         let live = live();
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
         live.queue(&batch(1, 10, "a", 1), 1, Durability::Fsync);
         live.queue(&batch(1, 20, "a", 2), 2, Durability::Memory);
@@ -247,7 +301,7 @@ mod tests {
     #[test]
     fn a_sealed_store_takes_back_what_was_not_durable() {
         let live = live();
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
         live.queue(&batch(1, 10, "a", 1), 5, Durability::Fsync);
         live.queue(&batch(1, 20, "a", 1), 4, Durability::Fsync);
@@ -259,7 +313,7 @@ mod tests {
     #[test]
     fn what_two_threads_queue_out_of_order_is_delivered_in_order() {
         let live = live();
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
         for sequence in [1, 4, 2, 3] {
             live.queue(&batch(1, sequence * 10, "a", 1), sequence as u64, Durability::Fsync);
@@ -273,7 +327,7 @@ mod tests {
     #[test]
     fn what_waits_for_the_store_has_a_bound_and_loses_no_newest_value() {
         let live = live();
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
         for n in 1..=PENDING_UPDATES_MAX as i64 + 1 {
             live.queue(&batch(1, n, if n % 2 == 0 { "even" } else { "odd" }, n), n as u64, Durability::Fsync);
@@ -289,7 +343,7 @@ mod tests {
     #[test]
     fn a_slow_subscriber_keeps_the_newest_value_of_each_key() {
         let live = live();
-        let mut subscriber = live.subscriber();
+        let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
         for n in 0..=MAILBOX_UPDATES_MAX as i64 {
             let key = if n % 2 == 0 { "even" } else { "odd" };
@@ -304,7 +358,7 @@ mod tests {
     #[test]
     fn unwatching_and_dropping_stop_the_flow() {
         let live = live();
-        let (mut one, mut other) = (live.subscriber(), live.subscriber());
+        let (mut one, mut other) = (subscriber(&live), subscriber(&live));
         one.watch(SeriesId(1));
         other.watch(SeriesId(1));
         one.unwatch(SeriesId(1));

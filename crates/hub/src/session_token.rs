@@ -47,24 +47,12 @@ pub struct Claims {
     pub exp: i64,
     /// Whether anybody may have this token. It allows reading only, whatever else it says.
     pub is_public: bool,
+    /// The epoch of the user's sessions in which it was issued; 0 where the token names none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub session_epoch: i64,
 }
 
 impl Claims {
-    /// Whether the session has `authority`.
-    pub fn has(&self, authority: Authority) -> bool {
-        self.scopes.iter().any(|scope| scope == authority.name())
-    }
-
-    /// Whether the session may change things of its tenant.
-    pub fn may_write(&self) -> bool {
-        !self.is_public && (self.has(Authority::TenantAdmin) || self.has(Authority::SysAdmin))
-    }
-
-    /// Whether the token was issued before the second of `time`.
-    pub(crate) fn is_from_before(&self, time: Timestamp) -> bool {
-        self.iat < seconds(time)
-    }
-
     fn is_refresh(&self) -> bool {
         self.scopes.iter().any(|scope| scope == REFRESH_SCOPE)
     }
@@ -99,7 +87,7 @@ pub enum TokenError {
         "this is the wrong one of the session's two tokens: `token` opens the API, `refreshToken` a new session"
     )]
     WrongKind,
-    /// The user was removed or has a new password.
+    /// The user was removed, or has a new password or role.
     #[error("the session has ended because its user was changed; log in again")]
     Ended,
 }
@@ -127,17 +115,16 @@ impl SessionTokens {
 
     /// Tokens of a user's session.
     pub fn issue(&self, user: &User, now: Timestamp) -> TokenPair {
-        // A clock that was set back must not make a fresh session look older than the password it was opened with.
-        let issued_at = now.max(user.password_changed_at);
         self.pair(now, |scope, exp| Claims {
             sub: user.login.clone(),
             user_id: user.id,
             tenant_id: user.tenant,
             scopes: vec![scope.unwrap_or(user.authority.name()).into()],
             iss: ISSUER.into(),
-            iat: seconds(issued_at),
+            iat: seconds(now),
             exp,
             is_public: false,
+            session_epoch: user.session_epoch,
         })
     }
 
@@ -152,6 +139,7 @@ impl SessionTokens {
             iat: seconds(now),
             exp,
             is_public: true,
+            session_epoch: 0,
         })
     }
 
@@ -186,6 +174,11 @@ impl SessionTokens {
         }
         if claims.is_refresh() == refresh { Ok(claims) } else { Err(TokenError::WrongKind) }
     }
+}
+
+/// Serde passes a reference.
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 fn seconds(time: Timestamp) -> i64 {

@@ -8,8 +8,8 @@ use model::FieldType;
 use model::limits::QueryLimits;
 use query::{Access, Engine, EngineStatus, ScalarValue, Session};
 use store::{FieldColumn, TableColumns, TagColumn};
-use uuid::Uuid;
 
+use crate::caller::{Action, Caller};
 use crate::ingest::DEAD_LETTER_KEYS;
 use crate::registry::{Profile, Registry};
 use crate::{DEAD_LETTER_TABLE, Hub};
@@ -69,6 +69,17 @@ impl From<Parameter> for ScalarValue {
 }
 
 impl Parameter {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Bytes(bytes) => bytes.len(),
+                Self::List(values) => values.iter().map(Self::weight).sum(),
+                _ => 0,
+            }
+    }
+
     /// The type of a statement's parameter that is bound to such a value, where the statement leaves it open.
     fn data_type(&self) -> Option<DataType> {
         match self {
@@ -81,22 +92,22 @@ impl Parameter {
 /// Who asks.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    tenant: Uuid,
-    login: Arc<str>,
-    is_public: bool,
+    caller: Caller,
     timeout: Option<Duration>,
 }
 
-impl Reader {
-    /// A user of a tenant: reads all its tables.
-    pub fn user(tenant: Uuid, login: &str) -> Self {
-        Self { tenant, login: login.into(), is_public: false, timeout: None }
+impl From<Caller> for Reader {
+    /// Reads the tables of the caller's tenant; [`DEAD_LETTER_TABLE`] is there only for who may
+    /// [read what was refused](Action::ReadRefused).
+    fn from(caller: Caller) -> Self {
+        Self { caller, timeout: None }
     }
+}
 
-    /// Anybody: reads what devices report, but not [`DEAD_LETTER_TABLE`]. Refused payloads are what somebody sent who may
-    /// have meant something else by it, such as a secret sent to the wrong topic.
-    pub fn public(tenant: Uuid) -> Self {
-        Self { tenant, login: "public".into(), is_public: true, timeout: None }
+impl Reader {
+    /// The caller whose reader it is.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// The same reader, whose queries end after this time, if that is before the operator's limit.
@@ -107,12 +118,13 @@ impl Reader {
 
     fn session(&self, registry: &Registry) -> Session {
         // There is one set of tables, the default tenant's.
-        let (sees_tables, is_public) = (self.tenant == registry.default_tenant(), self.is_public);
-        let session = Session::new(&self.login).with_access(move |table| {
-            let hidden = !sees_tables || (is_public && table == DEAD_LETTER_TABLE);
+        let sees_tables = self.caller.tenant() == registry.default_tenant();
+        let sees_refused = self.caller.may(Action::ReadRefused);
+        let session = Session::new(self.caller.login()).with_access(move |table| {
+            let hidden = !sees_tables || (!sees_refused && table == DEAD_LETTER_TABLE);
             if hidden { Access::Nothing } else { Access::Everything }
         });
-        let profiles = registry.profiles(self.tenant);
+        let profiles = registry.profiles(self.caller.tenant());
         let session = session.with_expected_tables(move || tables_to_come(&profiles));
         match self.timeout {
             Some(timeout) => session.with_timeout(timeout),

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hub::caller::Caller;
 use hub::registry::{Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics};
@@ -95,7 +96,8 @@ async fn a_store_sealed_while_waiting_is_told() {
 #[tokio::test]
 async fn live_values_come_after_durability() {
     let fixture = fixture();
-    let mut subscriber = fixture.hub.subscriber();
+    let tenant = fixture.hub.registry().default_tenant();
+    let mut subscriber = fixture.hub.live_connection(&Caller::public(tenant)).subscriber();
     subscriber.watch(fixture.hub.series_of(&fixture.device).unwrap());
     fixture.store.hold();
     fixture.hub.ingest(&one_row(&fixture, 1, 50), Durability::Fsync).unwrap();
@@ -200,7 +202,7 @@ async fn tables_are_there_before_their_first_row() {
         assert_eq!(answer.collect().await?, []);
         Ok::<_, SqlError>(names.join(" "))
     };
-    let (user, public) = (Reader::user(tenant, "a user"), Reader::public(tenant));
+    let (user, public) = (Reader::from(Caller::local(tenant)), Reader::from(Caller::public(tenant)));
     let letters = "device ts door topic reason payload payload_base64";
     for (table, names) in [("telemetry", "device ts"), ("trams", "device ts"), ("dead_letter", letters)] {
         assert_eq!(columns(table, &user).await.unwrap(), names);

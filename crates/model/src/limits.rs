@@ -193,6 +193,13 @@ pub const LOGIN_SOURCES_MAX: usize = 65_536;
 /// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
+/// Bytes of updates that may wait for one connection's live subscribers before it is given up: ten numbers of each of ten
+/// thousand devices take a third of it, and a mailbox may hold twice what it is reduced to.
+pub const LIVE_CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The same for all connections of one login; the one that leaves most unread is given up.
+pub const LIVE_LOGIN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The same for all connections. An update that waits for several counts for each, but is in memory once.
+pub const LIVE_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Devices whose refused messages are counted in memory; beyond it those refused longest ago are forgotten. Each takes
 /// about half a kilobyte.
 pub const REFUSED_DEVICES_MAX: usize = 65_536;

@@ -14,12 +14,14 @@ mod limits;
 mod logging;
 mod panics;
 mod progress;
+mod registry;
 mod serve;
 mod server;
 mod simulator;
 mod sql;
 mod status;
 mod upkeep;
+mod user;
 
 /// Counts what SQL statements allocate, so that none takes the memory of the others.
 #[global_allocator]

@@ -8,9 +8,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
+use hub::caller::{Action, Caller, Role};
 use hub::clock::system_now;
 use hub::registry::Device;
-use hub::session_token::{Claims, TokenPair};
+use hub::session_token::TokenPair;
 use hub::sql::Reader;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -25,17 +26,17 @@ use crate::refusals;
 
 /// A valid session: whoever has it may read what belongs to its tenant.
 #[derive(Debug, Clone)]
-pub(crate) struct Session(Claims);
+pub(crate) struct Session(Caller);
 
 impl Session {
     /// The session of `token`, if it is one.
     pub(crate) fn open(door: &Door, token: &str) -> Result<Self, ApiError> {
-        let claims = door.hub.registry().check_session(token, system_now())?;
-        if claims.is_public && !door.options.public_read {
+        let caller = door.hub.registry().check_session(token, system_now())?;
+        if caller.role() == Role::Public && !door.options.public_read {
             // Issued while reading was public; it no longer is.
             return Err(no_public_reading());
         }
-        Ok(Self(claims))
+        Ok(Self(caller))
     }
 
     /// The session that a request's headers name.
@@ -45,31 +46,26 @@ impl Session {
 
     /// Where a body that comes with the session is counted.
     pub(crate) fn body_account(&self, door: &Door) -> HeldBytes {
-        door.bodies.begin(Sender::User(self.0.user_id))
+        door.bodies.begin(Sender::User(self.0.user_id().unwrap_or_default()))
     }
 
     pub(crate) fn tenant(&self) -> Uuid {
-        self.0.tenant_id
+        self.0.tenant()
     }
 
     /// Whose queries the session asks.
     pub(crate) fn reader(&self) -> Reader {
-        let Claims { tenant_id, sub, is_public, .. } = &self.0;
-        if *is_public { Reader::public(*tenant_id) } else { Reader::user(*tenant_id, sub) }
+        self.0.clone().into()
     }
 
-    /// Whether the session may see why something was refused: not one that anybody may open, like the table of dead
-    /// letters.
-    pub(crate) fn may_see_refused(&self) -> bool {
-        !self.0.is_public
+    /// Who asks.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.0
     }
 
-    /// Refuses sessions that may only read.
-    pub(crate) fn must_write(&self) -> Result<(), ApiError> {
-        if self.0.may_write() {
-            return Ok(());
-        }
-        Err(ApiError::forbidden("this session may only read; log in as an administrator of the tenant"))
+    /// Refuses what the session's caller may not do.
+    pub(crate) fn check(&self, action: Action) -> Result<(), ApiError> {
+        Ok(self.0.check(action)?)
     }
 
     /// The device with that id, if it is one of the tenant. Another tenant's device is as unknown as none.
@@ -164,8 +160,8 @@ pub(crate) async fn renew(
 
 /// `GET /api/auth/user`
 pub(crate) async fn user(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    let Session(claims) = session;
-    let user = door.hub.registry().user_by_id(claims.user_id).ok_or_else(|| {
+    let user = session.caller().user_id().and_then(|id| door.hub.registry().user_by_id(id));
+    let user = user.ok_or_else(|| {
         let message = "a public session has no user; log in with POST /api/auth/login";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Permission, "permission", message)
     })?;

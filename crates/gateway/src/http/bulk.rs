@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use hub::bulk::{
     BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, Zone, parse_matcher,
 };
+use hub::caller::Action;
 use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
@@ -39,7 +40,7 @@ impl From<BulkError> for ApiError {
 
 /// `GET /api/tacho/tables`
 pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageTables)?;
     let hub = Arc::clone(&door.hub);
     let tables = door.reads.run(move || hub.tables()).await??;
     let tables: Vec<JsonValue> = tables
@@ -99,7 +100,7 @@ pub(crate) async fn set_table(
     session: Session,
     JsonBody(body): JsonBody<TableBody>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageTables)?;
     let hub = Arc::clone(&door.hub);
     let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
     let mut answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
@@ -142,7 +143,7 @@ pub(crate) async fn export(
     session: Session,
     JsonBody(body): JsonBody<ExportBody>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::MoveData)?;
     let request = body.parse().map_err(ApiError::argument)?;
     let turn = door.upkeep_turn()?;
     let kind = match request.format {
@@ -177,7 +178,7 @@ pub(crate) async fn import(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::MoveData)?;
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
     let any_time = params.flag("anyTime")?;
     let zone = zone_of(&params)?;
@@ -217,7 +218,7 @@ pub(crate) async fn table_of_device(
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::MoveData)?;
     let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
     let registry = door.hub.registry();
     let device = registry.device_by_name(registry.default_tenant(), name);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
+use hub::caller::Action;
 use hub::refusals::Refused;
 use hub::registry::Device;
 use serde_json::{Value as JsonValue, json};
@@ -25,7 +26,7 @@ pub(crate) async fn details(
 ) -> Result<Response, ApiError> {
     let device = session.device(&door.hub, parse_id(&id)?)?;
     let hub = Arc::clone(&door.hub);
-    let reasons = session.may_see_refused();
+    let reasons = session.caller().may(Action::ReadRefused);
     Ok(door.reads.run(move || details_json(&hub, &device, reasons)).await??.into_response())
 }
 
@@ -49,7 +50,7 @@ pub(crate) async fn refusals(State(door): State<Arc<Door>>, session: Session) ->
     let found = door.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
         // Deleted devices, and those of others, are nobody's business.
         let device = session.device(&door.hub, id).ok()?;
-        let mut one = refused_json(&refused, session.may_see_refused());
+        let mut one = refused_json(&refused, session.caller().may(Action::ReadRefused));
         one["id"] = id.to_string().into();
         one["name"] = device.name.as_str().into();
         Some(one)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
+use hub::caller::Action;
 use hub::registry::{BulkDevices, DEFAULT_NAME, Device, NewDevice, PageRequest, Profile, Provisioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
@@ -160,7 +161,7 @@ pub(crate) async fn credentials(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::SeeCredentials)?;
     let device = session.device(&door.hub, parse_id(&id)?)?;
     let token = door.hub.registry().credentials_of(device.id);
     let token = token.ok_or_else(|| ApiError::not_found(format!("the device {id} was just deleted")))?;
@@ -196,7 +197,7 @@ pub(crate) async fn set_credentials(
     session: Session,
     JsonBody(new): JsonBody<CredentialsJson>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::SeeCredentials)?;
     if let Some(other) = new.credentials_type.filter(|kind| kind != ACCESS_TOKEN) {
         let message = format!("credentialsType is {other:?}; only {ACCESS_TOKEN} is there");
         return Err(ApiError::argument(message));
@@ -214,7 +215,7 @@ pub(crate) async fn delete(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageDevices)?;
     let device = session.device(&door.hub, parse_id(&id)?)?;
     let hub = Arc::clone(&door.hub);
     door.changes.run(move || hub.registry().delete_device(device.id)).await??;
@@ -255,7 +256,7 @@ pub(crate) async fn save(
     params: Params,
     JsonBody(new): JsonBody<DeviceJson>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageDevices)?;
     let (hub, tenant) = (Arc::clone(&door.hub), session.tenant());
     let profile = new.profile(&hub, tenant)?;
     let token = params.text("accessToken").map(str::to_owned);
@@ -309,7 +310,7 @@ pub(crate) async fn create_many(
     session: Session,
     JsonBody(bulk): JsonBody<BulkJson>,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageDevices)?;
     let (hub, tenant, list) = (Arc::clone(&door.hub), session.tenant(), bulk.list);
     let add = move || {
         let devices = BulkDevices {

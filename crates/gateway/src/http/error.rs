@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hub::caller::Forbidden;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
@@ -14,6 +15,7 @@ use hub::{Blame, IngestError};
 use serde::Serialize;
 
 use super::limits::{RETRY_BUSY_S, RETRY_OPERATOR_S};
+use crate::budget::OverBudget;
 
 /// ThingsBoard's error numbers (`ThingsboardErrorCode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,10 +155,17 @@ impl From<RegistryError> for ApiError {
         let message = error.to_string();
         match (error.blame(), error) {
             (_, RegistryError::Unknown { .. }) => Self::not_found(message),
+            (_, RegistryError::Forbidden(_)) => Self::forbidden(message),
             (Blame::Caller, _) => Self::bad_request(message),
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
         }
+    }
+}
+
+impl From<Forbidden> for ApiError {
+    fn from(error: Forbidden) -> Self {
+        Self::forbidden(error.to_string())
     }
 }
 
@@ -175,6 +184,15 @@ impl From<TokenError> for ApiError {
             refusal.code = ErrorCode::TokenExpired;
         }
         refusal
+    }
+}
+
+impl From<OverBudget> for ApiError {
+    fn from(over: OverBudget) -> Self {
+        Self {
+            label: "held_bytes",
+            ..Self::busy(format!("{over}; read or end what there is, then try again"))
+        }
     }
 }
 

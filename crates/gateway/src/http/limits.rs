@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::budget::{Limit, Limits};
+
 /// Connections at once when the operator names no other number. Further ones are answered with 503 and closed.
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Connections beyond the others that may ask how the server is, so that who watches it gets an answer when all seats are
@@ -79,6 +81,21 @@ pub(crate) const DEVICES_PER_READ_MAX: usize = 10_000;
 pub(crate) const KEYS_PER_REQUEST_MAX: usize = 10_000;
 /// Bytes of one answer with values. The store bounds the number of values, this bounds their length.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of answers that are in memory as a whole until their clients have taken them: of all answers to one login, and of
+/// all together. One answer of the longest kind has room.
+pub(crate) const ANSWERS_LOGIN_BYTES_MAX: usize = ANSWER_BYTES_MAX;
+pub(crate) const ANSWERS_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
+/// Shorter answers are not counted: a connection's buffers hold as much.
+pub(crate) const ANSWER_COUNTED_BYTES_MIN: usize = 64 * 1024;
+/// Bytes of a long answer that are handed over at once.
+pub(crate) const ANSWER_PIECE_BYTES: usize = 64 * 1024;
+/// The bounds of these bytes.
+pub(crate) const ANSWER_BUDGET: Limits = Limits {
+    what: "answers that wait to be read",
+    share: Limit { name: "ANSWER_BYTES_MAX", bytes: ANSWER_BYTES_MAX },
+    login: Limit { name: "ANSWERS_LOGIN_BYTES_MAX", bytes: ANSWERS_LOGIN_BYTES_MAX },
+    total: Limit { name: "ANSWERS_BYTES_MAX", bytes: ANSWERS_BYTES_MAX },
+};
 /// Devices on a page when a listing has to be sorted by something else than the name: all of them are looked at.
 pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices with refused messages that are listed at once.
@@ -97,12 +114,32 @@ pub(crate) const SOCKET_COMMANDS_MAX: usize = 10_000;
 pub(crate) const SOCKET_MESSAGES_WAITING_MAX: usize = 4;
 /// Subscriptions of one WebSocket session.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Bytes that subscriptions and watches may take with the keys that they name and remember: of one WebSocket session, of all
+/// sessions of a login, and of all together. Ten thousand subscriptions with twenty keys each take 50 MB.
+pub(crate) const SUBSCRIPTIONS_SESSION_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const SUBSCRIPTIONS_LOGIN_BYTES_MAX: usize = 128 * 1024 * 1024;
+pub(crate) const SUBSCRIPTIONS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// What a subscription takes besides its keys, here and where updates come from; so does each device of a watch.
+pub(crate) const SUBSCRIPTION_BYTES: usize = 512;
+/// What a key takes besides its text that a subscription names or remembers.
+pub(crate) const REMEMBERED_KEY_BYTES: usize = 96;
+/// The bounds of these bytes.
+pub(crate) const SUBSCRIPTION_BUDGET: Limits = Limits {
+    what: "subscriptions and watches",
+    share: Limit { name: "SUBSCRIPTIONS_SESSION_BYTES_MAX", bytes: SUBSCRIPTIONS_SESSION_BYTES_MAX },
+    login: Limit { name: "SUBSCRIPTIONS_LOGIN_BYTES_MAX", bytes: SUBSCRIPTIONS_LOGIN_BYTES_MAX },
+    total: Limit { name: "SUBSCRIPTIONS_BYTES_MAX", bytes: SUBSCRIPTIONS_BYTES_MAX },
+};
 /// Bytes of live values after which the next ones go into a message of their own. Clients have bounds too.
 pub(crate) const UPDATE_BYTES_MAX: usize = 256 * 1024;
 /// Watches of one WebSocket session: what a page shows in a few places.
 pub(crate) const WATCHES_MAX: usize = 8;
 /// Devices of one watch.
 pub(crate) const WATCH_DEVICES_MAX: usize = 10_000;
+/// Times that a watch takes what waits for it, a part of very much each, before it is another command's turn: as much as
+/// may wait.
+pub(crate) const WATCH_TAKES_MAX: usize =
+    model::limits::LIVE_CONNECTION_BYTES_MAX / hub::live::MAILBOX_REDUCE_BYTES;
 /// Keys that one watch may name.
 pub(crate) const WATCH_KEYS_MAX: usize = 1_000;
 /// Time between two messages of a watch: when it names none, and the shortest and longest that it may name.

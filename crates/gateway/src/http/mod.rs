@@ -7,6 +7,7 @@
 //! What it does not do: attributes, RPC, alarms, rules, customers, and changing the profile of a device.
 
 mod admin;
+mod answers;
 mod auth;
 mod bodies;
 mod bulk;
@@ -32,6 +33,7 @@ mod stream;
 mod telemetry;
 mod time_text;
 mod upkeep;
+mod users;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -41,12 +43,13 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::{from_fn, map_response_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use hub::Hub;
 use tokio::sync::{Semaphore, watch};
 
+use crate::budget::Budget;
 use crate::seats::Stop;
 use bodies::{Bodies, BodyLimits};
 use error::{ApiError, ErrorCode, RefusalLabel};
@@ -97,6 +100,10 @@ struct Door {
     logins: Lane,
     changes: Lane,
     bodies: Arc<Bodies>,
+    /// Answers that are in memory as a whole until their clients have taken them.
+    answers: Arc<Budget>,
+    /// What subscriptions and watches of WebSockets hold.
+    subscriptions: Arc<Budget>,
     /// For checks and backups.
     upkeep: Arc<Semaphore>,
     stop: watch::Receiver<Stop>,
@@ -118,6 +125,8 @@ impl Door {
             logins: Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: Lane::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
             bodies: Bodies::new(bodies),
+            answers: Budget::new(limits::ANSWER_BUDGET),
+            subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET),
             upkeep: Arc::new(Semaphore::new(limits::UPKEEP_AT_ONCE)),
             options,
             stop,
@@ -153,6 +162,11 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/tacho/import/device", get(bulk::table_of_device))
         .route("/api/tacho/check", post(upkeep::check))
         .route("/api/tacho/backup", post(upkeep::backup))
+        .route("/api/tacho/users", get(users::list).post(users::add))
+        .route("/api/tacho/users/{login}", delete(users::delete))
+        .route("/api/tacho/users/{login}/password", post(users::set_password))
+        .route("/api/tacho/users/{login}/role", post(users::set_role))
+        .route("/api/tacho/session-key", post(users::rotate_key))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))
@@ -163,6 +177,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/metrics", get(admin::metrics).layer(from_fn(compression::gzip)))
         .method_not_allowed_fallback(wrong_method)
         .fallback(dashboard::file)
+        .layer(from_fn_with_state(Arc::clone(&door), answers::count))
         .layer(map_response_with_state(Arc::clone(&door), finish))
         .with_state(door)
 }

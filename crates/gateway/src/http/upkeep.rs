@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use hub::caller::Action;
 use hub::upkeep::UpkeepError;
 use hub::{BackupList, CheckReport, Finding, Severity};
 use serde_json::{Value as JsonValue, json};
@@ -39,7 +40,7 @@ impl Door {
 
 /// `POST /api/tacho/check`: lines of JSON, `{"done":..,"total":..}` in bytes and at last `{"report":..}`.
 pub(crate) async fn check(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::Upkeep)?;
     let turn = door.upkeep_turn()?;
     let (writer, body) = streamed();
     let hub = Arc::clone(&door.hub);
@@ -110,7 +111,7 @@ pub(crate) async fn backup(
     session: Session,
     request: Request,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::Upkeep)?;
     let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),

@@ -8,6 +8,7 @@ use pgwire::messages::PgWireBackendMessage;
 
 use super::frontend::Malformed;
 use super::statement::StatementError;
+use crate::budget::{OverBudget, Whose};
 use crate::http::error::ApiError;
 
 /// A refusal.
@@ -69,6 +70,14 @@ impl From<StatementError> for PgError {
             StatementError::Unsupported(_) => "0A000",
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<OverBudget> for PgError {
+    fn from(over: OverBudget) -> Self {
+        // program_limit_exceeded, or out_of_memory where others hold the rest.
+        let code = if over.whose == Whose::Share { "54000" } else { "53200" };
+        Self::new(code, format!("{over}; deallocate statements or close portals"))
     }
 }
 

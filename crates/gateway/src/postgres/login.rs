@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hub::caller::Caller;
 use hub::sql::Reader;
 use pgwire::messages::PgWireBackendMessage as Said;
 use pgwire::messages::startup::{
@@ -54,7 +55,8 @@ pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Se
     let cancel = door.cancels.enter();
     welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
     let idle_timeout = door.options.idle_timeout;
-    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout)))
+    let held = door.statements.share(reader.caller().user_id().unwrap_or_default());
+    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout, held)))
 }
 
 async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
@@ -141,7 +143,7 @@ fn options(text: &str) -> Vec<(String, String)> {
 async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
     let tenant = door.hub.registry().default_tenant();
     if door.options.public_read && user == PUBLIC_USER {
-        return Ok(Reader::public(tenant));
+        return Ok(Caller::public(tenant).into());
     }
     wire.say(Said::Authentication(Authentication::CleartextPassword)).map_err(Ended::Refused)?;
     wire.flush().await?;
@@ -157,7 +159,7 @@ async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<R
     let known = checked.map_err(|error| Ended::Refused(error.into()))?;
     attempt.end(known.is_some(), Instant::now());
     match known {
-        Some(known) => Ok(Reader::user(known.tenant, &known.login)),
+        Some(known) => Ok(Caller::user(&known).into()),
         None => {
             refusals::login(&door.hub, hub::Door::Postgres, wire.peer(), user);
             let message = format!("password authentication failed for user {user:?}");

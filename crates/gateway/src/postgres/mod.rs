@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use hub::Hub;
 
+use crate::budget::Budget;
 use crate::http::lane::Lane;
 use cancel::Cancels;
 pub use server::serve;
@@ -63,12 +64,15 @@ struct Door {
     options: PostgresOptions,
     logins: Lane,
     cancels: Arc<Cancels>,
+    /// What prepared statements and bound values hold.
+    statements: Arc<Budget>,
 }
 
 impl Door {
     fn new(hub: Arc<Hub>, options: PostgresOptions) -> Self {
         let logins = Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX);
-        Self { hub, options, logins, cancels: Arc::default() }
+        let statements = Budget::new(limits::STATEMENT_BUDGET);
+        Self { hub, options, logins, cancels: Arc::default(), statements }
     }
 
     fn refused(&self, label: &'static str) {

@@ -7,8 +7,10 @@ use pgwire::api::Type;
 
 use super::error::PgError;
 use super::frontend::ValueFormat;
+use super::limits::{COLUMN_BYTES, PLAN_BYTES_PER_TEXT_BYTE, STATEMENT_BYTES};
 use super::statement::Statement;
 use super::values;
+use crate::budget::{Charge, OverBudget, Share};
 
 /// A statement after Parse.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(super) struct Parsed {
     pub(super) prepared: Option<Prepared>,
     /// Numbers of the parameters' types: the client's where it has given one.
     pub(super) types: Vec<u32>,
+    /// What it takes, until the last portal of it is gone.
+    pub(super) held: Charge,
 }
 
 impl Parsed {
@@ -25,7 +29,10 @@ impl Parsed {
         statement: Statement,
         prepared: Option<Prepared>,
         given: &[u32],
+        mut held: Charge,
     ) -> Result<Self, PgError> {
+        let columns = prepared.as_ref().map_or(0, |prepared| prepared.schema().fields().len());
+        held.grow(columns * COLUMN_BYTES)?;
         let inferred = prepared.as_ref().map(Prepared::parameter_types).unwrap_or_default();
         let types = (0..inferred.len().max(given.len())).map(|index| {
             match (given.get(index).copied().filter(|number| *number != 0), inferred.get(index)) {
@@ -35,8 +42,13 @@ impl Parsed {
                 (None, None) => values::type_number(&DataType::Null),
             }
         });
-        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared })
+        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared, held })
     }
+}
+
+/// Holds about what a statement takes once it is planned.
+pub(super) fn hold_statement(share: &Arc<Share>, text: &str) -> Result<Charge, OverBudget> {
+    share.hold(STATEMENT_BYTES + text.len() * PLAN_BYTES_PER_TEXT_BYTE)
 }
 
 /// Whether a statement says of a parameter that it is an array of PostgreSQL's own numbers. asyncpg asks with such a statement what
@@ -58,11 +70,18 @@ pub(super) struct Portal {
     pub(super) hold: bool,
     /// The rows, once it has begun.
     pub(super) rows: Option<Rows>,
+    /// What the values take.
+    pub(super) held: Charge,
 }
 
 impl Portal {
-    pub(super) fn new(parsed: Arc<Parsed>, parameters: Vec<Parameter>, formats: Vec<ValueFormat>) -> Self {
-        Self { parsed, parameters, formats, is_cursor: false, hold: false, rows: None }
+    pub(super) fn new(
+        parsed: Arc<Parsed>,
+        parameters: Vec<Parameter>,
+        formats: Vec<ValueFormat>,
+        held: Charge,
+    ) -> Self {
+        Self { parsed, parameters, formats, is_cursor: false, hold: false, rows: None, held }
     }
 }
 

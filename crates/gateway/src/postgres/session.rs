@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::Hub;
+use hub::caller::Caller;
+use hub::registry::Registry;
 use hub::sql::{Reader, SqlError};
 use pgwire::messages::PgWireBackendMessage as Said;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::cancel::CancelHandle;
@@ -25,6 +28,7 @@ use super::server::StopSignal;
 use super::settings::Settings;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
+use crate::budget::{OverBudget, Share};
 use crate::seats::Stop;
 
 /// A logged-in client.
@@ -36,6 +40,10 @@ pub(super) struct Session {
     settings: Settings,
     cancel: CancelHandle,
     idle_timeout: Option<Duration>,
+    /// Wakes when logins may have ended.
+    login_changes: watch::Receiver<u64>,
+    /// What statements and portals hold.
+    held: Arc<Share>,
     statements: HashMap<String, Arc<Parsed>>,
     portals: HashMap<String, Portal>,
     transaction: TransactionStatus,
@@ -65,6 +73,12 @@ impl From<SqlError> for Failed {
     }
 }
 
+impl From<OverBudget> for Failed {
+    fn from(over: OverBudget) -> Self {
+        Self::Refused(over.into())
+    }
+}
+
 impl From<StatementError> for Failed {
     fn from(error: StatementError) -> Self {
         Self::Refused(error.into())
@@ -79,14 +93,17 @@ impl Session {
         settings: Settings,
         cancel: CancelHandle,
         idle_timeout: Option<Duration>,
+        held: Arc<Share>,
     ) -> Self {
         Self {
+            login_changes: hub.registry().session_changes(),
             wire,
             hub,
             reader,
             settings,
             cancel,
             idle_timeout,
+            held,
             statements: HashMap::new(),
             portals: HashMap::new(),
             transaction: TransactionStatus::Idle,
@@ -98,7 +115,11 @@ impl Session {
     pub(super) async fn run(&mut self, stop: &mut StopSignal) -> Result<(), Ended> {
         self.ready()?;
         loop {
-            let message = match self.next(stop).await {
+            let next = match self.next(stop).await {
+                Ok(message) => self.check_login().map(|()| message),
+                Err(ended) => Err(ended),
+            };
+            let message = match next {
                 Ok(message) => message,
                 Err(Ended::Refused(error)) => {
                     self.wire.refuse(error).await?;
@@ -129,7 +150,8 @@ impl Session {
         if self.wire.is_full() {
             self.wire.flush().await?;
         }
-        let (wire, limit) = (&mut self.wire, self.idle_timeout);
+        let (wire, limit, changes) = (&mut self.wire, self.idle_timeout, &mut self.login_changes);
+        let (registry, caller) = (self.hub.registry(), self.reader.caller());
         let reading = async {
             let Some(limit) = limit else { return wire.message().await };
             timeout(limit, wire.message()).await.unwrap_or_else(|_| {
@@ -141,8 +163,15 @@ impl Session {
             // A message that is there is answered before the end.
             biased;
             message = reading => message,
+            () = login_ended(changes, registry, caller) => Err(Ended::Refused(no_login())),
             () = Stop::Drain.reached(stop) => Err(Ended::Refused(PgError::fatal("57P01", "the server is stopping"))),
         }
+    }
+
+    /// Refuses to go on when the user was deleted, or has a new password or role.
+    fn check_login(&self) -> Result<(), Ended> {
+        let checked = self.hub.registry().check_caller(self.reader.caller());
+        checked.map_err(|_| Ended::Refused(no_login()))
     }
 
     async fn answer(&mut self, message: Message) -> Result<(), Failed> {
@@ -193,4 +222,19 @@ impl Session {
     fn reader(&self) -> Reader {
         self.reader.clone().with_timeout(self.settings.statement_timeout())
     }
+}
+
+/// Returns when the caller's login has ended.
+async fn login_ended(changes: &mut watch::Receiver<u64>, registry: &Registry, caller: &Caller) {
+    while changes.changed().await.is_ok() {
+        if registry.check_caller(caller).is_err() {
+            return;
+        }
+    }
+    // The registry lives as long as the door; without it nobody changes a user.
+    std::future::pending().await
+}
+
+fn no_login() -> PgError {
+    PgError::fatal("57P01", "the login has ended because its user was changed; connect again")
 }

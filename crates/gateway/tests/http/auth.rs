@@ -79,14 +79,9 @@ async fn a_new_password_ends_the_sessions() {
     let server = Server::start().await;
     let registry = server.hub.registry();
     let user = registry.users(registry.default_tenant()).remove(0);
-    let earlier = model::Timestamp::from_micros(user.password_changed_at.micros());
-    let token = registry.open_session(&user, earlier).token;
+    let token = registry.open_session(&user, hub::clock::system_now()).token;
     let user_page = || server.request("GET", "/api/auth/user").session(&token);
     user_page().send().await.ok();
-    // Sessions are as old as the second in which they were opened, so the next one must have begun.
-    while hub::clock::system_now().millis() / 1_000 <= earlier.millis() / 1_000 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
     registry.set_password(&user.login, "another password").unwrap();
     assert!(user_page().send().await.refusal(401, 10).contains("log in again"));
     server.stop().await;
@@ -130,5 +125,77 @@ async fn public_sessions_read_devices_and_values_and_nothing_else() {
     }
     let refresh = serde_json::json!({ "refreshToken": pair["refreshToken"] }).to_string();
     server.request("POST", "/api/auth/token").body(refresh).send().await.ok();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_viewer_reads_and_is_told_which_role_everything_else_needs() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    server.report("d", r#"{"a":1}"#).await;
+    let added = server
+        .post("/api/tacho/users", r#"{"login":"Bi@example.org","password":"long enough","role":"viewer"}"#);
+    let added = added.await.ok();
+    assert_eq!((&added["login"], &added["role"]), (&"bi@example.org".into(), &"viewer".into()));
+    let login = r#"{"username":"bi@example.org","password":"long enough"}"#;
+    let pair = server.request("POST", "/api/auth/login").body(login).send().await.ok();
+    let token = pair["token"].as_str().unwrap();
+    for path in [
+        "/api/auth/user".to_owned(),
+        "/api/tenant/devices?pageSize=10&page=0".to_owned(),
+        format!("/api/device/{id}"),
+        format!("/api/tacho/devices/{id}"),
+        format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?keys=a"),
+    ] {
+        server.request("GET", &path).session(token).send().await.ok();
+    }
+    for (method, path, body) in [
+        ("GET", format!("/api/device/{id}/credentials"), ""),
+        ("POST", "/api/device/credentials".to_owned(), &*format!(r#"{{"deviceId":{{"id":"{id}"}}}}"#)),
+        ("DELETE", format!("/api/device/{id}"), ""),
+        ("POST", "/api/device".to_owned(), r#"{"name":"x"}"#),
+        ("POST", "/api/tacho/devices".to_owned(), r#"{"count":1,"prefix":"x"}"#),
+        ("GET", "/api/tacho/tables".to_owned(), ""),
+        ("POST", "/api/tacho/tables".to_owned(), r#"{"table":"telemetry","ttlS":0}"#),
+        ("POST", "/api/tacho/export".to_owned(), r#"{"table":"telemetry","format":"csv"}"#),
+        ("POST", "/api/tacho/import".to_owned(), ""),
+        ("POST", "/api/tacho/check".to_owned(), ""),
+        ("POST", "/api/tacho/backup".to_owned(), ""),
+        ("GET", "/api/tacho/users".to_owned(), ""),
+        ("POST", "/api/tacho/users".to_owned(), r#"{"login":"x","password":"long enough","role":"viewer"}"#),
+        ("POST", "/api/tacho/users/bi@example.org/password".to_owned(), r#"{"password":"long enough"}"#),
+        ("POST", "/api/tacho/users/bi@example.org/role".to_owned(), r#"{"role":"administrator"}"#),
+        ("DELETE", "/api/tacho/users/admin@tachograph.local".to_owned(), ""),
+        ("POST", "/api/tacho/session-key".to_owned(), ""),
+    ] {
+        let refused = server.request(method, &path).session(token).body(body).send().await;
+        let message = refused.refusal(403, 20);
+        assert!(
+            message.contains("role viewer") && message.contains("role administrator"),
+            "{path}: {message}"
+        );
+    }
+    let refused = server.post("/api/tacho/users/bi@example.org/role", r#"{"role":"king"}"#).await;
+    assert!(refused.refusal(400, 31).contains("administrator and viewer"));
+    server.post("/api/tacho/users/BI%40example.org/role", r#"{"role":"administrator"}"#).await.ok();
+    let ended = server.request("GET", "/api/auth/user").session(token).send().await;
+    assert!(ended.refusal(401, 10).contains("log in again"));
+    let delete = |login: &str| {
+        server.request("DELETE", &format!("/api/tacho/users/{login}")).session(&server.session())
+    };
+    assert_eq!(delete("bi@example.org").send().await.status, 200);
+    assert_eq!(delete("bi@example.org").send().await.status, 404);
+    let last = delete("admin@tachograph.local").send().await;
+    assert!(last.refusal(400, 31).contains("last administrator"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn another_session_key_ends_every_session() {
+    let server = Server::start().await;
+    let token = server.session();
+    assert_eq!(server.post("/api/tacho/session-key", "").await.status, 200);
+    server.request("GET", "/api/auth/user").session(&token).send().await.refusal(401, 10);
+    server.get("/api/auth/user").await.ok();
     server.stop().await;
 }

@@ -1,11 +1,12 @@
 //! Updates that wait until they are durable.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use store::{Durability, Progress, Sequence};
 
 use super::mailbox::coalesce;
-use super::{PENDING_UPDATES_MAX, Update};
+use super::{PENDING_REDUCE_BYTES, PENDING_UPDATES_MAX, Update};
 
 /// One queue for each durability class, each in the order of its sequences.
 #[derive(Debug, Default)]
@@ -17,14 +18,15 @@ pub(super) struct Pending {
 struct Queue {
     entries: VecDeque<Entry>,
     updates: usize,
-    /// More updates than this are reduced; see [`Queue::reduce`].
-    reduce_above: usize,
+    bytes: usize,
+    /// More updates or bytes than this are reduced; see [`Queue::reduce`].
+    reduce_above: (usize, usize),
 }
 
 #[derive(Debug)]
 struct Entry {
     sequence: Sequence,
-    updates: Vec<Update>,
+    updates: Vec<Arc<Update>>,
 }
 
 impl Pending {
@@ -34,24 +36,34 @@ impl Pending {
     }
 
     /// Adds the updates of a batch; returns how many older ones had to go.
-    pub(super) fn push(&mut self, sequence: Sequence, durability: Durability, updates: Vec<Update>) -> usize {
+    pub(super) fn push(
+        &mut self,
+        sequence: Sequence,
+        durability: Durability,
+        updates: Vec<Arc<Update>>,
+    ) -> usize {
         let queue = &mut self.queues[durability as usize];
         queue.updates += updates.len();
+        queue.bytes += weight(&updates);
         // Two threads may queue in another order than they appended; that is never far from the end.
         let after = queue.entries.iter().rev().take_while(|entry| entry.sequence > sequence).count();
         let place = queue.entries.len() - after;
         queue.entries.insert(place, Entry { sequence, updates });
-        if queue.updates > queue.reduce_above.max(PENDING_UPDATES_MAX) { queue.reduce() } else { 0 }
+        let (count, bytes) = queue.reduce_above;
+        let is_over =
+            queue.updates > count.max(PENDING_UPDATES_MAX) || queue.bytes > bytes.max(PENDING_REDUCE_BYTES);
+        if is_over { queue.reduce() } else { 0 }
     }
 
     /// Removes what `progress` has reached, and what a sealed store will never reach.
-    pub(super) fn take_ready(&mut self, progress: Progress) -> Vec<Update> {
+    pub(super) fn take_ready(&mut self, progress: Progress) -> Vec<Arc<Update>> {
         let mut ready = Vec::new();
         for durability in Durability::ALL {
             let queue = &mut self.queues[durability as usize];
             let reached = progress.reached(durability);
             while let Some(entry) = queue.entries.pop_front_if(|entry| entry.sequence <= reached) {
                 queue.updates -= entry.updates.len();
+                queue.bytes -= weight(&entry.updates);
                 ready.extend(entry.updates);
             }
             if progress.sealed {
@@ -68,11 +80,16 @@ impl Queue {
     /// there are.
     fn reduce(&mut self) -> usize {
         let Some(sequence) = self.entries.back().map(|entry| entry.sequence) else { return 0 };
-        let mut updates: Vec<Update> = self.entries.drain(..).flat_map(|entry| entry.updates).collect();
+        let mut updates: Vec<Arc<Update>> = self.entries.drain(..).flat_map(|entry| entry.updates).collect();
         let lost = coalesce(&mut updates);
         self.updates = updates.len();
-        self.reduce_above = 2 * updates.len();
+        self.bytes = weight(&updates);
+        self.reduce_above = (2 * self.updates, 2 * self.bytes);
         self.entries.push_back(Entry { sequence, updates });
         lost
     }
+}
+
+fn weight(updates: &[Arc<Update>]) -> usize {
+    updates.iter().map(|update| update.weight()).sum()
 }

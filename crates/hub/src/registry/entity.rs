@@ -8,6 +8,9 @@ use model::Timestamp;
 use store::Durability;
 use uuid::Uuid;
 
+use super::RegistryError;
+use crate::caller::Role;
+
 /// An isolation boundary: users see the devices of their tenant only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
@@ -40,6 +43,24 @@ impl Authority {
             Self::CustomerUser => "CUSTOMER_USER",
         }
     }
+
+    /// The role that comes with it.
+    pub const fn role(self) -> Role {
+        match self {
+            Self::SysAdmin | Self::TenantAdmin => Role::Administrator,
+            Self::CustomerUser => Role::Viewer,
+        }
+    }
+
+    /// What a user with the role of that name gets.
+    pub fn of_role(name: &str) -> Result<Self, RegistryError> {
+        let roles = [Self::TenantAdmin, Self::CustomerUser];
+        roles.into_iter().find(|authority| authority.role().name() == name).ok_or_else(|| {
+            let (first, second) = (Role::Administrator, Role::Viewer);
+            let reason = format!("{name:?} is not known; the roles are {first} and {second}");
+            RegistryError::Invalid { what: "role", reason }
+        })
+    }
 }
 
 impl fmt::Display for Authority {
@@ -69,8 +90,10 @@ pub struct User {
     pub login: String,
     /// What the user may do.
     pub authority: Authority,
-    /// When the password was set last. Sessions from before it are over.
+    /// When the password was set last.
     pub password_changed_at: Timestamp,
+    /// Grows with every new password or role. Sessions of an earlier epoch are over.
+    pub session_epoch: i64,
 }
 
 /// The type of devices: where their rows go and what their acks promise.
@@ -187,6 +210,8 @@ mod tests {
         for authority in Authority::ALL {
             assert_eq!(authority.name().parse(), Ok(authority));
         }
+        assert_eq!(Authority::of_role("viewer").unwrap(), Authority::CustomerUser);
+        assert!(Authority::of_role("public").unwrap_err().to_string().contains("administrator and viewer"));
         assert!("ROOT".parse::<Authority>().unwrap_err().contains("TENANT_ADMIN"));
     }
 }

@@ -7,6 +7,8 @@ use model::NameError;
 use rusqlite::ErrorCode;
 use store::Blame;
 
+use crate::caller::Forbidden;
+
 /// An error of the registry. Text is for people; code asks [`RegistryError::blame`].
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -48,6 +50,15 @@ pub enum RegistryError {
         wanted_by: String,
         /// The device that has it.
         held_by: String,
+    },
+    /// Who asks may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// Nobody would be left to manage users.
+    #[error("{login} is the last administrator; add another one first (tacho user add --role administrator)")]
+    LastAdministrator {
+        /// The user's login.
+        login: String,
     },
     /// There is no such thing.
     #[error("there is no {what} {name:?}; check the spelling or create it first")]
@@ -123,6 +134,8 @@ impl RegistryError {
             | Self::OverLimit { .. }
             | Self::Exists { .. }
             | Self::TokenTaken { .. }
+            | Self::Forbidden(_)
+            | Self::LastAdministrator { .. }
             | Self::Unknown { .. } => Blame::Caller,
             Self::LoginsBusy { .. } => Blame::Busy,
             Self::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {

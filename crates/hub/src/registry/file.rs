@@ -21,7 +21,7 @@ use super::{Authority, password, random};
 const APPLICATION_ID: i32 = 0x5441_4348;
 
 /// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.
-const MIGRATIONS: &[&str] = &[include_str!("schema_v1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
 
 /// How long another process gets to finish with the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
         for profile in profiles {
             index.profiles.insert((profile.tenant, profile.name.clone()), profile);
         }
-        let sql = "SELECT id, tenant, login, authority, password_hash, password_changed_at FROM user";
+        let sql = "SELECT id, tenant, login, authority, password_hash, password_changed_at, session_epoch FROM user";
         for account in rows(connection, sql, account)? {
             index.put_account(account);
         }
@@ -178,8 +178,13 @@ fn fill(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         (admin, tenant, ADMIN_LOGIN, Authority::TenantAdmin.name(), password::UNUSABLE),
     )?;
     let sql = "INSERT INTO setting (key, value) VALUES ('session_secret', ?1), ('admin_pending', ?2)";
-    transaction.execute(sql, (random::bytes::<32>(), ADMIN_LOGIN))?;
+    transaction.execute(sql, (new_session_secret(), ADMIN_LOGIN))?;
     Ok(())
+}
+
+/// A new key for session tokens.
+pub(super) fn new_session_secret() -> [u8; 32] {
+    random::bytes()
 }
 
 /// A new identity.
@@ -226,6 +231,7 @@ fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
         login: row.get(2)?,
         authority: parsed(row, 3)?,
         password_changed_at: time(row, 5)?,
+        session_epoch: row.get(6)?,
     };
     Ok(Account { user: Arc::new(user), password_hash: row.get(4)? })
 }

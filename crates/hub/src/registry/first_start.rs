@@ -52,6 +52,12 @@ impl Registry {
     }
 }
 
+/// Removes the file with the first password: it is no longer the right one, and a wrong one misleads commands.
+pub(super) fn forget_kept(registry: &Path) {
+    // Failing is no reason to refuse what was asked: the password in the file opens nothing.
+    drop(std::fs::remove_file(registry.with_file_name(ADMIN_PASSWORD_FILE)));
+}
+
 /// File, sync, rename, sync of the directory: at any moment the whole text is there or none of it.
 fn write_private(path: &Path, text: &str) -> Result<(), RegistryError> {
     let unfinished = path.with_extension("tmp");

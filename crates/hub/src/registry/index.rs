@@ -120,6 +120,12 @@ impl Index {
         self.accounts.values().map(|account| &account.user)
     }
 
+    pub(super) fn remove_account(&mut self, login: &str) {
+        if let Some(account) = self.accounts.remove(login) {
+            self.users.remove(&account.user.id);
+        }
+    }
+
     /// Adds a user, or replaces the one with the same login.
     pub(super) fn put_account(&mut self, account: Account) {
         self.users.insert(account.user.id, Arc::clone(&account.user));

@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use model::Timestamp;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 pub use entity::{
@@ -50,6 +51,9 @@ pub const DEFAULT_NAME: &str = "default";
 /// The table that devices of the default profile write to.
 pub const DEFAULT_TABLE: &str = "telemetry";
 
+/// The setting that holds the key of session tokens.
+const SESSION_SECRET: &str = "session_secret";
+
 /// The setting that holds the last time of receipt.
 const LAST_RECEIPT: &str = "last_receipt_us";
 
@@ -64,7 +68,9 @@ pub struct Registry {
     generation: AtomicU64,
     default_tenant: Uuid,
     passwords: Passwords,
-    sessions: SessionTokens,
+    sessions: RwLock<SessionTokens>,
+    /// Counts what may have ended sessions.
+    session_changes: watch::Sender<u64>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -84,7 +90,7 @@ impl Registry {
         let connection = file::open(path)?;
         let index = file::load(&connection, path)?;
         let missing = |reason: &str| RegistryError::NotARegistry { path: path.into(), reason: reason.into() };
-        let secret: Vec<u8> = file::setting(&connection, path, "session_secret")?
+        let secret: Vec<u8> = file::setting(&connection, path, SESSION_SECRET)?
             .ok_or_else(|| missing("the key of the sessions is gone"))?;
         let default_tenant = index.tenants.iter().find(|tenant| tenant.name == DEFAULT_NAME);
         let default_tenant = default_tenant.ok_or_else(|| missing("the default tenant is gone"))?.id;
@@ -96,7 +102,8 @@ impl Registry {
             generation: AtomicU64::new(0),
             default_tenant,
             passwords: Passwords::default(),
-            sessions: SessionTokens::new(&secret),
+            sessions: RwLock::new(SessionTokens::new(&secret)),
+            session_changes: watch::Sender::new(0),
         };
         let first_start = admin_pending.map(|login| FirstStart::begin(&registry, login)).transpose()?;
         Ok((registry, first_start))
@@ -127,10 +134,7 @@ impl Registry {
     /// Keeps that time for the next process.
     pub(crate) fn keep_last_receipt(&self, last: Timestamp) -> Result<(), RegistryError> {
         self.commit(&mut self.writer.lock(), "keep the last time of receipt", |transaction| {
-            let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) \
-                       ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-            transaction.execute(sql, (LAST_RECEIPT, last.micros()))?;
-            Ok(())
+            keep_setting(transaction, LAST_RECEIPT, last.micros())
         })
     }
 
@@ -160,4 +164,16 @@ impl Registry {
     fn forget_cached(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// Replaces a value of the installation.
+fn keep_setting(
+    transaction: &Transaction<'_>,
+    key: &str,
+    value: impl rusqlite::ToSql,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) \
+               ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    transaction.execute(sql, (key, value))?;
+    Ok(())
 }

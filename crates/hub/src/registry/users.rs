@@ -5,12 +5,16 @@ use std::sync::Arc;
 use model::Timestamp;
 use model::limits::LOGIN_BYTES_MAX;
 use model::name::NameError;
+use rusqlite::Transaction;
+use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::first_start::forget_kept;
 use super::index::Account;
-use super::{Authority, Registry, RegistryError, User, file};
+use super::{ADMIN_LOGIN, Authority, Registry, RegistryError, SESSION_SECRET, User, file, keep_setting};
+use crate::caller::{Caller, Role};
 use crate::clock::system_now;
-use crate::session_token::{Claims, TokenError, TokenPair};
+use crate::session_token::{Claims, SessionTokens, TokenError, TokenPair};
 
 impl Registry {
     /// The user whose login and password these are; `None` if either is wrong, after the same time.
@@ -28,6 +32,12 @@ impl Registry {
     pub fn login_of(&self, login: &str) -> Option<String> {
         let index = self.index.read();
         index.account(&login.to_lowercase()).map(|account| account.user.login.clone())
+    }
+
+    /// The user with that login, in whatever case.
+    pub fn user_by_login(&self, login: &str) -> Option<Arc<User>> {
+        let index = self.index.read();
+        index.account(&login.to_lowercase()).map(|account| Arc::clone(&account.user))
     }
 
     /// The user with that id.
@@ -56,7 +66,7 @@ impl Registry {
             return Err(RegistryError::exists("user", login));
         }
         let (id, password_changed_at) = (file::new_id(), now_ms());
-        let user = Arc::new(User { id, tenant, login, authority, password_changed_at });
+        let user = Arc::new(User { id, tenant, login, authority, password_changed_at, session_epoch: 0 });
         self.commit(&mut writer, "add a user", |transaction| {
             let sql = "INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -69,10 +79,67 @@ impl Registry {
         Ok(user)
     }
 
-    /// Gives a user another password and ends the user's sessions, but for those that began in the same second: session
-    /// tokens count in seconds. Slow like [`authenticate`](Self::authenticate).
+    /// Gives a user another password and ends the user's sessions. Slow like [`authenticate`](Self::authenticate).
     pub fn set_password(&self, login: &str, password: &str) -> Result<(), RegistryError> {
-        self.store_password(&login.to_lowercase(), password, true)
+        let login = login.to_lowercase();
+        self.store_password(&login, password, true)?;
+        self.forget_first_password(&login);
+        Ok(())
+    }
+
+    /// Gives a user another role and ends the user's sessions. The last administrator stays one. Waits for the disk.
+    pub fn set_authority(&self, login: &str, authority: Authority) -> Result<Arc<User>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let account = self.account_of(login)?;
+        if account.user.authority == authority {
+            return Ok(Arc::clone(&account.user));
+        }
+        if authority.role() != Role::Administrator {
+            self.check_not_last(&account.user)?;
+        }
+        let session_epoch = account.user.session_epoch + 1;
+        let user = Arc::new(User { authority, session_epoch, ..User::clone(&account.user) });
+        self.commit(&mut writer, "change a role", |transaction| {
+            let sql = "UPDATE user SET authority = ?2, session_epoch = ?3 WHERE id = ?1";
+            transaction.execute(sql, (user.id, authority.name(), session_epoch))?;
+            Ok(())
+        })?;
+        let password_hash = account.password_hash.clone();
+        self.index.write().put_account(Account { user: Arc::clone(&user), password_hash });
+        self.tell_sessions();
+        Ok(user)
+    }
+
+    /// Deletes a user and ends the user's sessions. The last administrator stays. Waits for the disk.
+    pub fn delete_user(&self, login: &str) -> Result<Arc<User>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let user = Arc::clone(&self.account_of(login)?.user);
+        self.check_not_last(&user)?;
+        self.commit(&mut writer, "delete a user", |transaction| {
+            transaction.execute("DELETE FROM user WHERE id = ?1", [user.id])?;
+            end_first_start(transaction, &user.login)
+        })?;
+        self.index.write().remove_account(&user.login);
+        self.tell_sessions();
+        self.forget_first_password(&user.login);
+        Ok(user)
+    }
+
+    /// Replaces the key of session tokens: no token from before opens anything. Waits for the disk.
+    pub fn rotate_session_key(&self) -> Result<(), RegistryError> {
+        let secret = file::new_session_secret();
+        let mut writer = self.writer.lock();
+        self.commit(&mut writer, "replace the key of the sessions", |transaction| {
+            keep_setting(transaction, SESSION_SECRET, secret)
+        })?;
+        *self.sessions.write() = SessionTokens::new(&secret);
+        self.tell_sessions();
+        Ok(())
+    }
+
+    /// Wakes when sessions may have ended: whoever keeps one open checks it again then.
+    pub fn session_changes(&self) -> watch::Receiver<u64> {
+        self.session_changes.subscribe()
     }
 
     /// `lasting` is false for a first password that nobody has seen yet.
@@ -84,47 +151,56 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let password_hash = self.passwords.hash(password)?;
         let mut writer = self.writer.lock();
-        let account = self.index.read().account(login).cloned();
-        let account = account.ok_or_else(|| RegistryError::unknown("user", login))?;
-        let user = Arc::new(User { password_changed_at: now_ms(), ..User::clone(&account.user) });
+        let account = self.account_of(login)?;
+        let (password_changed_at, session_epoch) = (now_ms(), account.user.session_epoch + 1);
+        let user = Arc::new(User { password_changed_at, session_epoch, ..User::clone(&account.user) });
         self.commit(&mut writer, "set a password", |transaction| {
-            let sql = "UPDATE user SET password_hash = ?2, password_changed_at = ?3 WHERE id = ?1";
-            transaction.execute(sql, (user.id, &password_hash, user.password_changed_at.millis()))?;
-            if lasting {
-                let sql = "DELETE FROM setting WHERE key = 'admin_pending' AND value = ?1";
-                transaction.execute(sql, [login])?;
-            }
-            Ok(())
+            let sql = "UPDATE user SET password_hash = ?2, password_changed_at = ?3, session_epoch = ?4 \
+                       WHERE id = ?1";
+            let changed_at = password_changed_at.millis();
+            transaction.execute(sql, (user.id, &password_hash, changed_at, session_epoch))?;
+            if lasting { end_first_start(transaction, login) } else { Ok(()) }
         })?;
         self.index.write().put_account(Account { user, password_hash });
+        self.tell_sessions();
         Ok(())
     }
 
     /// Opens a session for a user who has authenticated.
     pub fn open_session(&self, user: &User, now: Timestamp) -> TokenPair {
-        self.sessions.issue(user, now)
+        self.sessions.read().issue(user, now)
     }
 
     /// Opens a session that may read a tenant's devices and nothing else, for anybody: demonstrations. Its tokens hold
-    /// after a restart too, so a server that is no demonstration refuses sessions with [`Claims::is_public`].
+    /// after a restart too, so a server that is no demonstration refuses sessions of [`Role::Public`].
     pub fn open_public_session(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
-        self.sessions.issue_public(tenant, now)
+        self.sessions.read().issue_public(tenant, now)
     }
 
-    /// Whose session `token` is. Refuses what was not issued here, has expired, or ended with a new password. From
-    /// memory.
-    pub fn check_session(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
-        let claims = self.sessions.verify(token, now)?;
-        self.user_of(&claims)?;
-        Ok(claims)
+    /// Whose session `token` is. Refuses what was not issued here, has expired, or ended with a new password or role.
+    /// From memory.
+    pub fn check_session(&self, token: &str, now: Timestamp) -> Result<Caller, TokenError> {
+        let claims = self.sessions.read().verify(token, now)?;
+        let user = self.user_of(&claims)?;
+        Ok(user.map_or_else(|| Caller::public(claims.tenant_id), |user| Caller::user(&user)))
+    }
+
+    /// Refuses a caller whose session has ended since. From memory.
+    pub fn check_caller(&self, caller: &Caller) -> Result<(), TokenError> {
+        let Some(id) = caller.user_id() else { return Ok(()) };
+        match self.index.read().user(id).is_some_and(|user| caller.is_of(user)) {
+            true => Ok(()),
+            false => Err(TokenError::Ended),
+        }
     }
 
     /// Goes on with a session by its refresh token.
     pub fn renew_session(&self, refresh_token: &str, now: Timestamp) -> Result<TokenPair, TokenError> {
-        let claims = self.sessions.verify_refresh(refresh_token, now)?;
+        let sessions = self.sessions.read();
+        let claims = sessions.verify_refresh(refresh_token, now)?;
         Ok(match self.user_of(&claims)? {
-            Some(user) => self.sessions.issue(&user, now),
-            None => self.sessions.issue_public(claims.tenant_id, now),
+            Some(user) => sessions.issue(&user, now),
+            None => sessions.issue_public(claims.tenant_id, now),
         })
     }
 
@@ -134,11 +210,44 @@ impl Registry {
             return Ok(None);
         }
         let user = self.user_by_id(claims.user_id).ok_or(TokenError::Ended)?;
-        match claims.is_from_before(user.password_changed_at) {
-            true => Err(TokenError::Ended),
-            false => Ok(Some(user)),
+        match claims.session_epoch == user.session_epoch {
+            true => Ok(Some(user)),
+            false => Err(TokenError::Ended),
         }
     }
+
+    fn account_of(&self, login: &str) -> Result<Arc<Account>, RegistryError> {
+        let account = self.index.read().account(&login.to_lowercase()).cloned();
+        account.ok_or_else(|| RegistryError::unknown("user", login))
+    }
+
+    /// Refuses to take an administrator away from a tenant that has no other. Under the writer's lock.
+    fn check_not_last(&self, user: &User) -> Result<(), RegistryError> {
+        let is_administrator = |user: &User| user.authority.role() == Role::Administrator;
+        let is_other = |other: &&Arc<User>| other.id != user.id && other.tenant == user.tenant;
+        let has_other = self.index.read().users().filter(is_other).any(|other| is_administrator(other));
+        if is_administrator(user) && !has_other {
+            return Err(RegistryError::LastAdministrator { login: user.login.clone() });
+        }
+        Ok(())
+    }
+
+    /// Tells who keeps sessions open that some may have ended. After the index shows the change.
+    fn tell_sessions(&self) {
+        self.session_changes.send_modify(|count| *count += 1);
+    }
+
+    fn forget_first_password(&self, login: &str) {
+        if login == ADMIN_LOGIN {
+            forget_kept(&self.path);
+        }
+    }
+}
+
+/// Nobody waits for a user's first password any more.
+fn end_first_start(transaction: &Transaction<'_>, login: &str) -> rusqlite::Result<()> {
+    transaction.execute("DELETE FROM setting WHERE key = 'admin_pending' AND value = ?1", [login])?;
+    Ok(())
 }
 
 /// The time to store: whole milliseconds, as the file keeps it.

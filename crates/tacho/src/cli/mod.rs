@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Sources};
-use crate::{bench_command, bulk, config_command, demo, device, import, serve, sql, status, upkeep};
+use crate::{bench_command, bulk, config_command, demo, device, import, serve, sql, status, upkeep, user};
 
 /// Tachograph records what a fleet of devices reports and serves it while it is still warm.
 #[derive(Debug, Parser)]
@@ -28,6 +28,7 @@ Examples:
   tacho demo                              a server with a simulated fleet, to look at
   tacho serve --data /var/lib/tacho       the server
   tacho device add \"truck 7\"              a device that may connect, and how it does
+  tacho user add bi@example.org           a login that only reads
   tacho sql \"SELECT count(*) FROM telemetry\"
   tacho import --device car drive1.csv    a recorded drive as that device's data
   tacho status                            whether a server runs here, and how it is
@@ -44,6 +45,9 @@ enum Command {
     /// Adds, shows, renames and deletes devices, and replaces their access tokens
     #[command(subcommand)]
     Device(device::DeviceCommand),
+    /// Users, their roles and passwords, and the key of session tokens
+    #[command(subcommand)]
+    User(user::UserCommand),
     Sql(sql::SqlArgs),
     Import(import::ImportArgs),
     Export(bulk::export::ExportArgs),
@@ -94,6 +98,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => return status::run(&args),
         Command::Device(command) => device::run(&command),
+        Command::User(command) => user::run(&command),
         Command::Sql(args) => sql::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => bulk::export::run(&args),

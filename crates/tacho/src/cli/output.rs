@@ -34,6 +34,14 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]], right: std::ops::Ran
     rows.iter().map(line).collect()
 }
 
+/// A time as it is listed: RFC 3339, in whole seconds.
+pub(crate) fn time_text(milliseconds: i64) -> String {
+    match jiff::Timestamp::from_millisecond(milliseconds) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => format!("{milliseconds} ms"),
+    }
+}
+
 /// For whom a server says on standard output what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {

@@ -67,8 +67,9 @@ impl Place {
     fn words_for(&self, command: &str) -> impl Iterator<Item = &String> {
         let has = |flag: &str| command.split(' ').any(|word| word == flag);
         let first = command.split(' ').next().unwrap_or_default();
-        let on_data = ["check", "config", "device", "export", "import", "serve", "sql", "status", "table"]
-            .contains(&first);
+        let on_data =
+            ["check", "config", "device", "export", "import", "serve", "sql", "status", "table", "user"]
+                .contains(&first);
         let asks = on_data && !["config", "serve"].contains(&first);
         let directory = self.directory.iter().filter(move |_| on_data && !has("--data"));
         directory.chain(self.server.iter().filter(move |_| asks && !has("--url")))

@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::registrar::{self, Details, Refused, Registrar, created};
+use super::registrar::{self, Details, Refused, Registrar};
 use crate::cli::PlaceArgs;
-use crate::cli::output::say;
+use crate::cli::output::{say, time_text};
 use crate::client::ServerArgs;
 
 /// One device, and where it is registered.
@@ -142,7 +142,7 @@ fn lines(details: &Details) -> Vec<(&'static str, String)> {
         ("id", details.id.clone()),
         ("profile", details.profile.clone()),
         ("table", format!("{}, acknowledged when {}", details.table, durable(&details.durability))),
-        ("created", created(details.created_ms)),
+        ("created", time_text(details.created_ms)),
     ];
     let Some(activity) = &details.activity else {
         let text = "unknown: the server does not run on this directory";
@@ -150,7 +150,7 @@ fn lines(details: &Details) -> Vec<(&'static str, String)> {
         return lines;
     };
     lines.push(match activity.last_ms {
-        Some(last) => ("reported", format!("{} keys, newest value {}", activity.keys, created(last))),
+        Some(last) => ("reported", format!("{} keys, newest value {}", activity.keys, time_text(last))),
         None => ("reported", "nothing yet".to_owned()),
     });
     match &activity.refused {
@@ -159,7 +159,7 @@ fn lines(details: &Details) -> Vec<(&'static str, String)> {
             lines.push(("refused", messages(refused)));
             lines.push((
                 "last",
-                format!("{} by {}: {}", created(refused.last_ms), refused.door, refused.reason),
+                format!("{} by {}: {}", time_text(refused.last_ms), refused.door, refused.reason),
             ));
         }
     }
@@ -167,7 +167,7 @@ fn lines(details: &Details) -> Vec<(&'static str, String)> {
 }
 
 fn messages(refused: &Refused) -> String {
-    let since = created(refused.since_ms);
+    let since = time_text(refused.since_ms);
     match refused.messages {
         0 => format!("nothing since {since}; before that:"),
         1 => format!("1 message since {since}"),
@@ -193,15 +193,15 @@ fn as_json(details: &Details) -> serde_json::Value {
         "profile": profile,
         "table": table,
         "durability": durability,
-        "created": created(*created_ms),
+        "created": time_text(*created_ms),
         "reported": activity.as_ref().map(|activity| json!({
             "keys": activity.keys,
-            "last": activity.last_ms.map(created),
+            "last": activity.last_ms.map(time_text),
         })),
         "refused": activity.as_ref().and_then(|activity| activity.refused.as_ref()).map(|refused| json!({
             "messages": refused.messages,
-            "since": created(refused.since_ms),
-            "last": created(refused.last_ms),
+            "since": time_text(refused.since_ms),
+            "last": time_text(refused.last_ms),
             "door": refused.door,
             "reason": refused.reason,
         })),

@@ -1,7 +1,8 @@
 //! One interface to the devices of a running server and of a stopped one's directory.
 
-use crate::client::{RuntimeFile, ServerArgs};
+use crate::client::ServerArgs;
 use crate::config::Config;
+use crate::registry::Place;
 
 use super::running::Running;
 use super::stopped::Stopped;
@@ -108,34 +109,15 @@ pub(super) trait Registrar {
     fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String>;
 }
 
-/// The server that was named, the one that runs on the directory, or the directory itself.
-///
-/// A directory that is not there is created for the first device, and an error for a listing. The directory's lock decides between the last two: a file of a server that was killed proves nothing.
+/// Devices where the registry is: at a server, or in a directory. See [`registry::open`](crate::registry::open).
 pub(super) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow::Result<Box<dyn Registrar>> {
-    if server.url.is_none() && !create && !config.data.exists() {
-        anyhow::bail!("there is no data directory {}; name one with --data", config.data.display());
-    }
-    if server.url.is_none() {
-        match Stopped::open(config) {
-            Ok(stopped) => return Ok(Box::new(stopped)),
-            Err(error) if Stopped::is_in_use(&error) && RuntimeFile::path(&config.data).exists() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut api = server.find(config)?;
-    server.log_in(&mut api, config)?;
-    Ok(Box::new(Running::new(api)))
+    Ok(match crate::registry::open(server, config, create)? {
+        Place::Server(api) => Box::new(Running::new(api)),
+        Place::Directory(alone) => Box::new(Stopped::new(*alone)),
+    })
 }
 
 /// The error for a name that no device has.
 pub(super) fn no_device(name: &str) -> anyhow::Error {
     anyhow::anyhow!("there is no device \"{name}\"; check the spelling, `tacho device list` shows all")
-}
-
-/// A time as it is listed.
-pub(super) fn created(milliseconds: i64) -> String {
-    match jiff::Timestamp::from_millisecond(milliseconds) {
-        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        Err(_) => format!("{milliseconds} ms"),
-    }
 }

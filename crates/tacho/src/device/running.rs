@@ -4,8 +4,9 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::registrar::{
-    Activity, Added, Details, Listed, Many, ManyAdded, NewDevice, Refused, Registrar, created, no_device,
+    Activity, Added, Details, Listed, Many, ManyAdded, NewDevice, Refused, Registrar, no_device,
 };
+use crate::cli::output::time_text;
 use crate::client::{Api, ApiError, escaped};
 use crate::limits::PAGE_DEVICES;
 
@@ -99,7 +100,7 @@ impl Registrar for Running {
                 all.push(Listed {
                     name: device["name"].as_str().unwrap_or_default().into(),
                     profile: device["type"].as_str().unwrap_or_default().into(),
-                    created: created(device["createdTime"].as_i64().unwrap_or_default()),
+                    created: time_text(device["createdTime"].as_i64().unwrap_or_default()),
                     token: with_tokens.then(|| self.token_of(device)).transpose()?,
                 });
             }

@@ -4,36 +4,23 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use hub::registry::{BulkDevices, Device, PageRequest, Registry};
-use store::StoreError;
 use store_local::DiskLock;
 
-use super::registrar::{Added, Details, Listed, Many, ManyAdded, NewDevice, Registrar, created, no_device};
-use crate::config::Config;
-use crate::server::{REGISTRY_FILE, create_directory, lock};
+use super::registrar::{Added, Details, Listed, Many, ManyAdded, NewDevice, Registrar, no_device};
+use crate::cli::output::time_text;
+use crate::registry::Alone;
 
-/// The registry, opened for us alone: no server can start on the directory until we are done.
+/// The devices of such a registry.
 pub(super) struct Stopped {
     registry: Registry,
-    _lock: Box<dyn DiskLock>,
+    _alone: Box<dyn DiskLock>,
 }
 
 impl Stopped {
-    /// Opens the registry of a data directory; creates both if they are not there.
-    pub(super) fn open(config: &Config) -> anyhow::Result<Self> {
-        create_directory(&config.data)?;
-        let lock = lock(&config.data)?;
-        // The administrator's first password is not ours to keep: the first start of the server makes its own.
-        let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
-        Ok(Self { registry, _lock: lock })
+    pub(super) fn new(Alone { registry, lock }: Alone) -> Self {
+        Self { registry, _alone: lock }
     }
 
-    /// Whether `open` failed because a server has the directory.
-    pub(super) fn is_in_use(error: &anyhow::Error) -> bool {
-        matches!(error.downcast_ref(), Some(StoreError::InUse { .. }))
-    }
-}
-
-impl Stopped {
     fn device(&self, name: &str) -> anyhow::Result<Arc<Device>> {
         let found = self.registry.device_by_name(self.registry.default_tenant(), name);
         found.ok_or_else(|| no_device(name))
@@ -74,7 +61,7 @@ impl Registrar for Stopped {
                 all.push(Listed {
                     name: device.name.clone(),
                     profile: device.profile.name.clone(),
-                    created: created(device.created_at.micros().div_euclid(1_000)),
+                    created: time_text(device.created_at.micros().div_euclid(1_000)),
                     token: token.map(|token| token.to_string()),
                 });
             }

@@ -9,6 +9,7 @@ use futures_util::stream::{BoxStream, unfold};
 use futures_util::{StreamExt, TryStreamExt};
 use gateway::answer::{Format, pieces};
 use http_body_util::{BodyExt, Full, Limited};
+use hub::caller::Caller;
 use hub::sql::Reader;
 use hub::{Hub, Metrics};
 use hyper::body::Incoming;
@@ -99,7 +100,7 @@ impl Source {
         match self {
             Self::Server { authority, bearer } => ask_server(authority, bearer, text, format).await,
             Self::Directory { hub, .. } => {
-                let reader = Reader::user(hub.registry().default_tenant(), "local");
+                let reader = Reader::from(Caller::local(hub.registry().default_tenant()));
                 let answer = hub.sql(text, Vec::new(), &reader).await?;
                 Ok(pieces(answer, format).await?.map_err(anyhow::Error::from).boxed())
             }

@@ -1,9 +1,10 @@
 //! The working half of a WebSocket session: commands, live updates, keep-alive, and the end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::ws::{Utf8Bytes, close_code};
-use hub::live::Update;
+use hub::live::{LiveConnection, Update, Updates};
 use hub::registry::Device;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -12,13 +13,17 @@ use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, p
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::reading::{ReadFrom, Reading};
-use super::subscriptions::{Kind, Subscriptions, Watching};
-use super::update::{Data, NO_SUBSCRIPTION, data_message, error_message};
+use super::subscriptions::{Kind, Subscriptions, Watching, by_series};
+use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use super::{Access, Goodbye};
+use crate::budget::{OverBudget, Share};
 use crate::http::Door;
 use crate::http::error::ApiError;
-use crate::http::limits::{SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX};
+use crate::http::limits::{
+    ANSWER_COUNTED_BYTES_MIN, SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
+    UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
+};
 use crate::http::request::parse_id;
 use crate::http::telemetry::check_kind;
 use crate::seats::Stop;
@@ -34,6 +39,12 @@ enum End {
     Close(Goodbye),
 }
 
+impl From<OverBudget> for End {
+    fn from(over: OverBudget) -> Self {
+        Self::Close(Goodbye::new(close_code::AGAIN, "held_bytes", over.to_string()))
+    }
+}
+
 impl From<Gone> for End {
     fn from(Gone: Gone) -> Self {
         Self::Gone
@@ -46,6 +57,11 @@ pub(crate) struct Session<'a> {
     access: Access,
     token: String,
     activity: &'a Activity,
+    connection: Arc<LiveConnection>,
+    /// What subscriptions and watches hold.
+    share: Arc<Share>,
+    /// What long replies hold.
+    answers: Arc<Share>,
     subscriptions: Subscriptions,
     watches: Watches,
     /// Of the registry, when devices were last looked at.
@@ -56,7 +72,7 @@ pub(crate) struct Session<'a> {
 
 enum Event {
     Inbound(Option<Inbound>),
-    Updates(Vec<Update>),
+    Updates(Updates),
     /// A watch has to say something.
     Watch(i64),
     Tick,
@@ -67,8 +83,14 @@ impl<'a> Session<'a> {
     pub(crate) fn new(door: Arc<Door>, access: Access, token: String, activity: &'a Activity) -> Self {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let login = access.caller().user_id().unwrap_or_default();
+        let (share, answers) = (door.subscriptions.share(login), door.answers.share(login));
+        let connection = Arc::new(door.hub.live_connection(access.caller()));
         Self {
-            subscriptions: Subscriptions::new(door.hub.subscriber()),
+            subscriptions: Subscriptions::new(connection.subscriber(), Arc::clone(&share)),
+            share,
+            answers,
+            connection,
             watches: Watches::default(),
             generation: door.hub.registry().generation(),
             stop: door.stop.clone(),
@@ -86,20 +108,40 @@ impl<'a> Session<'a> {
         messages: &mut mpsc::Receiver<Inbound>,
         out: &mut Outbound,
     ) -> Option<Goodbye> {
+        let (door, token, connection) =
+            (Arc::clone(&self.door), self.token.clone(), Arc::clone(&self.connection));
+        let mut token_changes = self.door.hub.registry().session_changes();
+        // The token was looked at before: what changed in between counts too.
+        token_changes.mark_changed();
         loop {
-            let event = tokio::select! {
-                message = messages.recv() => Event::Inbound(message),
-                updates = self.subscriptions.next() => Event::Updates(updates),
-                id = self.watches.due() => Event::Watch(id),
-                _ = self.ping.tick() => Event::Tick,
-                () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
+            let done = tokio::select! {
+                done = self.step(messages, out) => done,
+                // Also amid an answer that the client does not take: what is held for it goes with the session.
+                error = token_ended(&door, &token, &mut token_changes) => {
+                    Err(End::Close(Goodbye::unauthenticated(&error)))
+                }
+                overrun = connection.overrun() => {
+                    Err(End::Close(Goodbye::new(close_code::AGAIN, "live_unread", overrun.to_string())))
+                }
             };
-            match self.handle(event, out).await {
+            match done {
                 Ok(()) => {}
                 Err(End::Gone) => return None,
                 Err(End::Close(goodbye)) => return Some(goodbye),
             }
         }
+    }
+
+    /// Waits for something to do and does it.
+    async fn step(&mut self, messages: &mut mpsc::Receiver<Inbound>, out: &mut Outbound) -> Result<(), End> {
+        let event = tokio::select! {
+            message = messages.recv() => Event::Inbound(message),
+            updates = self.subscriptions.next() => Event::Updates(updates),
+            id = self.watches.due() => Event::Watch(id),
+            _ = self.ping.tick() => Event::Tick,
+            () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
+        };
+        self.handle(event, out).await
     }
 
     async fn handle(&mut self, event: Event, out: &mut Outbound) -> Result<(), End> {
@@ -112,17 +154,23 @@ impl<'a> Session<'a> {
             }
             Event::Inbound(Some(Inbound::Broken(goodbye))) => return Err(End::Close(goodbye)),
             Event::Updates(updates) => {
-                for (id, data) in self.subscriptions.sort_out(updates) {
-                    send(out, id, Ok(&data)).await?;
+                // One subscription after the other: ten thousand of one device share its values.
+                for (series, updates) in by_series(&updates) {
+                    for id in self.subscriptions.of(series) {
+                        for news in self.subscriptions.news(id, &updates)? {
+                            send(out, id, data_message(id, &news)).await?;
+                        }
+                    }
                 }
             }
             Event::Watch(id) => {
-                for frame in self.watches.take(id) {
-                    match frame {
-                        Ok(Frame::Text(text)) => out.send(text).await?,
-                        Ok(Frame::Deflated(bytes)) => out.send_bytes(bytes).await?,
-                        Err(error) => send(out, id, Err(&error)).await?,
-                    }
+                let mut updates = self.watches.take(id);
+                // Also without updates: it is a sign of life.
+                self.tell_watch(id, updates.as_deref().unwrap_or_default(), out).await?;
+                for _ in 1..WATCH_TAKES_MAX {
+                    updates = self.watches.take(id);
+                    let Some(more) = &updates else { break };
+                    self.tell_watch(id, more, out).await?;
                 }
             }
             Event::Tick => self.tick(out).await?,
@@ -131,6 +179,19 @@ impl<'a> Session<'a> {
             }
         }
         Ok(out.flush().await?)
+    }
+
+    /// Tells a watch what updates mean for it.
+    async fn tell_watch(&mut self, id: i64, updates: &[Arc<Update>], out: &mut Outbound) -> Result<(), End> {
+        for rows in self.watches.messages(id, updates)? {
+            match self.watches.frame(id, &rows) {
+                Some(Ok(Frame::Text(text))) => out.send(text).await?,
+                Some(Ok(Frame::Deflated(bytes))) => out.send_bytes(bytes).await?,
+                Some(Err(error)) => send(out, id, Err(error)).await?,
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Does what one message asks, command by command.
@@ -172,7 +233,7 @@ impl<'a> Session<'a> {
                 Ok(reading) => readings.push(reading),
                 Err(error) => {
                     self.door.refused(error.label);
-                    send(out, id, Err(&error)).await?;
+                    send(out, id, Err(error)).await?;
                 }
             }
         }
@@ -202,7 +263,7 @@ impl<'a> Session<'a> {
             Ok((device, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
-        self.watches.add(Watch::new(command, devices, self.door.hub.subscriber()))
+        self.watches.add(Watch::new(command, devices, &self.connection, &self.share)?)
     }
 
     fn history(&self, command: &HistoryCommand) -> Result<Reading, ApiError> {
@@ -216,24 +277,29 @@ impl<'a> Session<'a> {
         self.access.device(&self.door.hub, parse_id(id)?)
     }
 
-    /// Reads and replies. Latest values are read many at a time; history one by one, so that only one is in memory.
+    /// Reads and replies, a few readings at a time: what is read is in memory until the client has taken it.
     async fn read_and_reply(&mut self, readings: Vec<Reading>, out: &mut Outbound) -> Result<(), End> {
-        let mut rest = readings.into_iter().peekable();
-        while let Some(first) = rest.next() {
-            let mut trip = vec![first];
-            while trip.len() < READS_PER_TRIP
-                && trip[0].is_latest()
-                && let Some(next) = rest.next_if(Reading::is_latest)
-            {
-                trip.push(next);
-            }
-            for (reading, result) in self.read(trip).await {
-                match result {
-                    Ok(data) => {
-                        if reading.live {
-                            self.subscriptions.told(reading.id, &data);
+        let mut rest = VecDeque::from(readings);
+        while !rest.is_empty() {
+            for (reading, result) in self.read_some(&mut rest).await {
+                let message = result.and_then(|data| {
+                    if reading.live {
+                        self.subscriptions.told(reading.id, &data)?;
+                    }
+                    data_message(reading.id, &data)
+                });
+                // A long one counts until the client has taken it.
+                let held = message.and_then(|message| {
+                    let is_long = message.len() >= ANSWER_COUNTED_BYTES_MIN;
+                    let held = is_long.then(|| self.answers.hold(message.len())).transpose()?;
+                    Ok((message, held))
+                });
+                match held {
+                    Ok((message, held)) => {
+                        out.send(message).await?;
+                        if held.is_some() {
+                            out.flush().await?;
                         }
-                        send(out, reading.id, Ok(&data)).await?;
                     }
                     Err(error) => {
                         // Without its beginning a subscription would have a gap that nobody sees.
@@ -241,7 +307,7 @@ impl<'a> Session<'a> {
                             self.subscriptions.remove(reading.id);
                         }
                         self.door.refused(error.label);
-                        send(out, reading.id, Err(&error)).await?;
+                        send(out, reading.id, Err(error)).await?;
                     }
                 }
             }
@@ -249,16 +315,31 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    async fn read(&self, trip: Vec<Reading>) -> Vec<(Reading, Result<Data, ApiError>)> {
-        let trip = Arc::new(trip);
+    /// Takes the first readings and reads: latest values of many devices, until they make a long message; else one history.
+    async fn read_some(&self, rest: &mut VecDeque<Reading>) -> Vec<(Reading, Result<Data, ApiError>)> {
+        let latest = rest.iter().take(READS_PER_TRIP).take_while(|reading| reading.is_latest()).count();
+        let trip: Arc<Vec<Reading>> = Arc::new(rest.drain(..latest.max(1)).collect());
         let work = {
             let (hub, trip) = (Arc::clone(&self.door.hub), Arc::clone(&trip));
-            move || trip.iter().map(|reading| reading.run(&hub)).collect::<Vec<_>>()
+            move || {
+                let mut bytes = 0;
+                let mut results = Vec::new();
+                for reading in trip.iter() {
+                    if bytes >= UPDATE_BYTES_MAX {
+                        break;
+                    }
+                    let result = reading.run(&hub);
+                    bytes += result.as_ref().map_or(0, bytes_of_data);
+                    results.push(result);
+                }
+                results
+            }
         };
         let results = match self.door.reads.run(work).await {
             Ok(results) => results,
             Err(error) => vec![Err(error); trip.len()],
         };
+        trip[results.len()..].iter().rev().for_each(|reading| rest.push_front(reading.clone()));
         trip.iter().cloned().zip(results).collect()
     }
 
@@ -301,12 +382,12 @@ impl<'a> Session<'a> {
                         Ok(()) => {
                             moved.push(Reading { id, device, from: ReadFrom::Latest(keys), live: true })
                         }
-                        Err(error) => send(out, id, Err(&error)).await?,
+                        Err(error) => send(out, id, Err(error)).await?,
                     }
                 }
                 Err(error) => {
                     self.subscriptions.remove(id);
-                    send(out, id, Err(&error)).await?;
+                    send(out, id, Err(error)).await?;
                 }
             }
         }
@@ -324,10 +405,18 @@ fn bounded(commands: Vec<Command>) -> Result<Vec<Command>, ApiError> {
     Ok(commands)
 }
 
-async fn send(out: &mut Outbound, id: i64, result: Result<&Data, &ApiError>) -> Result<(), Gone> {
-    let message = match result {
-        Ok(data) => data_message(id, data).unwrap_or_else(|too_long| error_message(id, &too_long)),
-        Err(error) => error_message(id, error),
-    };
-    out.send(message).await
+/// Returns when the token opens nothing any more because a user or the key has changed.
+async fn token_ended(door: &Door, token: &str, changes: &mut watch::Receiver<u64>) -> ApiError {
+    while changes.changed().await.is_ok() {
+        if let Err(error) = Access::open(door, token) {
+            return error;
+        }
+    }
+    // The registry lives as long as the door.
+    std::future::pending().await
+}
+
+/// Tells a subscription its values, or why it gets none.
+async fn send(out: &mut Outbound, id: i64, message: Result<String, ApiError>) -> Result<(), Gone> {
+    out.send(message.unwrap_or_else(|error| error_message(id, &error))).await
 }

@@ -1,16 +1,18 @@
 //! The subscriptions of one session: who watches which series and keys, and what each has already been told.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
-use hub::live::{Subscriber, Update};
+use hub::live::{Subscriber, Update, Updates};
 use hub::registry::Device;
 use model::{SeriesId, Timestamp, Value};
 use uuid::Uuid;
 
-use super::update::Data;
+use super::update::{Data, News, bytes_of_sample};
+use crate::budget::{Charge, OverBudget, Share};
 use crate::http::error::ApiError;
-use crate::http::limits::{SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
+use crate::http::limits::{REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
 /// One subscription.
 #[derive(Debug)]
@@ -20,11 +22,18 @@ struct Subscription {
     /// All keys when `None`.
     keys: Option<HashSet<String>>,
     kind: Kind,
-    /// The newest value per key that the initial reply held, until an update shows whether it is a repetition.
-    told: HashMap<String, (Timestamp, Value)>,
+    /// The newest value per key that the initial reply held, until an update shows whether it is a repetition: its time and
+    /// its fingerprint, because a value may be long.
+    told: HashMap<String, (Timestamp, u64)>,
     /// Of latest values: the time of the newest value per key that the client has been told. What is older came late and
     /// is history.
     newest: HashMap<String, Timestamp>,
+    /// Bytes of the subscription and its keys.
+    _named: Charge,
+    /// Bytes of `newest`.
+    newest_bytes: Charge,
+    /// Bytes of `told`.
+    told_bytes: Option<Charge>,
 }
 
 /// What a subscription is about.
@@ -52,11 +61,15 @@ pub(crate) struct Subscriptions {
     subscriber: Subscriber,
     by_id: BTreeMap<i64, Subscription>,
     by_series: HashMap<SeriesId, Vec<i64>>,
+    share: Arc<Share>,
+    fingerprints: RandomState,
 }
 
 impl Subscriptions {
-    pub(crate) fn new(subscriber: Subscriber) -> Self {
-        Self { subscriber, by_id: BTreeMap::new(), by_series: HashMap::new() }
+    /// None yet. What they will hold counts on `share`.
+    pub(crate) fn new(subscriber: Subscriber, share: Arc<Share>) -> Self {
+        let (by_id, by_series) = (BTreeMap::new(), HashMap::new());
+        Self { subscriber, by_id, by_series, share, fingerprints: RandomState::new() }
     }
 
     /// Starts watching, or replaces the subscription of the same id. Updates collect from now on, so what is read
@@ -70,6 +83,7 @@ impl Subscriptions {
         kind: Kind,
     ) -> Result<(), ApiError> {
         self.remove(id);
+        let named = self.share.hold(SUBSCRIPTION_BYTES + bytes_of(keys.into_iter().flatten()))?;
         let room = self.by_id.len() < SUBSCRIPTIONS_MAX && self.subscriber.watch(series);
         if !room {
             let message = format!(
@@ -78,8 +92,18 @@ impl Subscriptions {
             return Err(ApiError::busy(message));
         }
         let keys = keys.map(|keys| keys.iter().cloned().collect());
-        let (told, newest) = (HashMap::new(), HashMap::new());
-        self.by_id.insert(id, Subscription { device, series, keys, kind, told, newest });
+        let subscription = Subscription {
+            device,
+            series,
+            keys,
+            kind,
+            told: HashMap::new(),
+            newest: HashMap::new(),
+            _named: named,
+            newest_bytes: self.share.hold(0)?,
+            told_bytes: None,
+        };
+        self.by_id.insert(id, subscription);
         self.by_series.entry(series).or_default().push(id);
         Ok(())
     }
@@ -108,103 +132,137 @@ impl Subscriptions {
     }
 
     /// Remembers what the initial reply held.
-    pub(crate) fn told(&mut self, id: i64, data: &Data) {
-        let Some(subscription) = self.by_id.get_mut(&id) else { return };
-        let newest = data.iter().filter_map(|(key, samples)| Some((key.clone(), samples.last()?.clone())));
+    pub(crate) fn told(&mut self, id: i64, data: &Data) -> Result<(), OverBudget> {
+        let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(()) };
+        let bytes = bytes_of(data.keys());
+        subscription.told_bytes = None;
+        subscription.told_bytes = Some(self.share.hold(bytes)?);
+        let newest = data.iter().filter_map(|(key, samples)| {
+            let (ts, value) = samples.last()?;
+            Some((key.clone(), (*ts, fingerprint(&self.fingerprints, value))))
+        });
         subscription.told = newest.collect();
         if subscription.kind == Kind::Latest {
+            subscription.newest_bytes = self.share.hold(bytes)?;
             let times = subscription.told.iter().map(|(key, (ts, _))| (key.clone(), *ts));
             subscription.newest = times.collect();
         }
+        Ok(())
     }
 
     /// Forgets what initial replies held: updates that were on their way then have arrived by now.
     pub(crate) fn forget_told(&mut self) {
-        self.by_id.values_mut().for_each(|subscription| subscription.told = HashMap::new());
+        for subscription in self.by_id.values_mut() {
+            subscription.told = HashMap::new();
+            subscription.told_bytes = None;
+        }
     }
 
     /// Waits for updates. Losing the future loses no update.
-    pub(crate) async fn next(&self) -> Vec<Update> {
+    pub(crate) async fn next(&self) -> Updates {
         self.subscriber.next().await
     }
 
-    /// What updates mean for each subscription: one list of values per subscription, oldest first per key; several
-    /// when they would make a message beyond its bound.
-    pub(crate) fn sort_out(&mut self, updates: Vec<Update>) -> Vec<(i64, Data)> {
-        let mut found: Vec<(i64, Data)> = Vec::new();
-        let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
+    /// The subscriptions of a series.
+    pub(crate) fn of(&self, series: SeriesId) -> Vec<i64> {
+        self.by_series.get(&series).cloned().unwrap_or_default()
+    }
+
+    /// What updates of its series mean for a subscription: its values, oldest first per key; in several parts when they
+    /// would make a message beyond its bound. Fails where a subscription would have to remember too much.
+    pub(crate) fn news<'a>(&mut self, id: i64, updates: &[&'a Update]) -> Result<Vec<News<'a>>, OverBudget> {
+        let mut parts: Vec<News<'a>> = Vec::new();
+        let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(parts) };
+        let mut bytes = UPDATE_BYTES_MAX;
         for update in updates {
-            for id in self.by_series.get(&update.series).into_iter().flatten() {
-                let Some(subscription) = self.by_id.get_mut(id) else { continue };
-                if !subscription.wants(&update) {
-                    continue;
-                }
-                let (place, bytes) = places.entry(*id).or_insert_with(|| {
-                    found.push((*id, Data::new()));
-                    (found.len() - 1, 0)
-                });
-                let samples = found[*place].1.entry(update.key.clone()).or_default();
-                samples.push((update.ts, update.value.clone()));
-                *bytes += weight(&update);
-                if *bytes >= UPDATE_BYTES_MAX {
-                    places.remove(id);
-                }
+            if !subscription.wants(update, &self.fingerprints)? {
+                continue;
             }
+            if bytes >= UPDATE_BYTES_MAX {
+                parts.push(News::new());
+                bytes = 0;
+            }
+            let part = parts.last_mut().expect("BUG: the first update begins a part");
+            part.entry(update.key.as_str()).or_default().push(update);
+            bytes += update.key.len() + bytes_of_sample(&update.value);
         }
-        for (_, data) in &mut found {
+        for part in &mut parts {
             // Stable: of two values of one time the later one stays the later one.
-            data.values_mut().for_each(|samples| samples.sort_by_key(|(ts, _)| *ts));
+            part.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
         }
-        found
+        Ok(parts)
     }
 }
 
-/// About how long the update is as text.
-fn weight(update: &Update) -> usize {
-    const NUMBER_AND_BRACKETS: usize = 40;
-    let text = match &update.value {
-        Value::String(text) | Value::Json(text) => text.len(),
-        Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
-    };
-    update.key.len() + text + NUMBER_AND_BRACKETS
+/// Updates by their series, in the order in which these come first.
+pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)> {
+    let mut found: Vec<(SeriesId, Vec<&Update>)> = Vec::new();
+    let mut places: HashMap<SeriesId, usize> = HashMap::new();
+    for update in updates {
+        let place = *places.entry(update.series).or_insert_with(|| {
+            found.push((update.series, Vec::new()));
+            found.len() - 1
+        });
+        found[place].1.push(update);
+    }
+    found
+}
+
+/// About what keys take in memory, each with a time.
+pub(super) fn bytes_of<'a>(keys: impl IntoIterator<Item = &'a String>) -> usize {
+    keys.into_iter().map(|key| key.len() + REMEMBERED_KEY_BYTES).sum()
+}
+
+/// A number that another value does not have, but for one case in very many.
+fn fingerprint(with: &RandomState, value: &Value) -> u64 {
+    let mut hasher = with.build_hasher();
+    std::mem::discriminant(value).hash(&mut hasher);
+    match value {
+        Value::Bool(value) => value.hash(&mut hasher),
+        Value::I64(value) => value.hash(&mut hasher),
+        Value::F64(value) => value.to_bits().hash(&mut hasher),
+        Value::String(text) | Value::Json(text) => text.hash(&mut hasher),
+    }
+    hasher.finish()
 }
 
 impl Subscription {
     /// Whether the client has to be told.
-    fn wants(&mut self, update: &Update) -> bool {
+    fn wants(&mut self, update: &Update, fingerprints: &RandomState) -> Result<bool, OverBudget> {
         if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
-            return false;
+            return Ok(false);
         }
-        self.is_news(update) && self.advance(update)
+        Ok(self.is_news(update, fingerprints) && self.advance(update)?)
     }
 
     /// Whether the update tells anything that the initial reply did not.
-    fn is_news(&mut self, update: &Update) -> bool {
+    fn is_news(&mut self, update: &Update, fingerprints: &RandomState) -> bool {
         match self.told.get(&update.key) {
             None => true,
             // Older than what was told, but it may not have been part of it.
             Some((ts, _)) if update.ts < *ts => true,
             // The first at or after the told time decides: from then on values of the same time are corrections.
-            Some(_) => self.told.remove(&update.key) != Some((update.ts, update.value.clone())),
+            Some(_) => {
+                let found = (update.ts, fingerprint(fingerprints, &update.value));
+                self.told.remove(&update.key) != Some(found)
+            }
         }
     }
 
     /// Whether the update is not older than what the client has; notes its time.
-    fn advance(&mut self, update: &Update) -> bool {
+    fn advance(&mut self, update: &Update) -> Result<bool, OverBudget> {
         if self.kind == Kind::History {
-            return true;
+            return Ok(true);
         }
         match self.newest.get_mut(&update.key) {
-            Some(newest) if update.ts < *newest => false,
-            Some(newest) => {
-                *newest = update.ts;
-                true
-            }
+            Some(newest) if update.ts < *newest => return Ok(false),
+            Some(newest) => *newest = update.ts,
             None => {
+                self.newest_bytes.grow(bytes_of([&update.key]))?;
                 self.newest.insert(update.key.clone(), update.ts);
-                true
             }
         }
+        Ok(true)
     }
 }
 
@@ -215,6 +273,8 @@ mod tests {
     use hub::{Durability, Metrics};
 
     use super::*;
+    use crate::budget::{Budget, Limit, Limits};
+    use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     fn device() -> Arc<Device> {
         let id = Uuid::from_u128(1);
@@ -224,7 +284,9 @@ mod tests {
     }
 
     fn subscriptions() -> Subscriptions {
-        Subscriptions::new(Arc::new(Live::new(Arc::new(Metrics::new()))).subscriber())
+        let live = Arc::new(Live::new(Arc::new(Metrics::new())));
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        Subscriptions::new(live.connection(Uuid::nil()).subscriber(), share)
     }
 
     fn update(series: u64, key: &str, ts: i64, value: i64) -> Update {
@@ -234,20 +296,29 @@ mod tests {
 
     type Flat = Vec<(i64, String, Vec<(i64, Value)>)>;
 
-    fn flat(found: Vec<(i64, Data)>) -> Flat {
-        let one = |id: i64, (key, samples): (String, Vec<(Timestamp, Value)>)| {
-            (id, key, samples.into_iter().map(|(ts, value)| (ts.micros(), value)).collect())
-        };
-        found.into_iter().flat_map(|(id, data)| data.into_iter().map(move |entry| one(id, entry))).collect()
+    /// Everything that updates mean for all subscriptions.
+    fn sort_out(all: &mut Subscriptions, updates: Vec<Update>) -> Flat {
+        let updates: Vec<_> = updates.into_iter().map(Arc::new).collect();
+        let mut found = Vec::new();
+        for (series, updates) in by_series(&updates) {
+            for id in all.of(series) {
+                for (key, samples) in all.news(id, &updates).unwrap().into_iter().flatten() {
+                    let samples = samples.iter().map(|update| (update.ts.micros(), update.value.clone()));
+                    found.push((id, key.to_owned(), samples.collect()));
+                }
+            }
+        }
+        found
     }
 
     #[test]
     fn the_latest_value_never_goes_back_in_time() {
         let mut all = subscriptions();
         all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
-        all.told(1, &Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]));
+        let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
+        all.told(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
-            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
         // Older than the initial reply, then older than an update; the repetition of the reply is still known as one.
@@ -258,7 +329,7 @@ mod tests {
         assert_eq!(after(vec![update(1, "a", 30, 6), update(1, "b", 1, 1)]), [(30, value(6)), (1, value(1))]);
         assert_eq!(after(vec![update(1, "b", 0, 1)]), []);
         all.forget_told();
-        let mut after = |updates: Vec<Update>| flat(all.sort_out(updates)).len();
+        let mut after = |updates: Vec<Update>| sort_out(&mut all, updates).len();
         assert_eq!(after(vec![update(1, "a", 29, 5)]), 0);
         assert_eq!(after(vec![update(1, "a", 31, 5)]), 1);
     }
@@ -273,7 +344,7 @@ mod tests {
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
         assert_eq!(
-            flat(all.sort_out(updates)),
+            sort_out(&mut all, updates),
             [
                 (1, "a".to_owned(), vec![(10, value(1)), (20, value(2))]),
                 (1, "b".to_owned(), vec![(20, value(3))]),
@@ -288,8 +359,8 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
-        let found = all.sort_out(updates);
-        let times = found.iter().map(|(_, data)| data["a"].iter().map(|(ts, _)| ts.micros()).collect());
+        let found = sort_out(&mut all, updates);
+        let times = found.iter().map(|(.., samples)| samples.iter().map(|(ts, _)| *ts).collect());
         assert_eq!(times.collect::<Vec<Vec<i64>>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     }
 
@@ -299,8 +370,8 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
-            all.told(1, &told);
-            flat(all.sort_out(updates)).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            all.told(1, &told).unwrap();
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
         assert_eq!(after(vec![update(1, "a", 10, 2)]), []);
@@ -320,7 +391,7 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         all.add(2, device(), SeriesId(1), None, Kind::History).unwrap();
         all.add(1, device(), SeriesId(2), None, Kind::History).unwrap();
-        assert!(flat(all.sort_out(vec![update(1, "a", 1, 1)])).iter().all(|(id, ..)| *id == 2));
+        assert!(sort_out(&mut all, vec![update(1, "a", 1, 1)]).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
         all.remove(2);
@@ -338,5 +409,40 @@ mod tests {
             all.add(-1, device(), SeriesId(1), None, Kind::History).unwrap_err().message.contains("limit")
         );
         assert!(all.add(5, device(), SeriesId(1), None, Kind::History).is_ok(), "replacing one adds none");
+    }
+
+    #[test]
+    fn what_subscriptions_remember_is_bounded_and_comes_back() {
+        let live = Arc::new(Live::new(Arc::new(Metrics::new())));
+        let limit = |name, bytes| Limit { name, bytes };
+        let (share, login, total) = (limit("ONE", 10_000), limit("LOGIN", 20_000), limit("ALL", 20_000));
+        let budget = Budget::new(Limits { what: "subscriptions", share, login, total });
+        let subscriber = live.connection(Uuid::nil()).subscriber();
+        let mut all = Subscriptions::new(subscriber, budget.share(Uuid::nil()));
+        let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+        let mut add = |id| all.add(id, device(), SeriesId(1), Some(&keys), Kind::Latest);
+        let added = (0..100).take_while(|id| add(*id).is_ok()).count();
+        assert!((2..5).contains(&added), "{added}");
+        let refused = add(99).unwrap_err();
+        assert!(
+            refused.status.as_u16() == 429 && refused.message.contains("ONE is 10000"),
+            "{}",
+            refused.message
+        );
+        (0..added as i64).for_each(|id| all.remove(id));
+        assert_eq!(budget.total(), 0);
+        // All keys of a device that invents one with every message.
+        all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
+        let mut told = 0;
+        let over = loop {
+            let key = format!("key {told}");
+            match all.news(1, &[&update(1, &key, 1, 1)]) {
+                Ok(_) => told += 1,
+                Err(over) => break over,
+            }
+        };
+        assert!(told > 50 && over.limit.name == "ONE", "{told} {over}");
+        drop(all);
+        assert_eq!(budget.total(), 0);
     }
 }

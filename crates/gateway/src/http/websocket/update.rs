@@ -2,15 +2,61 @@
 
 use std::collections::BTreeMap;
 
-use model::{Timestamp, Value};
+use hub::live::Update;
+use model::{Timestamp, Value, ValueRef};
 use serde::Serialize;
 use serde::ser::{SerializeTuple, Serializer};
 
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::json::{Object, Sequence, WireValue, to_bytes};
 
+/// A value with its time.
+pub(crate) trait Sample {
+    fn ts(&self) -> Timestamp;
+    fn value(&self) -> ValueRef<'_>;
+}
+
+impl Sample for (Timestamp, Value) {
+    fn ts(&self) -> Timestamp {
+        self.0
+    }
+
+    fn value(&self) -> ValueRef<'_> {
+        self.1.as_ref()
+    }
+}
+
+impl Sample for &Update {
+    fn ts(&self) -> Timestamp {
+        self.ts
+    }
+
+    fn value(&self) -> ValueRef<'_> {
+        self.value.as_ref()
+    }
+}
+
+/// Keys and what is new of them, oldest first: as it is shared by all who get it.
+pub(crate) type News<'a> = BTreeMap<&'a str, Vec<&'a Update>>;
+
 /// Keys and their values, oldest first.
 pub(crate) type Data = BTreeMap<String, Vec<(Timestamp, Value)>>;
+
+/// About how long values are as text.
+pub(crate) fn bytes_of_data(data: &Data) -> usize {
+    let of_key = |samples: &Vec<_>| samples.iter().map(|(_, value)| bytes_of_sample(value)).sum::<usize>();
+    data.iter().map(|(key, samples)| key.len() + of_key(samples)).sum()
+}
+
+/// About how long a value with its time is as text.
+pub(crate) fn bytes_of_sample(value: &Value) -> usize {
+    const NUMBER_AND_BRACKETS: usize = 40;
+    let text = match value {
+        Value::String(text) | Value::Json(text) => text.len(),
+        Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
+    };
+    text + NUMBER_AND_BRACKETS
+}
 
 /// The subscription of an error that belongs to none (ThingsBoard's `UNKNOWN_SUBSCRIPTION_ID`).
 pub(crate) const NO_SUBSCRIPTION: i64 = i32::MIN as i64;
@@ -26,20 +72,22 @@ struct Message<'a, D, L> {
 }
 
 /// `[<ms>,"<value>"]`
-struct Pair<'a>(&'a (Timestamp, Value));
+struct Pair<'a, T>(&'a T);
 
-impl Serialize for Pair<'_> {
+impl<T: Sample> Serialize for Pair<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self((ts, value)) = self;
         let mut pair = serializer.serialize_tuple(2)?;
-        pair.serialize_element(&ts.millis())?;
-        pair.serialize_element(&WireValue { value: value.as_ref(), strict: false })?;
+        pair.serialize_element(&self.0.ts().millis())?;
+        pair.serialize_element(&WireValue { value: self.0.value(), strict: false })?;
         pair.end()
     }
 }
 
 /// The message that brings `data` to the subscription `id`.
-pub(crate) fn data_message(id: i64, data: &Data) -> Result<String, ApiError> {
+pub(crate) fn data_message<K: Serialize, T: Sample>(
+    id: i64,
+    data: &BTreeMap<K, Vec<T>>,
+) -> Result<String, ApiError> {
     let values = Object(|| {
         data.iter().map(|(key, samples)| {
             let samples = samples.iter();
@@ -47,7 +95,9 @@ pub(crate) fn data_message(id: i64, data: &Data) -> Result<String, ApiError> {
         })
     });
     let latest = Object(|| {
-        data.iter().filter_map(|(key, samples)| Some((key, samples.iter().map(|(ts, _)| ts.millis()).max()?)))
+        data.iter().filter_map(|(key, samples)| {
+            Some((key, samples.iter().map(|sample| sample.ts().millis()).max()?))
+        })
     });
     text(&Message {
         subscription_id: id,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use futures_util::FutureExt;
-use hub::live::{Subscriber, Update};
+use hub::live::{LiveConnection, Subscriber, Update, Updates};
 use hub::registry::Device;
 use model::{SeriesId, Timestamp, Value};
 use serde::Serialize;
@@ -20,18 +20,18 @@ use serde::ser::{SerializeTuple, Serializer};
 use tokio::time::{Instant, sleep_until};
 
 use super::commands::WatchCommand;
+use super::subscriptions::bytes_of;
+use super::update::bytes_of_sample;
+use crate::budget::{Charge, OverBudget, Share};
 use crate::http::error::ApiError;
 use crate::http::json::{Object, WireValue, to_bytes};
 use crate::http::limits::{
-    UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT, WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN,
-    WATCH_KEYS_MAX, WATCHES_MAX,
+    REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT,
+    WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN, WATCH_KEYS_MAX, WATCHES_MAX,
 };
 
 /// Bytes of a row besides its values: the device's place, the time, brackets.
 const ROW_BYTES: usize = 32;
-/// Bytes of a value besides key and text: quotes, a number, separators.
-const VALUE_BYTES: usize = 28;
-
 /// All watches of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
@@ -50,6 +50,8 @@ pub(crate) struct Watch {
     keys: Option<HashSet<String>>,
     /// The time of the newest value per key that the client has been told: what is older came late.
     told: HashMap<SeriesId, HashMap<String, Timestamp>>,
+    /// Bytes of all that.
+    held: Charge,
     interval: Duration,
     due: Instant,
     deflate: bool,
@@ -65,13 +67,13 @@ pub(crate) enum Frame {
 
 /// The values of one device that have one time: `[<place>,<ms>,{"<key>":"<value>"}]`
 #[derive(Debug)]
-struct Row {
+pub(crate) struct Row<'a> {
     place: usize,
     ts: Timestamp,
-    values: BTreeMap<String, Value>,
+    values: BTreeMap<&'a str, &'a Value>,
 }
 
-impl Serialize for Row {
+impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut row = serializer.serialize_tuple(3)?;
         row.serialize_element(&self.place)?;
@@ -88,7 +90,7 @@ impl Serialize for Row {
 #[serde(rename_all = "camelCase")]
 struct Message<'a> {
     watch_id: i64,
-    rows: &'a [Row],
+    rows: &'a [Row<'a>],
 }
 
 impl Watches {
@@ -121,12 +123,27 @@ impl Watches {
         }
     }
 
-    /// What the watch has to say now, in one message or, if that were too long, in several.
-    pub(crate) fn take(&mut self, id: i64) -> Vec<Result<Frame, ApiError>> {
-        let Some(watch) = self.by_id.get_mut(&id) else { return Vec::new() };
+    /// The updates that the watch has to tell of now, if there are any. It is due again after its interval.
+    pub(crate) fn take(&mut self, id: i64) -> Option<Updates> {
+        let watch = self.by_id.get_mut(&id)?;
         watch.due = Instant::now() + watch.interval;
-        let updates = watch.subscriber.next().now_or_never().unwrap_or_default();
-        messages_of(watch.rows(updates)).iter().map(|rows| watch.frame(rows)).collect()
+        watch.subscriber.next().now_or_never()
+    }
+
+    /// What updates mean for the watch, in one message or, if that were too long, in several.
+    /// Fails where the watch would have to remember too much.
+    pub(crate) fn messages<'a>(
+        &mut self,
+        id: i64,
+        updates: &'a [Arc<Update>],
+    ) -> Result<Vec<Vec<Row<'a>>>, OverBudget> {
+        let Some(watch) = self.by_id.get_mut(&id) else { return Ok(Vec::new()) };
+        Ok(messages_of(watch.rows(updates)?))
+    }
+
+    /// A message as it is sent.
+    pub(crate) fn frame(&self, id: i64, rows: &[Row<'_>]) -> Option<Result<Frame, ApiError>> {
+        self.by_id.get(&id).map(|watch| watch.frame(rows))
     }
 
     /// Looks up the devices again after the registry changed: those that `series_of` does not find are watched no more.
@@ -153,56 +170,64 @@ impl Watch {
     pub(crate) fn new(
         command: WatchCommand,
         devices: Vec<(Arc<Device>, SeriesId)>,
-        mut subscriber: Subscriber,
-    ) -> Self {
+        connection: &LiveConnection,
+        share: &Arc<Share>,
+    ) -> Result<Self, OverBudget> {
+        let named = bytes_of(command.keys.iter().flatten());
+        let held = share.hold(SUBSCRIPTION_BYTES * (1 + devices.len()) + named)?;
+        let mut subscriber = connection.subscriber();
         let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
         for (place, (_, series)) in devices.iter().enumerate() {
             places.entry(*series).or_default().push(place);
             self::watch(&mut subscriber, *series);
         }
-        Self {
+        Ok(Self {
             id: command.cmd_id,
             subscriber,
             devices: devices.into_iter().map(|(device, _)| device).collect(),
             places,
             keys: command.keys.map(|keys| keys.into_iter().collect()),
             told: HashMap::new(),
+            held,
             interval: command.interval.map_or(WATCH_INTERVAL_DEFAULT, Duration::from_millis),
             due: Instant::now(),
             deflate: command.deflate,
-        }
+        })
     }
 
     /// The newest value of each wanted key of each device, those of one time together. None is older than what the client
     /// has been told.
-    fn rows(&mut self, updates: Vec<Update>) -> Vec<Row> {
-        let mut newest: HashMap<(SeriesId, String), (Timestamp, Value)> = HashMap::new();
-        for Update { series, key, ts, value } in updates {
-            if self.keys.as_ref().is_some_and(|keys| !keys.contains(&key)) {
+    fn rows<'a>(&mut self, updates: &'a [Arc<Update>]) -> Result<Vec<Row<'a>>, OverBudget> {
+        let mut newest: HashMap<(SeriesId, &str), &Update> = HashMap::new();
+        for update in updates {
+            if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
                 continue;
             }
-            let kept = newest.entry((series, key)).or_insert_with(|| (ts, value.clone()));
-            if kept.0 <= ts {
-                *kept = (ts, value);
+            let kept = newest.entry((update.series, &update.key)).or_insert(update);
+            if kept.ts <= update.ts {
+                *kept = update;
             }
         }
-        let mut rows: BTreeMap<(usize, Timestamp), BTreeMap<String, Value>> = BTreeMap::new();
-        for ((series, key), (ts, value)) in newest {
+        let mut rows: BTreeMap<(usize, Timestamp), BTreeMap<&str, &Value>> = BTreeMap::new();
+        for ((series, key), Update { ts, value, .. }) in newest {
             let Some(places) = self.places.get(&series) else { continue };
             let told = self.told.entry(series).or_default();
-            match told.get_mut(&key) {
-                Some(told) if ts < *told => continue,
-                Some(told) => *told = ts,
-                None => drop(told.insert(key.clone(), ts)),
+            match told.get_mut(key) {
+                Some(told) if ts < told => continue,
+                Some(told) => *told = *ts,
+                None => {
+                    self.held.grow(key.len() + REMEMBERED_KEY_BYTES)?;
+                    told.insert(key.to_owned(), *ts);
+                }
             }
             for place in places {
-                rows.entry((*place, ts)).or_default().insert(key.clone(), value.clone());
+                rows.entry((*place, *ts)).or_default().insert(key, value);
             }
         }
-        rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect()
+        Ok(rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect())
     }
 
-    fn frame(&self, rows: &[Row]) -> Result<Frame, ApiError> {
+    fn frame(&self, rows: &[Row<'_>]) -> Result<Frame, ApiError> {
         let json = to_bytes(&Message { watch_id: self.id, rows })?;
         if !self.deflate {
             return Ok(Frame::Text(String::from_utf8(json).expect("BUG: JSON is UTF-8")));
@@ -220,7 +245,7 @@ fn watch(subscriber: &mut Subscriber, series: SeriesId) {
 }
 
 /// The rows of each message; one message without rows when there are none.
-fn messages_of(rows: Vec<Row>) -> Vec<Vec<Row>> {
+fn messages_of(rows: Vec<Row<'_>>) -> Vec<Vec<Row<'_>>> {
     let mut messages = vec![Vec::new()];
     let mut bytes = 0;
     for row in rows {
@@ -234,15 +259,10 @@ fn messages_of(rows: Vec<Row>) -> Vec<Vec<Row>> {
     messages
 }
 
-impl Row {
+impl Row<'_> {
     /// About how long the row is as text.
     fn weight(&self) -> usize {
-        let text = |value: &Value| match value {
-            Value::String(text) | Value::Json(text) => text.len(),
-            Value::Bool(_) | Value::I64(_) | Value::F64(_) => 0,
-        };
-        ROW_BYTES
-            + self.values.iter().map(|(key, value)| key.len() + text(value) + VALUE_BYTES).sum::<usize>()
+        ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_sample(value)).sum::<usize>()
     }
 }
 
@@ -282,6 +302,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::budget::Budget;
+    use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     fn device(n: u128) -> Arc<Device> {
         let id = Uuid::from_u128(n);
@@ -299,7 +321,9 @@ mod tests {
     /// A watch of two devices, whose series are 10 and 20.
     fn watch_of(members: serde_json::Value) -> Watch {
         let devices = vec![(device(1), SeriesId(10)), (device(2), SeriesId(20))];
-        Watch::new(command(members), devices, Arc::new(Live::new(Arc::new(Metrics::new()))).subscriber())
+        let live = Arc::new(Live::new(Arc::new(Metrics::new())));
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
     }
 
     fn update(series: u64, key: &str, ms: i64, value: Value) -> Update {
@@ -307,8 +331,9 @@ mod tests {
     }
 
     fn texts(watch: &mut Watch, updates: Vec<Update>) -> Vec<String> {
-        let messages = messages_of(watch.rows(updates));
-        let text = |rows: &Vec<Row>| match watch.frame(rows).unwrap() {
+        let updates: Vec<_> = updates.into_iter().map(Arc::new).collect();
+        let messages = messages_of(watch.rows(&updates).unwrap());
+        let text = |rows: &Vec<Row<'_>>| match watch.frame(rows).unwrap() {
             Frame::Text(text) => text,
             Frame::Deflated(bytes) => {
                 let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::sql::Prepared;
+use hub::sql::{Parameter, Prepared};
 use pgwire::messages::PgWireBackendMessage as Said;
 use pgwire::messages::data::{NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
@@ -11,7 +11,7 @@ use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 use super::super::error::PgError;
 use super::super::frontend::{Bind, Target, ValueFormat};
 use super::super::limits::STATEMENTS_MAX;
-use super::super::portal::{Parsed, Portal};
+use super::super::portal::{Parsed, Portal, hold_statement};
 use super::super::statement::{self, Statement};
 use super::super::values::{self, description, fields, text_field};
 use super::{Failed, Session};
@@ -38,6 +38,11 @@ impl Session {
             let message = format!("{STATEMENTS_MAX} statements are prepared, the limit; deallocate some");
             return Err(PgError::new("54000", message).into());
         }
+        if name.is_empty() {
+            // It is replaced, and its bytes are those of the new one.
+            self.statements.remove("");
+        }
+        let held = hold_statement(&self.held, text)?;
         let prepared = match statement.query() {
             Some(query) => {
                 let given: Vec<_> = types.iter().map(|number| values::data_type(*number)).collect();
@@ -46,7 +51,7 @@ impl Session {
             }
             None => None,
         };
-        self.statements.insert(name, Arc::new(Parsed::new(statement, prepared, types)?));
+        self.statements.insert(name, Arc::new(Parsed::new(statement, prepared, types, held)?));
         self.wire.say(Said::ParseComplete(ParseComplete::new()))?;
         Ok(())
     }
@@ -68,8 +73,9 @@ impl Session {
         let parameters = bind.parameters.iter().zip(&parsed.types).enumerate();
         let parameters =
             parameters.map(|(index, (bound, number))| values::parameter(index + 1, *number, bound));
-        let parameters = parameters.collect::<Result<_, _>>()?;
-        self.keep_portal(bind.portal, Portal::new(parsed, parameters, bind.result_formats))?;
+        let parameters: Vec<_> = parameters.collect::<Result<_, _>>()?;
+        let held = self.held.hold(parameters.iter().map(Parameter::weight).sum())?;
+        self.keep_portal(bind.portal, Portal::new(parsed, parameters, bind.result_formats, held))?;
         self.wire.say(Said::BindComplete(BindComplete::new()))
     }
 
@@ -142,8 +148,9 @@ impl Session {
                     statement: Statement::Query(String::new()),
                     prepared: parsed.prepared.clone(),
                     types: parsed.types.clone(),
+                    held: self.held.hold(parsed.held.bytes())?,
                 };
-                let declared = Portal::new(query.into(), portal.parameters, formats);
+                let declared = Portal::new(query.into(), portal.parameters, formats, portal.held);
                 self.declare(cursor, *hold, declared)?;
             }
             Statement::Fetch { cursor, rows } => {

@@ -13,7 +13,7 @@ use super::super::rows::Page;
 use super::super::statement::Statement;
 use super::super::values::Fields;
 use super::super::wire::Ended;
-use super::{Failed, Session};
+use super::{Failed, Session, login_ended, no_login};
 
 /// What has come of a portal after some of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +194,9 @@ impl Session {
             // Who asks all the time to cancel gets no row for it.
             biased;
             () = self.cancel.asked() => Err(PgError::cancelled().into()),
+            () = login_ended(&mut self.login_changes, self.hub.registry(), self.reader.caller()) => {
+                Err(no_login().into())
+            }
             done = work => Ok(done),
             ended = self.wire.closed() => Err(ended.into()),
         }

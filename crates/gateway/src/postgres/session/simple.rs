@@ -5,7 +5,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::super::error::PgError;
 use super::super::frontend::ValueFormat;
-use super::super::portal::{Parsed, Portal, Rows};
+use super::super::portal::{Parsed, Portal, Rows, hold_statement};
 use super::super::statement::{self, Statement};
 use super::super::values::{description, fields, text_field};
 use super::run::Progress;
@@ -55,12 +55,16 @@ impl Session {
                 self.complete("SHOW".into())?;
             }
             Statement::Declare { cursor, query, binary, hold } => {
-                let reader = self.reader();
+                let (held, reader) = (hold_statement(&self.held, &query)?, self.reader());
                 let hub = self.hub.clone();
                 let prepared = self.unless_cancelled(hub.prepare_sql(&query, &[], &reader)).await??;
-                let parsed = Parsed::new(Statement::Query(query), Some(prepared), &[])?;
+                let parsed = Parsed::new(Statement::Query(query), Some(prepared), &[], held)?;
                 let formats = if binary { vec![ValueFormat::Binary] } else { Vec::new() };
-                self.declare(&cursor, hold, Portal::new(parsed.into(), Vec::new(), formats))?;
+                self.declare(
+                    &cursor,
+                    hold,
+                    Portal::new(parsed.into(), Vec::new(), formats, self.held.hold(0)?),
+                )?;
             }
             Statement::Fetch { cursor, rows } => self.fetch(&cursor, rows, None).await?,
             Statement::Move { cursor, rows } => self.move_cursor(&cursor, rows).await?,

@@ -64,7 +64,7 @@ fn commits_are_synced_and_foreign_keys_hold() {
     let registry = fixture.open();
     let writer = registry.writer.lock();
     let number = |pragma| writer.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 1));
+    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 2));
     let journal: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(journal, "wal");
 }
@@ -112,6 +112,24 @@ fn an_empty_file_becomes_a_registry() {
     assert_eq!(registry.tenants().len(), 1);
     assert_eq!(registry.tenants()[0].name, "default");
     assert_eq!(registry.profiles(registry.default_tenant()).len(), 1);
+}
+
+#[test]
+fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let admin = registry.users(registry.default_tenant())[0].clone();
+    registry.set_password(ADMIN_LOGIN, "a password").unwrap();
+    // A token of a release that knew no epochs.
+    let pair =
+        registry.open_session(&User { session_epoch: 0, ..User::clone(&admin) }, Timestamp::from_micros(0));
+    drop(registry);
+    let sql = "ALTER TABLE user DROP COLUMN session_epoch; PRAGMA user_version = 1";
+    Connection::open(fixture.path()).unwrap().execute_batch(sql).unwrap();
+    let registry = fixture.open();
+    assert!(registry.authenticate(ADMIN_LOGIN, "a password").unwrap().is_some());
+    assert!(registry.check_session(&pair.token, Timestamp::from_micros(0)).is_ok());
+    assert_eq!(registry.users(registry.default_tenant())[0].session_epoch, 0);
 }
 
 #[test]

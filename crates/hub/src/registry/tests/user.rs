@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use model::Timestamp;
 
 use super::*;
+use crate::caller::{Action, Role};
 use crate::clock::system_now;
 use crate::session_token::TokenError;
 
@@ -104,19 +105,25 @@ fn sessions_outlive_a_restart_but_not_a_new_password() {
     let pair = registry.open_session(&admin, later(0));
     drop(registry);
     let registry = fixture.open();
-    let claims = registry.check_session(&pair.token, later(10)).unwrap();
-    assert_eq!((claims.user_id, claims.sub.as_str(), claims.may_write()), (admin.id, ADMIN_LOGIN, true));
+    let caller = registry.check_session(&pair.token, later(10)).unwrap();
+    assert_eq!(
+        (caller.user_id(), caller.login(), caller.role()),
+        (Some(admin.id), ADMIN_LOGIN, Role::Administrator)
+    );
     let renewed = registry.renew_session(&pair.refresh_token, later(10)).unwrap();
     assert!(registry.check_session(&renewed.token, later(9_000)).is_ok());
     assert_eq!(registry.check_session(&pair.token, later(9_001)), Err(TokenError::Expired));
     assert_eq!(registry.check_session(&pair.refresh_token, later(0)), Err(TokenError::WrongKind));
 
-    let old = registry
-        .open_session(&User { password_changed_at: Timestamp::default(), ..User::clone(&admin) }, later(-60));
-    assert_eq!(registry.check_session(&old.token, later(0)), Err(TokenError::Ended));
+    let old = registry.open_session(&admin, later(0));
+    let mut changes = registry.session_changes();
+    assert!(registry.check_session(&old.token, later(0)).is_ok());
     registry.set_password(ADMIN_LOGIN, "a new password").unwrap();
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
     assert_eq!(registry.check_session(&old.token, later(0)), Err(TokenError::Ended));
     assert_eq!(registry.renew_session(&old.refresh_token, later(0)), Err(TokenError::Ended));
+    assert_eq!(registry.check_caller(&caller), Err(TokenError::Ended));
     let admin = registry.authenticate(ADMIN_LOGIN, "a new password").unwrap().unwrap();
     let fresh = registry.open_session(&admin, later(-3_600));
     assert!(registry.check_session(&fresh.token, later(0)).is_ok(), "the clock was set back");
@@ -139,7 +146,107 @@ fn public_sessions_read_and_are_renewed_as_public_ones() {
     let registry = fixture.open();
     let pair = registry.open_public_session(registry.default_tenant(), later(0));
     let renewed = registry.renew_session(&pair.refresh_token, later(0)).unwrap();
-    let claims = registry.check_session(&renewed.token, later(0)).unwrap();
-    assert!(claims.is_public && !claims.may_write());
-    assert_eq!(claims.tenant_id, registry.default_tenant());
+    let caller = registry.check_session(&renewed.token, later(0)).unwrap();
+    assert_eq!((caller.role(), caller.tenant()), (Role::Public, registry.default_tenant()));
+    assert!(registry.check_caller(&caller).is_ok());
+}
+
+#[test]
+fn a_new_role_ends_the_sessions_and_holds_after_a_restart() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let ann = registry.add_user(tenant, "ann@example.org", "long enough", Authority::TenantAdmin).unwrap();
+    let pair = registry.open_session(&ann, later(0));
+    let same = registry.set_authority("Ann@example.org", Authority::TenantAdmin).unwrap();
+    assert_eq!(same, ann);
+    assert!(registry.check_session(&pair.token, later(0)).is_ok(), "nothing has changed");
+    let ann = registry.set_authority("ann@example.org", Authority::CustomerUser).unwrap();
+    assert_eq!(registry.check_session(&pair.token, later(0)), Err(TokenError::Ended));
+    let pair = registry.open_session(&ann, later(0));
+    drop(registry);
+    let registry = fixture.open();
+    let caller = registry.check_session(&pair.token, later(0)).unwrap();
+    assert_eq!(caller.role(), Role::Viewer);
+    let refused = caller.check(Action::SeeCredentials).unwrap_err().to_string();
+    assert!(
+        refused.contains("ann@example.org has the role viewer") && refused.contains("administrator"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_last_administrator_stays() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    registry.add_user(tenant, "viewer@example.org", "long enough", Authority::CustomerUser).unwrap();
+    let refused = |result: Result<_, RegistryError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, RegistryError::LastAdministrator { .. }), "{error}");
+    };
+    refused(registry.delete_user(ADMIN_LOGIN));
+    refused(registry.set_authority(ADMIN_LOGIN, Authority::CustomerUser));
+    let second =
+        registry.add_user(tenant, "second@example.org", "long enough", Authority::TenantAdmin).unwrap();
+    let pair = registry.open_session(&second, later(0));
+    registry.delete_user(ADMIN_LOGIN).unwrap();
+    refused(registry.delete_user("second@example.org"));
+    assert!(registry.check_session(&pair.token, later(0)).is_ok());
+    drop(registry);
+    let registry = fixture.open();
+    let logins: Vec<_> = registry.users(tenant).iter().map(|user| user.login.clone()).collect();
+    assert_eq!(logins, ["second@example.org", "viewer@example.org"]);
+    registry.delete_user("viewer@example.org").unwrap();
+    let again =
+        registry.add_user(tenant, "viewer@example.org", "long enough", Authority::CustomerUser).unwrap();
+    assert_eq!(again.login, "viewer@example.org");
+}
+
+#[test]
+fn a_user_added_under_the_login_of_a_deleted_one_does_not_inherit_its_sessions() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let add = || {
+        registry.add_user(registry.default_tenant(), "a@b", "long enough", Authority::CustomerUser).unwrap()
+    };
+    let pair = registry.open_session(&add(), later(0));
+    registry.delete_user("a@b").unwrap();
+    add();
+    assert_eq!(registry.check_session(&pair.token, later(0)), Err(TokenError::Ended));
+}
+
+#[test]
+fn another_key_ends_all_sessions_for_good() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let admin = registry.users(registry.default_tenant())[0].clone();
+    let pairs = [
+        registry.open_session(&admin, later(0)),
+        registry.open_public_session(registry.default_tenant(), later(0)),
+    ];
+    registry.rotate_session_key().unwrap();
+    let fresh = registry.open_session(&admin, later(0));
+    let check = |registry: &Registry| {
+        for pair in &pairs {
+            assert_eq!(registry.check_session(&pair.token, later(0)), Err(TokenError::Invalid));
+            assert_eq!(registry.renew_session(&pair.refresh_token, later(0)), Err(TokenError::Invalid));
+        }
+        assert!(registry.check_session(&fresh.token, later(0)).is_ok());
+    };
+    check(&registry);
+    drop(registry);
+    check(&fixture.open());
+}
+
+#[test]
+fn the_file_with_the_first_password_goes_when_the_password_is_another() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let file = fixture.directory.path().join(ADMIN_PASSWORD_FILE);
+    registry.add_user(registry.default_tenant(), "a@b", "long enough", Authority::CustomerUser).unwrap();
+    registry.set_password("a@b", "another one").unwrap();
+    assert!(file.exists());
+    registry.set_password(ADMIN_LOGIN, "another one").unwrap();
+    assert!(!file.exists());
 }

@@ -1,0 +1,209 @@
+//! Bytes that clients make the server hold: bounded for each holder, for each login and in all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+/// A bound with the name under which it stands in a `limits.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: usize,
+}
+
+/// The bounds of one kind of bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// What is held, such as "prepared statements".
+    pub(crate) what: &'static str,
+    /// Of one connection or whatever else has a [`Share`].
+    pub(crate) share: Limit,
+    /// Of all shares of a login.
+    pub(crate) login: Limit,
+    /// Of all together.
+    pub(crate) total: Limit,
+}
+
+/// Whose bound was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Share,
+    Login,
+    All,
+}
+
+/// A bound that would be exceeded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} of {} would hold {actual} bytes, the limit {} is {}", self.whose(), .limit.name, .limit.bytes)]
+pub(crate) struct OverBudget {
+    pub(crate) what: &'static str,
+    pub(crate) whose: Whose,
+    pub(crate) limit: Limit,
+    pub(crate) actual: usize,
+}
+
+impl OverBudget {
+    fn whose(&self) -> &'static str {
+        match self.whose {
+            Whose::Share => "this connection",
+            Whose::Login => "this login",
+            Whose::All => "all clients together",
+        }
+    }
+}
+
+/// One kind of bytes.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limits: Limits,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    last_share: u64,
+    total: usize,
+    logins: HashMap<Uuid, usize>,
+    shares: HashMap<u64, usize>,
+}
+
+/// The part of a budget that one connection has.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Arc<Budget>,
+    number: u64,
+    login: Uuid,
+}
+
+/// Bytes that are held, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    share: Arc<Share>,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, held: Mutex::default() })
+    }
+
+    /// A connection's part, empty.
+    pub(crate) fn share(self: &Arc<Self>, login: Uuid) -> Arc<Share> {
+        let mut held = self.held.lock();
+        held.last_share += 1;
+        Arc::new(Share { budget: Arc::clone(self), number: held.last_share, login })
+    }
+
+    fn charge(&self, share: &Share, bytes: usize) -> Result<(), OverBudget> {
+        let Limits { what, share: of_share, login: of_login, total: of_all } = self.limits;
+        let mut held = self.held.lock();
+        let own = held.shares.get(&share.number).copied().unwrap_or_default().saturating_add(bytes);
+        let login = held.logins.get(&share.login).copied().unwrap_or_default().saturating_add(bytes);
+        let total = held.total.saturating_add(bytes);
+        let bounds =
+            [(Whose::Share, of_share, own), (Whose::Login, of_login, login), (Whose::All, of_all, total)];
+        if let Some((whose, limit, actual)) =
+            bounds.into_iter().find(|(_, limit, actual)| *actual > limit.bytes)
+        {
+            return Err(OverBudget { what, whose, limit, actual });
+        }
+        held.total = total;
+        held.logins.insert(share.login, login);
+        held.shares.insert(share.number, own);
+        Ok(())
+    }
+
+    fn release(&self, share: &Share, bytes: usize) {
+        fn subtract<K: std::hash::Hash + Eq>(map: &mut HashMap<K, usize>, key: K, bytes: usize) {
+            if let Some(held) = map.get_mut(&key) {
+                *held -= bytes;
+                if *held == 0 {
+                    map.remove(&key);
+                }
+            }
+        }
+        let mut held = self.held.lock();
+        held.total -= bytes;
+        subtract(&mut held.logins, share.login, bytes);
+        subtract(&mut held.shares, share.number, bytes);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> usize {
+        self.held.lock().total
+    }
+}
+
+impl Share {
+    /// Holds bytes, if all bounds allow it.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Result<Charge, OverBudget> {
+        self.budget.charge(self, bytes)?;
+        Ok(Charge { share: Arc::clone(self), bytes })
+    }
+}
+
+impl Charge {
+    /// Holds more bytes.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), OverBudget> {
+        self.share.budget.charge(&self.share, bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// How many they are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes some of the bytes out, to be released by themselves.
+    pub(crate) fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { share: Arc::clone(&self.share), bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.share.budget.release(&self.share, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget() -> Arc<Budget> {
+        let limit = |name, bytes| Limit { name, bytes };
+        let (share, login, total) = (limit("SHARE", 10), limit("LOGIN", 15), limit("TOTAL", 20));
+        Budget::new(Limits { what: "things", share, login, total })
+    }
+
+    #[test]
+    fn each_bound_is_told_by_its_name_and_bytes_come_back() {
+        let budget = budget();
+        let [ann, bob] = [1, 2].map(Uuid::from_u128);
+        let (one, other, stranger) = (budget.share(ann), budget.share(ann), budget.share(bob));
+        let mut first = one.hold(10).unwrap();
+        let refused = first.grow(1).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "things of this connection would hold 11 bytes, the limit SHARE is 10"
+        );
+        let second = other.hold(5).unwrap();
+        assert_eq!(other.hold(1).unwrap_err().whose, Whose::Login);
+        let third = stranger.hold(5).unwrap();
+        assert_eq!(stranger.hold(1).unwrap_err().limit.name, "TOTAL");
+        let part = first.split(4);
+        drop(first);
+        assert_eq!(budget.total(), 14);
+        assert!(one.hold(5).is_ok());
+        drop((part, second, third));
+        let held = budget.held.lock();
+        assert_eq!((held.total, held.logins.len(), held.shares.len()), (0, 0, 0));
+    }
+}

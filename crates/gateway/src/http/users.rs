@@ -1,0 +1,122 @@
+//! Users and the key of session tokens, for administrators. Each change is a line in the log.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::caller::Action;
+use hub::registry::{Authority, User};
+use serde::Deserialize;
+use serde_json::{Value as JsonValue, json};
+
+use super::Door;
+use super::auth::Session;
+use super::error::ApiError;
+use super::json::Json;
+use super::request::{JsonBody, PathOf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewUser {
+    login: String,
+    password: String,
+    role: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPassword {
+    password: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewRole {
+    role: String,
+}
+
+/// `GET /api/tacho/users`
+pub(crate) async fn list(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
+    let users = door.hub.users(session.caller())?;
+    let users: Vec<_> = users.iter().map(|user| user_json(user)).collect();
+    Ok(Json(json!({ "users": users })).into_response())
+}
+
+/// `POST /api/tacho/users`
+pub(crate) async fn add(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    JsonBody(new): JsonBody<NewUser>,
+) -> Result<Response, ApiError> {
+    session.check(Action::ManageUsers)?;
+    let authority = Authority::of_role(&new.role)?;
+    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
+    let add = move || hub.add_user(&caller, &new.login, &new.password, authority);
+    let added = door.changes.run(add).await??;
+    log(&session, &added.login, "added a user");
+    Ok(Json(user_json(&added)).into_response())
+}
+
+/// `POST /api/tacho/users/{login}/password`: ends the user's sessions.
+pub(crate) async fn set_password(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(login): PathOf<String>,
+    JsonBody(new): JsonBody<NewPassword>,
+) -> Result<(), ApiError> {
+    session.check(Action::ManageUsers)?;
+    let (hub, caller, user) = (Arc::clone(&door.hub), session.caller().clone(), login.clone());
+    door.changes.run(move || hub.set_password(&caller, &user, &new.password)).await??;
+    log(&session, &login, "changed a user's password");
+    Ok(())
+}
+
+/// `POST /api/tacho/users/{login}/role`: ends the user's sessions.
+pub(crate) async fn set_role(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(login): PathOf<String>,
+    JsonBody(new): JsonBody<NewRole>,
+) -> Result<Response, ApiError> {
+    session.check(Action::ManageUsers)?;
+    let authority = Authority::of_role(&new.role)?;
+    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
+    let changed = door.changes.run(move || hub.set_authority(&caller, &login, authority)).await??;
+    log(&session, &changed.login, "changed a user's role");
+    Ok(Json(user_json(&changed)).into_response())
+}
+
+/// `DELETE /api/tacho/users/{login}`: ends the user's sessions.
+pub(crate) async fn delete(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    PathOf(login): PathOf<String>,
+) -> Result<(), ApiError> {
+    session.check(Action::ManageUsers)?;
+    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
+    let deleted = door.changes.run(move || hub.delete_user(&caller, &login)).await??;
+    log(&session, &deleted.login, "deleted a user");
+    Ok(())
+}
+
+/// `POST /api/tacho/session-key`: no session token from before opens anything, the caller's own included.
+pub(crate) async fn rotate_key(State(door): State<Arc<Door>>, session: Session) -> Result<(), ApiError> {
+    session.check(Action::ManageUsers)?;
+    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
+    door.changes.run(move || hub.rotate_session_key(&caller)).await??;
+    tracing::info!(by = session.caller().login(), "users: replaced the key of session tokens");
+    Ok(())
+}
+
+fn user_json(user: &User) -> JsonValue {
+    json!({
+        "id": user.id,
+        "login": user.login,
+        "role": user.authority.role().name(),
+        "passwordChangedTime": user.password_changed_at.millis(),
+    })
+}
+
+fn log(session: &Session, user: &str, what: &str) {
+    tracing::info!(by = session.caller().login(), user, "users: {what}");
+}

@@ -1,0 +1,261 @@
+//! Bytes that wait for live subscribers: counted for each connection, for each login and in all. Who holds most goes first.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use model::limits::{LIVE_BYTES_MAX, LIVE_CONNECTION_BYTES_MAX, LIVE_LOGIN_BYTES_MAX};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::mailbox::Mailbox;
+
+/// Why a connection gets no updates any more. Its text fits into a close frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{whose} left {actual} bytes of updates unread, {limit} is {bytes}; read faster or watch less")]
+pub struct Overrun {
+    /// Who is over the limit.
+    pub whose: &'static str,
+    /// Name of the limit.
+    pub limit: &'static str,
+    /// Its value.
+    pub bytes: usize,
+    /// How many bytes waited.
+    pub actual: usize,
+}
+
+/// Bytes that may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connection: usize,
+    pub(super) login: usize,
+    pub(super) total: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (connection, login) = (LIVE_CONNECTION_BYTES_MAX, LIVE_LOGIN_BYTES_MAX);
+        Self { connection, login, total: LIVE_BYTES_MAX }
+    }
+}
+
+/// All connections and what waits for them. An update that waits for several counts for each of them, so the bytes in
+/// memory are never more.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    total: usize,
+    logins: HashMap<Uuid, usize>,
+    /// Those that are not over.
+    connections: HashMap<u64, Holder>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    login: Uuid,
+    bytes: usize,
+    mailboxes: Vec<Weak<Mailbox>>,
+    over: watch::Sender<Option<Overrun>>,
+}
+
+/// A connection's place in the accounts, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Account {
+    accounts: Arc<Accounts>,
+    id: u64,
+    over: watch::Receiver<Option<Overrun>>,
+}
+
+impl Accounts {
+    #[cfg(test)]
+    pub(super) fn with_limits(limits: Limits) -> Self {
+        Self { limits, state: Mutex::default() }
+    }
+
+    /// A connection to which nothing waits.
+    pub(super) fn open(self: &Arc<Self>, login: Uuid) -> Account {
+        let (over, receiver) = watch::channel(None);
+        let mut state = self.state.lock();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.connections.insert(id, Holder { login, bytes: 0, mailboxes: Vec::new(), over });
+        Account { accounts: Arc::clone(self), id, over: receiver }
+    }
+
+    #[cfg(test)]
+    pub(super) fn total(&self) -> usize {
+        self.state.lock().total
+    }
+}
+
+impl Account {
+    /// A mailbox whose content counts for the connection.
+    pub(super) fn add_mailbox(&self, mailbox: &Arc<Mailbox>) {
+        if let Some(holder) = self.accounts.state.lock().connections.get_mut(&self.id) {
+            holder.mailboxes.retain(|other| other.strong_count() > 0);
+            holder.mailboxes.push(Arc::downgrade(mailbox));
+        }
+    }
+
+    /// Waits until the connection is over one of the limits and was given up.
+    pub(super) async fn overrun(&self) -> Overrun {
+        let mut over = self.over.clone();
+        loop {
+            if let Some(overrun) = &*over.borrow_and_update() {
+                return overrun.clone();
+            }
+            if over.changed().await.is_err() {
+                // Only the end of the account ends its sender without a word.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether the connection was given up.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
+    }
+
+    /// Counts bytes that begin to wait; says whether a limit is exceeded by now.
+    pub(super) fn charge(&self, bytes: usize) -> bool {
+        let limits = self.accounts.limits;
+        let mut state = self.accounts.state.lock();
+        let Some(own) = state.add(self.id, bytes as isize) else { return false };
+        own.connection > limits.connection || own.login > limits.login || state.total > limits.total
+    }
+
+    /// Counts bytes that wait no more.
+    pub(super) fn release(&self, bytes: usize) {
+        if bytes > 0 {
+            self.accounts.state.lock().add(self.id, -(bytes as isize));
+        }
+    }
+
+    /// Gives up connections until the limits hold: this one if it is over its own, else those that hold most.
+    pub(super) fn enforce(&self) {
+        let limits = self.accounts.limits;
+        let mut given_up = Vec::new();
+        {
+            let mut state = self.accounts.state.lock();
+            let Some(Holder { login, bytes, .. }) = state.connections.get(&self.id) else { return };
+            let (login, bytes) = (*login, *bytes);
+            if bytes > limits.connection {
+                let (whose, limit) = ("this connection", "LIVE_CONNECTION_BYTES_MAX");
+                let overrun = Overrun { whose, limit, bytes: limits.connection, actual: bytes };
+                given_up.extend(state.give_up(self.id, overrun));
+            }
+            while let Some(actual) = state.logins.get(&login).copied().filter(|held| *held > limits.login) {
+                let Some(largest) = state.largest(|holder| holder.login == login) else { break };
+                let (whose, limit) = ("your login", "LIVE_LOGIN_BYTES_MAX");
+                let overrun = Overrun { whose, limit, bytes: limits.login, actual };
+                given_up.extend(state.give_up(largest, overrun));
+            }
+            while state.total > limits.total {
+                let Some(largest) = state.largest(|_| true) else { break };
+                let (whose, limit, actual) = ("all together", "LIVE_BYTES_MAX", state.total);
+                let overrun = Overrun { whose, limit, bytes: limits.total, actual };
+                given_up.extend(state.give_up(largest, overrun));
+            }
+        }
+        // Without the lock: who empties a mailbox holds it while bytes are counted.
+        given_up.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.clear());
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.accounts.state.lock().remove(self.id);
+    }
+}
+
+/// What a connection and its login hold.
+struct Held {
+    connection: usize,
+    login: usize,
+}
+
+impl State {
+    /// Adds to what a connection holds; nothing if it was given up.
+    fn add(&mut self, id: u64, bytes: isize) -> Option<Held> {
+        let holder = self.connections.get_mut(&id)?;
+        holder.bytes = holder.bytes.saturating_add_signed(bytes);
+        self.total = self.total.saturating_add_signed(bytes);
+        let login = self.logins.entry(holder.login).or_default();
+        *login = login.saturating_add_signed(bytes);
+        let held = Held { connection: holder.bytes, login: *login };
+        if held.login == 0 {
+            self.logins.remove(&holder.login);
+        }
+        Some(held)
+    }
+
+    fn largest(&self, among: impl Fn(&Holder) -> bool) -> Option<u64> {
+        let holders = self.connections.iter().filter(|(_, holder)| among(holder) && holder.bytes > 0);
+        holders.max_by_key(|(_, holder)| holder.bytes).map(|(id, _)| *id)
+    }
+
+    /// Takes a connection out of the accounts and tells it so; returns its mailboxes.
+    fn give_up(&mut self, id: u64, overrun: Overrun) -> Vec<Weak<Mailbox>> {
+        let Some(holder) = self.remove(id) else { return Vec::new() };
+        holder.over.send_replace(Some(overrun));
+        holder.mailboxes
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Holder> {
+        let bytes = self.connections.get(&id)?.bytes;
+        self.add(id, -(bytes as isize));
+        self.connections.remove(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { connection: 10, login: 15, total: 25 };
+
+    fn over(account: &Account) -> Option<&'static str> {
+        account.over.borrow().as_ref().map(|overrun| overrun.limit)
+    }
+
+    #[test]
+    fn the_largest_holder_goes_first_and_its_bytes_come_back() {
+        let accounts = Arc::new(Accounts::with_limits(LIMITS));
+        let [ann, bob, eve] = [1, 2, 3].map(Uuid::from_u128);
+        let one = accounts.open(ann);
+        assert!(!one.charge(10));
+        assert!(one.charge(1));
+        one.enforce();
+        assert_eq!((over(&one), accounts.total()), (Some("LIVE_CONNECTION_BYTES_MAX"), 0));
+        assert!(!one.charge(100), "who was given up holds nothing");
+
+        let (small, large) = (accounts.open(ann), accounts.open(ann));
+        assert!(!large.charge(9));
+        assert!(small.charge(7));
+        small.enforce();
+        assert_eq!((over(&small), over(&large)), (None, Some("LIVE_LOGIN_BYTES_MAX")));
+
+        let (third, fourth) = (accounts.open(bob), accounts.open(eve));
+        assert!(!third.charge(10) && fourth.charge(9));
+        fourth.enforce();
+        assert_eq!((over(&small), over(&third), over(&fourth)), (None, Some("LIVE_BYTES_MAX"), None));
+        small.release(7);
+        drop(fourth);
+        assert_eq!(accounts.total(), 0);
+        assert!(accounts.state.lock().logins.is_empty());
+    }
+
+    #[test]
+    fn the_reason_fits_into_a_close_frame() {
+        let (whose, limit, bytes) =
+            ("this connection", "LIVE_CONNECTION_BYTES_MAX", LIVE_CONNECTION_BYTES_MAX);
+        let text = Overrun { whose, limit, bytes, actual: bytes + 1 }.to_string();
+        assert!(text.len() <= 130, "{}: {text}", text.len());
+    }
+}

@@ -1,0 +1,63 @@
+//! Users, for those who may manage them.
+
+use std::sync::Arc;
+
+use crate::Hub;
+use crate::caller::{Action, Caller};
+use crate::registry::{Authority, RegistryError, User};
+
+impl Hub {
+    /// The users of the caller's tenant, sorted by login.
+    pub fn users(&self, caller: &Caller) -> Result<Vec<Arc<User>>, RegistryError> {
+        caller.check(Action::ManageUsers)?;
+        Ok(self.registry.users(caller.tenant()))
+    }
+
+    /// Adds a user. Slow, as everything with a password: call it on a blocking thread.
+    pub fn add_user(
+        &self,
+        caller: &Caller,
+        login: &str,
+        password: &str,
+        authority: Authority,
+    ) -> Result<Arc<User>, RegistryError> {
+        caller.check(Action::ManageUsers)?;
+        self.registry.add_user(caller.tenant(), login, password, authority)
+    }
+
+    /// Gives a user another password and ends the user's sessions. Slow like [`add_user`](Self::add_user).
+    pub fn set_password(&self, caller: &Caller, login: &str, password: &str) -> Result<(), RegistryError> {
+        let user = self.managed_user(caller, login)?;
+        self.registry.set_password(&user.login, password)
+    }
+
+    /// Gives a user another role and ends the user's sessions.
+    pub fn set_authority(
+        &self,
+        caller: &Caller,
+        login: &str,
+        authority: Authority,
+    ) -> Result<Arc<User>, RegistryError> {
+        let user = self.managed_user(caller, login)?;
+        self.registry.set_authority(&user.login, authority)
+    }
+
+    /// Deletes a user and ends the user's sessions.
+    pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
+        let user = self.managed_user(caller, login)?;
+        self.registry.delete_user(&user.login)
+    }
+
+    /// Makes another key for session tokens: those that there are open nothing any more, whoever has them.
+    pub fn rotate_session_key(&self, caller: &Caller) -> Result<(), RegistryError> {
+        caller.check(Action::ManageUsers)?;
+        self.registry.rotate_session_key()
+    }
+
+    /// A user whom the caller may manage. Another tenant's is as unknown as none.
+    fn managed_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
+        caller.check(Action::ManageUsers)?;
+        let user = self.registry.user_by_login(login).filter(|user| user.tenant == caller.tenant());
+        user.ok_or_else(|| RegistryError::unknown("user", login))
+    }
+}

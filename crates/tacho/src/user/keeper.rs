@@ -1,0 +1,115 @@
+//! Users where they are kept: at a running server, or in a stopped one's directory.
+
+use anyhow::Context;
+use hub::registry::{Authority, RegistryError};
+use serde_json::{Value, json};
+
+use crate::client::{Api, escaped};
+use crate::registry::Place;
+
+/// A user as it is listed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub login: String,
+    pub role: String,
+    /// When the password was set last, in milliseconds since 1970.
+    pub password_changed_ms: i64,
+}
+
+impl Place {
+    /// All users, sorted by login.
+    pub(super) fn users(&self) -> anyhow::Result<Vec<Listed>> {
+        match self {
+            Self::Server(api) => users_of_server(api),
+            Self::Directory(alone) => {
+                let users = alone.registry.users(alone.registry.default_tenant());
+                let listed = users.iter().map(|user| Listed {
+                    login: user.login.clone(),
+                    role: user.authority.role().name().into(),
+                    password_changed_ms: user.password_changed_at.millis(),
+                });
+                Ok(listed.collect())
+            }
+        }
+    }
+
+    /// Adds a user.
+    pub(super) fn add_user(&self, login: &str, password: &str, role: &str) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Server(api) => {
+                let body = json!({ "login": login, "password": password, "role": role });
+                api.post("/api/tacho/users", &body).map(drop).map_err(anyhow::Error::from)
+            }
+            Self::Directory(alone) => here(|| {
+                let authority = Authority::of_role(role)?;
+                alone.registry.add_user(alone.registry.default_tenant(), login, password, authority).map(drop)
+            }),
+        };
+        done.with_context(|| format!("cannot add the user {login}"))
+    }
+
+    /// Gives a user another password.
+    pub(super) fn set_password(&self, login: &str, password: &str) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Server(api) => posted(api, login, "password", &json!({ "password": password })),
+            Self::Directory(alone) => here(|| alone.registry.set_password(login, password)),
+        };
+        done.with_context(|| format!("cannot change the password of {login}"))
+    }
+
+    /// Gives a user another role.
+    pub(super) fn set_role(&self, login: &str, role: &str) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Server(api) => posted(api, login, "role", &json!({ "role": role })),
+            Self::Directory(alone) => {
+                here(|| alone.registry.set_authority(login, Authority::of_role(role)?).map(drop))
+            }
+        };
+        done.with_context(|| format!("cannot change the role of {login}"))
+    }
+
+    /// Deletes a user.
+    pub(super) fn delete_user(&self, login: &str) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Server(api) => {
+                let path = format!("/api/tacho/users/{}", escaped(login));
+                api.delete(&path).map(drop).map_err(anyhow::Error::from)
+            }
+            Self::Directory(alone) => here(|| alone.registry.delete_user(login).map(drop)),
+        };
+        done.with_context(|| format!("cannot delete the user {login}"))
+    }
+
+    /// Replaces the key of session tokens.
+    pub(super) fn rotate_session_key(&self) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Server(api) => {
+                api.post("/api/tacho/session-key", &Value::Null).map(drop).map_err(anyhow::Error::from)
+            }
+            Self::Directory(alone) => here(|| alone.registry.rotate_session_key()),
+        };
+        done.context("cannot replace the key of session tokens")
+    }
+}
+
+fn users_of_server(api: &Api) -> anyhow::Result<Vec<Listed>> {
+    let path = "/api/tacho/users";
+    let answer = api.get(path)?;
+    let users = answer["users"].as_array();
+    let users = users.ok_or_else(|| api.unexpected("GET", path, "no users in the answer"))?;
+    let listed = users.iter().map(|user| Listed {
+        login: user["login"].as_str().unwrap_or_default().into(),
+        role: user["role"].as_str().unwrap_or_default().into(),
+        password_changed_ms: user["passwordChangedTime"].as_i64().unwrap_or_default(),
+    });
+    Ok(listed.collect())
+}
+
+fn posted(api: &Api, login: &str, what: &str, body: &Value) -> anyhow::Result<()> {
+    api.post(&format!("/api/tacho/users/{}/{what}", escaped(login)), body)?;
+    Ok(())
+}
+
+fn here(change: impl FnOnce() -> Result<(), RegistryError>) -> anyhow::Result<()> {
+    Ok(change()?)
+}
