@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::limits::QueryLimits;
 use query::{Engine, QueryError};
 
-use crate::support::{many, refusal, run, user};
+use crate::support::{many, refusal, rows, run, user};
 
 /// Tests that could hang end after this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -190,4 +190,68 @@ async fn a_query_that_waits_too_long_is_told_so() {
     let _running = engine.run(ENDLESS, &user()).await.unwrap();
     let error = refusal(&engine, "SELECT 1").await;
     assert!(error.to_string().contains("1 queries run and none has ended for 0.05 s"), "{error}");
+}
+
+/// A few bytes of SQL that would make gigabytes, or compute for hours, are refused with the limit's name.
+#[tokio::test]
+async fn what_is_made_of_little_is_bounded_before_it_is_made() {
+    let engine = limited(|_| {});
+    let texts = ["repeat('x', 60000000)"; 40].join(", ");
+    for sql in [
+        "SELECT length(replace(repeat('x', 60000000), 'x', repeat('y', 1000)))".to_owned(),
+        format!("SELECT length(concat({texts}))"),
+        format!("SELECT length({})", texts.replace(", r", " || r")),
+        format!("SELECT cardinality(ARRAY[{texts}])"),
+        "SELECT levenshtein(repeat('x', 100000), repeat('y', 100000))".to_owned(),
+        "SELECT repeat('x', 3000000) ~ '((x?){50}){20}y'".to_owned(),
+        format!("SELECT 'x' ~ '{}'", "(x?){50}".repeat(6_000)),
+        format!("SELECT {}", ["repeat('x', 60000000)"; 1_000].join(", ")),
+        "SELECT first_value(repeat('x', 3000000)) OVER () FROM many".to_owned(),
+        "SELECT array_agg(value) OVER (ORDER BY value) FROM many".to_owned(),
+        "SELECT a.t FROM (SELECT repeat('x', 1000000) || value::text AS t FROM many) a, many b".to_owned(),
+        "SELECT value, (SELECT array_agg(device || value::text) FROM many) FROM many".to_owned(),
+        "WITH RECURSIVE t AS (SELECT 'x' AS a UNION ALL SELECT a || a FROM t) SELECT max(length(a)) FROM t"
+            .to_owned(),
+    ] {
+        let error = tokio::time::timeout(PATIENCE, refusal(&engine, &sql)).await.unwrap();
+        assert!(matches!(&error, QueryError::OverLimit { .. }), "{sql}: {error:?}");
+    }
+    until("what they allocated is given back", || engine.status().allocated_bytes == 0).await;
+}
+
+/// Large, but within the limits.
+#[tokio::test]
+async fn what_is_large_is_still_answered() {
+    let engine = limited(|_| {});
+    for (sql, expected) in [
+        ("SELECT length(repeat('x', 60000000))", "60000000"),
+        ("SELECT length(repeat('ab', 1000) || NULL)", "NULL"),
+        ("SELECT max(length(replace(repeat('ab', 1000) || device, 'a', '12345'))) FROM many", "6002"),
+        ("SELECT count(*) FROM many WHERE device || value::text ~ '^d[0-3]'", "40000"),
+        ("SELECT count(*) FROM many WHERE device !~* 'D1'", "30000"),
+        ("SELECT cardinality(array_agg(value)) FROM many", "40000"),
+        ("SELECT sum(levenshtein(device, 'd0')) FROM many", "30000"),
+        (
+            "SELECT max(length(s)) FROM (SELECT string_agg(device, ',') OVER (ORDER BY value ROWS 3 PRECEDING) AS s FROM many) q",
+            "11",
+        ),
+    ] {
+        let rows = rows(&engine, sql).await;
+        assert_eq!(rows, [expected], "{sql}");
+    }
+}
+
+/// A function computes in pieces, and between two of them it sees that nobody waits.
+#[tokio::test]
+async fn a_function_ends_when_nobody_waits() {
+    let engine = limited(|_| {});
+    let slow = "SELECT sum(levenshtein(repeat('x', 9000) || value::text, repeat('y', 9000))) FROM many";
+    let asked = tokio::spawn({
+        let engine = engine.clone();
+        async move { run(&engine, slow).await }
+    });
+    until("the query runs", || engine.status().running == 1).await;
+    asked.abort();
+    until("the query is over", || engine.status().running == 0).await;
+    assert_eq!(engine.status().unended, 0);
 }

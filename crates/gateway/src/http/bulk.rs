@@ -68,7 +68,7 @@ pub(crate) async fn table_columns(
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
-    session.must_write()?;
+    session.check(Action::ManageTables)?;
     let table =
         params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
     let (hub, name) = (Arc::clone(&door.hub), table.to_owned());
