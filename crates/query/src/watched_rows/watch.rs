@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, WindowExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::unnest::UnnestExec;
@@ -52,8 +50,8 @@ enum Times {
     HeldRows,
     /// For each value of the lists in these columns.
     Lists(Vec<usize>),
-    /// Together with those of the rows around, so many at most, in all rows of a batch, or in all that it holds.
-    Gathered { frame_rows: u64, in_held_rows: bool },
+    /// Together with those of all rows before, in all rows of a batch, or in all that it holds.
+    Gathered { in_held_rows: bool },
 }
 
 /// What has been seen of the rows so far.
@@ -161,9 +159,8 @@ impl Repeat {
             Times::Batch => batch_rows,
             Times::HeldRows => rows,
             Times::Lists(_) => 1,
-            Times::Gathered { frame_rows, in_held_rows } => {
-                let around = rows.min(*frame_rows);
-                around.saturating_mul(if *in_held_rows { rows } else { batch_rows })
+            Times::Gathered { in_held_rows } => {
+                rows.saturating_mul(if *in_held_rows { rows } else { batch_rows })
             }
         }
     }
@@ -194,7 +191,7 @@ fn of_windows(windows: &[Arc<dyn WindowExpr>], is_held: bool) -> Vec<Repeat> {
             window.expressions().into_iter().partition(|argument| collect_columns(argument).is_empty());
         let columns = arguments.iter().flat_map(collect_columns).map(|column| column.index());
         let times = if gathers(&**window) {
-            Times::Gathered { frame_rows: frame_rows(window.get_window_frame()), in_held_rows: is_held }
+            Times::Gathered { in_held_rows: is_held }
         } else if is_held {
             Times::HeldRows
         } else {
@@ -205,27 +202,9 @@ fn of_windows(windows: &[Arc<dyn WindowExpr>], is_held: bool) -> Vec<Repeat> {
     windows.iter().filter(sized).map(repeat).collect()
 }
 
-/// Whether each value holds those of all rows around it.
+/// Whether each value holds those of all rows before it. The library has no such window over some of them.
 fn gathers(window: &dyn WindowExpr) -> bool {
-    let window = window.as_any();
-    let plain = window.downcast_ref::<PlainAggregateWindowExpr>().map(|window| window.get_aggregate_expr());
-    let sliding =
-        || window.downcast_ref::<SlidingAggregateWindowExpr>().map(|window| window.get_aggregate_expr());
-    plain
-        .or_else(sliding)
-        .is_some_and(|aggregate| ["array_agg", "string_agg"].contains(&aggregate.fun().name()))
-}
-
-/// How many rows a frame has at most.
-fn frame_rows(frame: &WindowFrame) -> u64 {
-    let count = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => Some(0),
-        WindowFrameBound::Preceding(ScalarValue::UInt64(rows))
-        | WindowFrameBound::Following(ScalarValue::UInt64(rows)) => *rows,
-        _ => None,
-    };
-    match (frame.units, count(&frame.start_bound), count(&frame.end_bound)) {
-        (WindowFrameUnits::Rows, Some(before), Some(after)) => before.saturating_add(after).saturating_add(1),
-        _ => u64::MAX,
-    }
+    let window = window.as_any().downcast_ref::<PlainAggregateWindowExpr>();
+    let function = window.map(|window| window.get_aggregate_expr().fun().name());
+    function.is_some_and(|name| ["array_agg", "string_agg"].contains(&name))
 }
