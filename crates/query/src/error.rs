@@ -222,8 +222,8 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::NotImplemented(message) if message.contains("expression ScalarSubquery") => {
                 Self::unsupported(OTHER_ROWS_APART)
             }
-            DataFusionError::NotImplemented(message) => Self::Unsupported { message: message.clone() },
-            DataFusionError::Execution(message) => Self::value(DATA_EXCEPTION, message),
+            DataFusionError::NotImplemented(message) => Self::Unsupported { message: without_blame(message) },
+            DataFusionError::Execution(message) => Self::value(DATA_EXCEPTION, without_blame(message)),
             DataFusionError::ResourcesExhausted(message) => Self::OverLimit {
                 what: "what the query holds in memory",
                 limit: message.clone(),

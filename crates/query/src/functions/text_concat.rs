@@ -59,8 +59,8 @@ impl ScalarUDFImpl for TextConcat {
 
     /// The planner has made both the same, where they are no constants of the kind of NULL.
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let is_view = types.iter().any(|data_type| *data_type == DataType::Utf8View);
-        let is_large = types.iter().any(|data_type| *data_type == DataType::LargeUtf8);
+        let is_view = types.contains(&DataType::Utf8View);
+        let is_large = types.contains(&DataType::LargeUtf8);
         Ok(match (is_view, is_large) {
             (true, _) => DataType::Utf8View,
             (_, true) => DataType::LargeUtf8,
