@@ -7,7 +7,7 @@
 //! 1. An allocation of [`HEADED_BYTES_MIN`] bytes or more begins with a header that names its slot: whichever thread frees it
 //!    later, for whomever, the bytes leave the slot that they were added to.
 //! 2. A smaller one has no header. It is added to, and taken from, the slot of the thread that does it. A statement frees nearly
-//!    all of its small allocations itself, so the difference stays far below any limit.
+//!    all of its small allocations itself, those of its answer too, so the difference stays far below any limit.
 //! 3. A slot is used again after its statement has ended. A header names the generation too, so that what an earlier statement
 //!    has left behind is not taken from a later one.
 //! 4. The allocator allocates nothing itself, takes no lock and never panics.
@@ -32,7 +32,8 @@ pub(crate) const SLOTS: usize = 4096;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountingAllocator;
 
-/// Bytes of one statement.
+/// Bytes of one statement, apart from those of others in the processors' caches.
+#[repr(align(64))]
 struct Slot {
     is_taken: AtomicBool,
     generation: AtomicU32,
@@ -217,20 +218,18 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, allocation: *mut u8, layout: Layout) {
-        match with_header(layout) {
-            Some((whole, offset)) if is_headed(layout) => {
-                // SAFETY: `allocate` has put a header before an allocation of this layout, at this offset.
-                unsafe {
-                    let owner = Owner(allocation.sub(HEADER_BYTES).cast::<u64>().read());
-                    add(owner, -signed(layout.size()));
-                    System.dealloc(allocation.sub(offset), whole);
-                }
-            }
-            _ => {
-                add_small(-signed(layout.size()));
-                // SAFETY: it was allocated by the system's allocator with this layout.
-                unsafe { System.dealloc(allocation, layout) }
-            }
+        if !is_headed(layout) {
+            add_small(-signed(layout.size()));
+            // SAFETY: it was allocated by the system's allocator with this layout.
+            return unsafe { System.dealloc(allocation, layout) };
+        }
+        // It was there to allocate it.
+        let Some((whole, offset)) = with_header(layout) else { return };
+        // SAFETY: `allocate` has put a header before an allocation of this layout, at this offset.
+        unsafe {
+            let owner = Owner(allocation.sub(HEADER_BYTES).cast::<u64>().read());
+            add(owner, -signed(layout.size()));
+            System.dealloc(allocation.sub(offset), whole);
         }
     }
 

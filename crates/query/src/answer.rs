@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::QueryError;
-use crate::scope::Scope;
+use crate::scope::{self, Scope};
 
 /// What a query gives. Dropping it, or its batches, ends the query.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub struct Batches {
     task: QueryTask,
     /// Whether all has been given.
     ended: bool,
+    /// What was given last: its memory is the statement's and is given back to it, whoever takes it.
+    given: Option<RecordBatch>,
+    scope: Arc<Scope>,
 }
 
 /// The task of a query, which ends when this is dropped.
@@ -105,13 +108,25 @@ impl Drop for QueryTask {
 }
 
 impl Batches {
-    pub(crate) fn new(ready: mpsc::Receiver<RecordBatch>, task: QueryTask) -> Self {
-        Self { ready, task, ended: false }
+    pub(crate) fn new(ready: mpsc::Receiver<RecordBatch>, task: QueryTask, scope: Arc<Scope>) -> Self {
+        Self { ready, task, ended: false, given: None, scope }
+    }
+
+    /// Keeps what is given, and gives back what was given before.
+    fn keep(&mut self, batch: Option<RecordBatch>) {
+        let before = std::mem::replace(&mut self.given, batch);
+        scope::work(Some(&self.scope), || drop(before));
     }
 
     /// The next rows; `None` after the last, and after an error.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, QueryError>> {
         StreamExt::next(self).await
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.keep(None);
     }
 }
 
@@ -136,8 +151,12 @@ impl Stream for Batches {
         // An operator that cannot be stopped keeps its end of the channel open, so the task is looked at as well. What it has sent
         // before its end comes first.
         let has_ended = self.task.poll_ended(context).is_ready();
+        self.keep(None);
         match (self.ready.poll_recv(context), &self.task.outcome) {
-            (Poll::Ready(Some(batch)), _) => Poll::Ready(Some(Ok(batch))),
+            (Poll::Ready(Some(batch)), _) => {
+                self.keep(Some(batch.clone()));
+                Poll::Ready(Some(Ok(batch)))
+            }
             (Poll::Ready(None), _) if !has_ended => Poll::Pending,
             (Poll::Pending, None | Some(Ok(()))) => Poll::Pending,
             (Poll::Ready(None) | Poll::Pending, _) => {
@@ -183,6 +202,10 @@ mod tests {
         (opening, ready, QueryTask::new(running))
     }
 
+    fn scope() -> Arc<Scope> {
+        Scope::open(usize::MAX / 4, scope::TotalAllocated::new(usize::MAX / 4)).unwrap()
+    }
+
     fn refused() -> Result<(), QueryError> {
         Err(QueryError::Invalid { message: "no".into() })
     }
@@ -193,7 +216,7 @@ mod tests {
             let fails = outcome.is_err();
             let (opening, ready, mut task) = ended(true, outcome).await;
             assert_eq!(task.first(opening).await.unwrap(), 7);
-            let mut batches = Batches::new(ready, task);
+            let mut batches = Batches::new(ready, task, scope());
             assert_eq!(batches.next().await.unwrap().unwrap().num_rows(), 1);
             let last = batches.next().await;
             assert_eq!(last.is_some_and(|last| last.unwrap_err().to_string().contains("no")), fails);

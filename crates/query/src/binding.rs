@@ -1,8 +1,8 @@
-//! The last look at the calls of a plan: each is of a function whose results and work are bounded.
+//! A look at the calls of a plan: each is of a function whose results and work are bounded.
 //!
-//! Planners of expressions and rules of the optimiser make calls of the library's own functions, and `||` and `~` are operators
-//! that nobody bounds. This puts ours in their place, under the same names. It runs before the optimiser, which computes what is
-//! constant, and after it.
+//! Planners of expressions and rules of the optimiser make calls of the library's own functions, and `||`, `~` and LIKE are operators
+//! that nobody bounds. This puts ours in their place, under the same names. It runs twice: before the optimiser, which computes
+//! what is constant, and after it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
-use crate::functions::bounded::is_unbound;
-use crate::functions::{Functions, once, regex_match, text_concat};
+use crate::functions::bounded::{is_bounded, is_unbound};
+use crate::functions::{Functions, once, pattern_match, text_concat};
+use crate::postgres;
 
 /// When a plan is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub(crate) enum When {
 /// The plan with bounded calls only.
 pub(crate) fn bind(plan: LogicalPlan, functions: &Functions, when: When) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
-        // The store is told what it can decide, and nothing in it is computed.
-        if matches!(node, LogicalPlan::TableScan(_)) {
+        // The store is told what it can decide, and nothing in it is computed. A limit is a number.
+        if matches!(node, LogicalPlan::TableScan(_) | LogicalPlan::Limit(_)) {
             return Ok(Transformed::no(node));
         }
         let names = NamePreserver::new(&node);
@@ -55,16 +56,11 @@ fn bound(expr: Expr, functions: &Functions, when: When) -> Result<Transformed<Ex
     }
 }
 
-/// Whether it computes with a constant without writing it out for each row.
+/// Whether it computes with a constant without writing it out for each row, or counts it as often as there are rows.
 fn takes_constants(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(call) => call.func.name() != once::NAME,
-        Expr::BinaryExpr(_)
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::Like(_)
-        | Expr::InList(_)
-        | Expr::Cast(_) => true,
+        Expr::ScalarFunction(call) => is_bounded(call) || postgres::compares_with_array(&call.func),
+        Expr::IsNull(_) | Expr::IsNotNull(_) => true,
         _ => false,
     }
 }
@@ -90,10 +86,16 @@ fn of_call(expr: Expr, functions: &Functions, when: When) -> Transformed<Expr> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
             Transformed::yes(call(text_concat::function(), *left, *right))
         }
+        Expr::Like(like) if when == When::AfterOptimizer || !may_be_the_stores(&like.expr, &like.pattern) => {
+            match pattern_match::like(&like) {
+                Some(function) => Transformed::yes(call(function, *like.expr, *like.pattern)),
+                None => Transformed::no(Expr::Like(like)),
+            }
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if when == When::AfterOptimizer || !may_be_the_stores(&left, &right) =>
         {
-            match regex_match::function(op) {
+            match pattern_match::operator(op) {
                 Some(function) => Transformed::yes(call(function, *left, *right)),
                 None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             }

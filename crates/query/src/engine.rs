@@ -186,7 +186,7 @@ impl Engine {
         let work = async move { inner.answer(question, session, opened, batches).await };
         let mut task = self.0.threads.spawn(timeout, &scope, work);
         let (schema, headings) = task.first(opening).await?;
-        Ok(Answer { schema, headings, batches: Batches::new(ready, task) })
+        Ok(Answer { schema, headings, batches: Batches::new(ready, task, scope) })
     }
 }
 
@@ -233,8 +233,7 @@ impl Inner {
         let batch_rows = Repeated::of(&planned.plan)?.batch_rows(self.limits.batch_rows.max(1));
         query.session.limit_batch_rows(batch_rows);
         let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
-        let config = self.planner.config.clone().with_batch_size(batch_rows);
-        let context = query.parts.task_context(&self.planner, &config, planned.reads_names);
+        let context = query.session.task_context(planned.reads_names);
         let mut rows = execute_stream(operators, context)?;
         let schema = postgres::shown_columns(&rows.schema());
         let is_renamed = !Arc::ptr_eq(&schema, &rows.schema());

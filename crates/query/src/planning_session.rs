@@ -34,40 +34,6 @@ pub(crate) struct QueryParts {
     pub(crate) started_at: DateTime<Utc>,
 }
 
-impl QueryParts {
-    /// What operators ask while they run. Functions are bound by then, so none are copied, unless the query lists them.
-    pub(crate) fn task_context(
-        &self,
-        planner: &Planner,
-        config: &SessionConfig,
-        lists_functions: bool,
-    ) -> Arc<TaskContext> {
-        let functions = &planner.functions;
-        let (scalar, aggregate, window, higher_order) = if lists_functions {
-            (
-                functions.scalar.clone(),
-                functions.aggregate.clone(),
-                functions.window.clone(),
-                functions.higher_order.clone(),
-            )
-        } else {
-            Default::default()
-        };
-        let config = config.clone();
-        let runtime = Arc::clone(&self.runtime);
-        Arc::new(TaskContext::new(
-            None,
-            String::new(),
-            config,
-            scalar,
-            higher_order,
-            aggregate,
-            window,
-            runtime,
-        ))
-    }
-}
-
 /// One query as the physical planner sees it.
 pub(crate) struct PlanningSession {
     planner: Arc<Planner>,
@@ -98,12 +64,39 @@ impl PlanningSession {
         }
     }
 
-    /// Lets batches have so many rows at most.
+    /// Lets batches have so many rows at most. Options are copied only where that is fewer than usual.
     pub(crate) fn limit_batch_rows(&mut self, rows: usize) {
         if rows < self.config.batch_size() {
             self.config = self.config.clone().with_batch_size(rows);
             self.properties.config_options = Some(Arc::clone(self.config.options()));
         }
+    }
+
+    /// What operators ask while they run. Functions are bound by then, so none are copied, unless the query lists them.
+    pub(crate) fn task_context(&self, lists_functions: bool) -> Arc<TaskContext> {
+        let functions = &self.planner.functions;
+        let (scalar, aggregate, window, higher_order) = if lists_functions {
+            (
+                functions.scalar.clone(),
+                functions.aggregate.clone(),
+                functions.window.clone(),
+                functions.higher_order.clone(),
+            )
+        } else {
+            Default::default()
+        };
+        let config = self.config.clone();
+        let runtime = Arc::clone(&self.parts.runtime);
+        Arc::new(TaskContext::new(
+            None,
+            String::new(),
+            config,
+            scalar,
+            higher_order,
+            aggregate,
+            window,
+            runtime,
+        ))
     }
 
     /// The names that the query can see.
@@ -179,6 +172,6 @@ impl Session for PlanningSession {
     }
 
     fn task_ctx(&self) -> Arc<TaskContext> {
-        self.parts.task_context(&self.planner, &self.planner.config, false)
+        self.task_context(false)
     }
 }

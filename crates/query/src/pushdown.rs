@@ -216,7 +216,7 @@ fn like_predicate(like: &Like) -> Option<TagPredicate> {
 }
 
 /// The regular expression of a LIKE pattern: `%` is any text, `_` any character.
-fn like_pattern(like: &str, escape: char) -> String {
+pub(crate) fn like_pattern(like: &str, escape: char) -> String {
     let mut pattern = String::from("(?s)^");
     let mut characters = like.chars();
     while let Some(character) = characters.next() {

@@ -146,8 +146,10 @@ impl Scope {
             ),
             remedy: "read a shorter range or fewer series, or make shorter text",
         };
+        // First the error, then the word that there is one.
+        let error = self.over.get_or_init(|| error).clone();
         self.over_noticed.notify_one();
-        self.over.get_or_init(|| error).clone()
+        error
     }
 
     /// Tells the total what the statement holds now, and notices when it is too much.
@@ -233,14 +235,17 @@ struct OnThread {
 
 impl OnThread {
     fn enter(scope: &Arc<Scope>) -> Self {
-        let before = CURRENT.replace(Some(Arc::clone(scope)));
+        // A thread that ends may drop what works for a statement.
+        let before = CURRENT.try_with(|current| current.replace(Some(Arc::clone(scope)))).ok().flatten();
         Self { before, _entered: scope.account.enter() }
     }
 }
 
 impl Drop for OnThread {
     fn drop(&mut self) {
-        CURRENT.set(self.before.take());
+        let before = self.before.take();
+        // What cannot be reached any more has no current scope.
+        let _ = CURRENT.try_with(|current| current.replace(before));
     }
 }
 

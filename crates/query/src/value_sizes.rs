@@ -54,6 +54,15 @@ pub(crate) fn value_elements(array: &ArrayRef) -> Vec<u64> {
 
 /// The values in lists, and where those of each list begin and end.
 fn children(array: &ArrayRef) -> Option<(ArrayRef, Vec<(usize, usize)>)> {
+    let (children, mut bounds) = all_children(array)?;
+    // A slice has the children of the whole.
+    let begin = bounds.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
+    let end = bounds.iter().map(|(_, end)| *end).max().unwrap_or(0);
+    bounds.iter_mut().for_each(|bounds| *bounds = (bounds.0 - begin, bounds.1 - begin));
+    Some((children.slice(begin, end - begin), bounds))
+}
+
+fn all_children(array: &ArrayRef) -> Option<(ArrayRef, Vec<(usize, usize)>)> {
     fn of_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> Vec<(usize, usize)> {
         offsets.windows(2).map(|pair| (pair[0].as_usize(), pair[1].as_usize())).collect()
     }

@@ -210,6 +210,11 @@ async fn what_is_made_of_little_is_bounded_before_it_is_made() {
         "SELECT array_agg(value) OVER (ORDER BY value) FROM many".to_owned(),
         "SELECT a.t FROM (SELECT repeat('x', 1000000) || value::text AS t FROM many) a, many b".to_owned(),
         "SELECT value, (SELECT array_agg(device || value::text) FROM many) FROM many".to_owned(),
+        "SELECT array_element((SELECT array_agg(value) FROM many), value::bigint) FROM many".to_owned(),
+        "SELECT ((SELECT array_agg(value) FROM many))[value::bigint] FROM many".to_owned(),
+        "SELECT (SELECT array_agg(value) FROM many)::text[], value FROM many".to_owned(),
+        "SELECT repeat('x', 3000000) LIKE '%' || repeat('_', 500) || '%y'".to_owned(),
+        "SELECT count(*) FROM many WHERE device || 'x' LIKE repeat('%_é', 5000) || value::text".to_owned(),
         "WITH RECURSIVE t AS (SELECT 'x' AS a UNION ALL SELECT a || a FROM t) SELECT max(length(a)) FROM t"
             .to_owned(),
     ] {
@@ -229,6 +234,20 @@ async fn what_is_large_is_still_answered() {
         ("SELECT max(length(replace(repeat('ab', 1000) || device, 'a', '12345'))) FROM many", "6002"),
         ("SELECT count(*) FROM many WHERE device || value::text ~ '^d[0-3]'", "40000"),
         ("SELECT count(*) FROM many WHERE device !~* 'D1'", "30000"),
+        ("SELECT count(*) FROM many WHERE device LIKE '_1' OR device ILIKE 'D%2'", "20000"),
+        ("SELECT count(*) FROM many WHERE device || '%' NOT LIKE 'd_\\%' OR NULL LIKE device", "0"),
+        (
+            "SELECT count(*) FROM many WHERE device = ANY(string_to_array(repeat('d9,', 700) || 'd3', ','))",
+            "10000",
+        ),
+        (
+            "SELECT count(*) FROM many WHERE device = lower('D1' || repeat(' ', 0)) AND length(repeat(device, 9)) = 18",
+            "10000",
+        ),
+        ("SELECT count(*) FROM many WHERE value IN (SELECT value FROM many) OR value < 0", "40000"),
+        ("SELECT count(*) FROM many WHERE device = (SELECT max(device) FROM many)", "10000"),
+        ("SELECT regexp_count(repeat('abc', 100000), '[ac]')", "200000"),
+        ("SELECT length(regexp_replace(repeat('abc', 1000), '(b)(c)', '<\\2>', 'g'))", "4000"),
         ("SELECT cardinality(array_agg(value)) FROM many", "40000"),
         ("SELECT sum(levenshtein(device, 'd0')) FROM many", "30000"),
         (
@@ -254,4 +273,21 @@ async fn a_function_ends_when_nobody_waits() {
     asked.abort();
     until("the query is over", || engine.status().running == 0).await;
     assert_eq!(engine.status().unended, 0);
+}
+
+/// What an answer takes is given back when it has been taken, in batches however small.
+#[tokio::test]
+async fn a_long_answer_allocates_no_more_than_a_short_one() {
+    let engine = limited(|limits| {
+        limits.memory_bytes_max = 32 * 1024 * 1024;
+        limits.batch_rows = 10;
+    });
+    let columns: Vec<_> = (0..100).map(|n| format!("value + {n} AS c{n}")).collect();
+    let sql = format!("SELECT {} FROM many", columns.join(", "));
+    let mut answer = engine.run(&sql, &user()).await.unwrap();
+    let mut rows = 0;
+    while let Some(batch) = answer.batches.next().await {
+        rows += batch.unwrap().num_rows();
+    }
+    assert_eq!(rows, 40_000);
 }

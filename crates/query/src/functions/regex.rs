@@ -7,12 +7,12 @@
 use std::cell::RefCell;
 
 use model::limits::{QUERY_REGEX_BYTES_MAX, QUERY_REGEX_WORK_MAX};
-use regex::{Regex, RegexBuilder};
+use regex::{Captures, Match, Regex, RegexBuilder};
 use regex_automata::nfa::thompson;
 
 use crate::error::INVALID_REGEX;
 use crate::semantics::patterns;
-use crate::{QueryError, scope};
+use crate::{QueryError, pushdown, scope};
 
 /// Work after which a match asks whether its statement may go on.
 const CHECKED_WORK: u64 = 1024 * 1024;
@@ -46,6 +46,20 @@ impl BoundedRegex {
         known_or(pattern, flags, || Self::compile(pattern, pattern, is_insensitive))
     }
 
+    /// The regular expression of a pattern of LIKE, whose escape character is a backslash.
+    pub(crate) fn of_like(pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
+        known_or(pattern, if is_insensitive { "like i" } else { "like" }, || {
+            let regex = pushdown::like_pattern(pattern, '\\');
+            // To match any text first, or last, is not to match it.
+            let regex = match regex.strip_prefix("(?s)^.*") {
+                Some(rest) => format!("(?s){rest}"),
+                None => regex,
+            };
+            let regex = regex.strip_suffix(".*$").unwrap_or(&regex);
+            Self::compile(regex, pattern, is_insensitive)
+        })
+    }
+
     /// Compiles one in the library's language; an error shows the user's `pattern`.
     pub(crate) fn compile(regex: &str, pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
         scope::check(0)?;
@@ -63,9 +77,55 @@ impl BoundedRegex {
         Ok(Self { regex: compiled, states })
     }
 
-    /// The regular expression, if it may be matched with a text.
-    pub(crate) fn for_text(&self, text: &str) -> Result<&Regex, QueryError> {
-        let work = self.states.saturating_mul(text.len() as u64);
+    /// Whether it matches a text.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, QueryError> {
+        self.check(text.len())?;
+        Ok(self.regex.is_match(text))
+    }
+
+    /// The first match with its groups.
+    pub(crate) fn captures<'t>(&self, text: &'t str) -> Result<Option<Captures<'t>>, QueryError> {
+        self.check(text.len())?;
+        Ok(self.regex.captures(text))
+    }
+
+    /// All matches, one after the other. Each is a search through the rest of the text at the worst, so each is checked.
+    pub(crate) fn find_each<'r, 't>(
+        &'r self,
+        text: &'t str,
+    ) -> impl Iterator<Item = Result<Match<'t>, QueryError>> + use<'r, 't> {
+        let mut matches = self.regex.find_iter(text);
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if let Err(error) = self.check(text.len() - at) {
+                return Some(Err(error));
+            }
+            let found = matches.next()?;
+            at = found.end();
+            Some(Ok(found))
+        })
+    }
+
+    /// The same with their groups.
+    pub(crate) fn captures_each<'r, 't>(
+        &'r self,
+        text: &'t str,
+    ) -> impl Iterator<Item = Result<Captures<'t>, QueryError>> + use<'r, 't> {
+        let mut matches = self.regex.captures_iter(text);
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if let Err(error) = self.check(text.len() - at) {
+                return Some(Err(error));
+            }
+            let found = matches.next()?;
+            at = found.get_match().end();
+            Some(Ok(found))
+        })
+    }
+
+    /// Whether it may be searched for in so many bytes.
+    fn check(&self, bytes: usize) -> Result<(), QueryError> {
+        let work = self.states.saturating_mul(bytes as u64);
         if work > QUERY_REGEX_WORK_MAX {
             return Err(QueryError::OverLimit {
                 what: "the size of a regular expression times the length of a text",
@@ -73,10 +133,7 @@ impl BoundedRegex {
                 remedy: "match shorter text, or write a simpler expression",
             });
         }
-        if work > CHECKED_WORK {
-            scope::check(0)?;
-        }
-        Ok(&self.regex)
+        if work > CHECKED_WORK { scope::check(0) } else { Ok(()) }
     }
 }
 
@@ -122,12 +179,12 @@ mod tests {
     #[test]
     fn large_expressions_and_long_texts_are_refused() {
         let small = BoundedRegex::of_postgres("bus-[0-9]+", "i").unwrap();
-        assert!(small.for_text("BUS-12").unwrap().is_match("BUS-12"));
+        assert!(small.is_match("BUS-12").unwrap());
         let nested = "(x?){50}".repeat(5_000);
         assert!(matches!(BoundedRegex::of_postgres(&nested, ""), Err(QueryError::OverLimit { .. })));
         let states = BoundedRegex::of_postgres("(x?){50}", "").unwrap();
         let long = "x".repeat(20_000_000);
-        assert!(matches!(states.for_text(&long), Err(QueryError::OverLimit { .. })));
+        assert!(matches!(states.is_match(&long), Err(QueryError::OverLimit { .. })));
         let error = BoundedRegex::of_postgres("(a", "").unwrap_err();
         assert_eq!(error.sql_state(), INVALID_REGEX);
         assert!(error.to_string().contains("unclosed group"), "{error}");

@@ -36,10 +36,7 @@ const REGEX: &[Form] = &[form(&[Text], Text, |args| Ok(patterns::regex(args[0].t
 /// `substring(text FROM pattern)`
 const SUBSTRING: &[Form] = &[form(&[Text, Text], Text, |args| {
     let regex = BoundedRegex::of_postgres(args[1].text(), "")?;
-    let found = regex
-        .for_text(args[0].text())?
-        .captures(args[0].text())
-        .and_then(|found| found.get(1).or_else(|| found.get(0)));
+    let found = regex.captures(args[0].text())?.and_then(|found| found.get(1).or_else(|| found.get(0)));
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 })];
 
@@ -106,14 +103,23 @@ fn replaced(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryErro
         }
         out
     };
-    let limit = usize::from(!flags.contains('g'));
-    Ok(regex.for_text(text)?.replacen(text, limit, replace).into_owned().into())
+    let matches_max = if flags.contains('g') { usize::MAX } else { 1 };
+    let (mut out, mut copied) = (String::new(), 0);
+    for found in regex.captures_each(text).take(matches_max) {
+        let found = found?;
+        let whole = found.get_match();
+        out.push_str(&text[copied..whole.start()]);
+        out.push_str(&replace(&found));
+        copied = whole.end();
+    }
+    out.push_str(&text[copied..]);
+    Ok(out.into())
 }
 
 fn is_match(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
     let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
-    Ok(Value::Bool(regex.for_text(args[0].text())?.is_match(args[0].text())))
+    Ok(Value::Bool(regex.is_match(args[0].text())?))
 }
 
 fn without_global(flags: &str) -> Result<(), QueryError> {
@@ -139,7 +145,12 @@ fn from(text: &str, start: i64) -> Result<&str, QueryError> {
 fn counted(args: &[Value<'_>], start: i64, flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
     let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
-    Ok(Value::Int(regex.for_text(args[0].text())?.find_iter(from(args[0].text(), start)?).count() as i64))
+    let mut count = 0;
+    for found in regex.find_each(from(args[0].text(), start)?) {
+        found?;
+        count += 1;
+    }
+    Ok(Value::Int(count))
 }
 
 fn index(number: i64) -> Result<usize, QueryError> {
@@ -151,13 +162,13 @@ fn index(number: i64) -> Result<usize, QueryError> {
 fn nth(args: &[Value<'_>], start: i64, number: i64, flags: &str) -> Result<Value<'static>, QueryError> {
     without_global(flags)?;
     let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
-    let found = regex.for_text(args[0].text())?.find_iter(from(args[0].text(), start)?).nth(index(number)?);
+    let found = regex.find_each(from(args[0].text(), start)?).nth(index(number)?).transpose()?;
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 }
 
 fn place(args: &[Value<'_>], start: i64, number: i64) -> Result<Value<'static>, QueryError> {
     let regex = BoundedRegex::of_postgres(args[1].text(), "")?;
     let rest = from(args[0].text(), start)?;
-    let found = regex.for_text(rest)?.find_iter(rest).nth(index(number)?);
+    let found = regex.find_each(rest).nth(index(number)?).transpose()?;
     Ok(Value::Int(found.map_or(0, |found| rest[..found.start()].chars().count() as i64 + start)))
 }

@@ -30,8 +30,8 @@ use datafusion::common::Result;
 
 use crate::catalog::{Names, SCHEMA};
 pub(crate) use arrays::{
-    function as array_comparison, functions as array_functions, name_comparisons, parameter_places,
-    read as read_array, settle as settle_arrays,
+    compares_with_array, function as array_comparison, functions as array_functions, name_comparisons,
+    parameter_places, read as read_array, settle as settle_arrays,
 };
 use columns::INFORMATION_SCHEMA_NAME;
 pub(crate) use columns::PG_CATALOG_NAME;

@@ -73,6 +73,10 @@ const CLASSES: &[(&[&str], Class)] = &[
             "~*",
             "!~",
             "!~*",
+            "~~",
+            "~~*",
+            "!~~",
+            "!~~*",
             "substring_of_regex",
             "posix_regex",
             "similar_to_regex",
@@ -93,7 +97,8 @@ const CLASSES: &[(&[&str], Class)] = &[
         &["array_to_string"],
         Grows(|args, _| {
             let between: u64 = args[1..].iter().map(|text| text.longest).sum();
-            let written = args[0].elements.saturating_mul(between.saturating_add(25));
+            // The longest number is 1e308 without its exponent.
+            let written = args[0].elements.saturating_mul(between.saturating_add(330));
             made(args[0].total.saturating_mul(4).saturating_add(written))
         }),
     ),

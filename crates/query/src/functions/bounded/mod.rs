@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::arrow::compute::concat;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -33,9 +33,11 @@ use size::{Size, Sizes};
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 const PIECE_WORK: u64 = 16 * 1024 * 1024;
 
-/// Bytes of results up to which the optimiser may compute what is constant. Plans show their constants in the names of columns,
-/// again for each operator.
-const CONSTANT_BYTES: u64 = 16 * 1024;
+/// Bytes of a constant up to which the optimiser computes it. Plans show their constants in the names of columns, again for each
+/// operator.
+const CONSTANT_BYTES_MAX: usize = 16 * 1024;
+/// Bytes that a call may make at most for the optimiser to try.
+const OPTIMIZED_BYTES_MAX: u64 = 1024 * 1024;
 
 thread_local! {
     static OPTIMIZES: Cell<bool> = const { Cell::new(false) };
@@ -130,23 +132,24 @@ impl Bound {
 
 impl Bounded {
     /// Constant arguments are computed with once, however many rows there are.
-    fn once(&self, mut args: ScalarFunctionArgs, bound: Bound) -> Result<ColumnarValue> {
+    fn constant(&self, mut args: ScalarFunctionArgs, bound: Bound) -> Result<ColumnarValue> {
         bound.check_row()?;
-        if OPTIMIZES.get() && bound.bytes > CONSTANT_BYTES {
-            return Err(QueryError::OverLimit {
-                what: "a constant that the optimiser computes",
-                limit: format!("{CONSTANT_BYTES} bytes"),
-                remedy: "none is needed: it is computed later",
-            }
-            .into());
+        if OPTIMIZES.get() && bound.bytes > OPTIMIZED_BYTES_MAX {
+            return Err(left_for_later());
         }
         scope::check(bytes(bound))?;
         args.number_rows = 1;
-        match self.inner.invoke_with_args(args)? {
+        let value = match self.inner.invoke_with_args(args)? {
             ColumnarValue::Array(array) if array.len() == 1 => {
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)
             }
-            value => Ok(value),
+            value => value,
+        };
+        match &value {
+            ColumnarValue::Scalar(scalar) if OPTIMIZES.get() && scalar.size() > CONSTANT_BYTES_MAX => {
+                Err(left_for_later())
+            }
+            _ => Ok(value),
         }
     }
 
@@ -181,6 +184,11 @@ impl Bounded {
         let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| &**piece).collect();
         Ok(ColumnarValue::Array(concat(&pieces)?))
     }
+}
+
+/// The optimiser keeps a call that fails as it is, to be computed when rows are: nobody sees this error.
+fn left_for_later() -> DataFusionError {
+    DataFusionError::Plan("a constant is too long to be computed by the optimiser".into())
 }
 
 fn bytes(bound: Bound) -> usize {
@@ -260,7 +268,7 @@ impl ScalarUDFImpl for Bounded {
             args.args.iter().map(|arg| Ok(Sizes::of(arg)?.all(rows))).collect::<Result<_>>()?;
         let bound = (self.class.0)(&sizes, rows as u64);
         if are_constant {
-            return self.once(args, bound);
+            return self.constant(args, bound);
         }
         if !bound.is_small() {
             return self.in_pieces(&args);
@@ -284,7 +292,7 @@ mod tests {
     fn every_function_has_a_class_and_every_class_a_function() {
         let known: BTreeSet<_> = class::names().collect();
         let ours = Functions::new(&ConfigOptions::default());
-        let operators = ["||", "~", "~*", "!~", "!~*"].map(str::to_owned);
+        let operators = ["||", "~", "~*", "!~", "!~*", "~~", "~~*", "!~~", "!~~*"].map(str::to_owned);
         let all: BTreeSet<_> = ours.offered.into_iter().chain(operators).collect();
         let unknown: Vec<_> = all.iter().filter(|name| !known.contains(name.as_str())).collect();
         assert!(unknown.is_empty(), "without a class: {unknown:?}");

@@ -18,6 +18,7 @@ use datafusion::physical_expr_common::datum::apply_cmp;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::text::element_field;
+use crate::scope;
 
 /// The comparisons, as PostgreSQL writes them.
 const OPERATORS: [(&str, Operator); 10] = [
@@ -182,6 +183,7 @@ impl Compare {
         }
         let mut folded = BooleanArray::from(vec![self.of_nothing(); rows]);
         for index in 0..list.len() {
+            scope::check(0)?;
             let element = ColumnarValue::Scalar(ScalarValue::try_from_array(list, index)?);
             let compared = apply_cmp(self.operator, left, &element)?.into_array(rows)?;
             folded = self.fold(&folded, compared.as_boolean())?;
@@ -228,6 +230,11 @@ impl Compare {
         });
         Ok(Arc::new(folded.collect::<BooleanArray>()))
     }
+}
+
+/// Whether a function compares a value with the elements of an array. One array for all rows is not written out for each.
+pub(crate) fn compares_with_array(function: &ScalarUDF) -> bool {
+    function.inner().is::<Compare>()
 }
 
 /// Whether values are in an array, by a table of its elements.

@@ -13,7 +13,7 @@ mod settle;
 mod statement;
 mod text;
 
-pub(crate) use compare::function;
+pub(crate) use compare::{compares_with_array, function};
 pub(crate) use sets::{CONTAINS, OVERLAPS};
 pub(crate) use settle::{parameter_places, settle};
 pub(crate) use statement::name_comparisons;
