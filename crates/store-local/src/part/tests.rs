@@ -93,7 +93,7 @@ struct Written {
 fn write(schema: &PartSchema, rows: &Rows, row_group_rows: usize, page_rows: usize) -> Written {
     let file = Arc::new(MemoryFile::default());
     let path = PathBuf::from("part");
-    let settings = PartSettings { row_group_rows, page_rows, zstd_level: 1 };
+    let settings = PartSettings { row_group_rows, row_group_bytes: usize::MAX, page_rows, zstd_level: 1 };
     let write = || -> Result<_, Abort> {
         let mut writer = PartWriter::new(file.clone(), path.clone(), schema, settings, &Names)?;
         for ((table, series, ts), fields) in rows {
