@@ -2,6 +2,7 @@
 //! other. `tacho serve` and `tacho demo` run one.
 
 mod access;
+mod allocator;
 mod listener;
 mod open_files;
 mod retention;
@@ -71,6 +72,9 @@ impl Server {
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
         let signals = Signals::take(&runtime)?;
         config.memory.tell();
+        if config.memory.is_small() {
+            allocator::give_back_large_blocks();
+        }
         let files = OpenFiles::raise();
         create_directory(&config.data)?;
         let metrics = Arc::new(Metrics::new());
