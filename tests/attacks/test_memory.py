@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import random
 import re
 import resource
 import threading
@@ -33,28 +34,22 @@ def data_limit(limit):
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def text_of(device: int, row: int) -> str:
-    """A long text that does not compress well and that no other row has."""
-    seed = (device * ROWS + row) * 2_654_435_761 + 1
-    return f"{pow(3, seed, 1 << (ROW_BYTES * 4)):0{ROW_BYTES}x}"
-
-
-def block(device: int) -> str:
-    """The text that all rows of a device share, but for their beginning: making one is slow."""
-    return text_of(device, 0)
+def texts(device: int):
+    """Long texts that hardly compress, the same ones each time."""
+    numbers = random.Random(device)
+    while True:
+        yield numbers.randbytes(ROW_BYTES // 2).hex()
 
 
 def publish_all(server, token, number, faults):
     """Publishes a device's rows at QoS 1 and waits for every ack."""
     try:
-        shared = block(number)
+        long_texts = texts(number)
         with Wire(server.mqtt, timeout_s=300).session(token) as wire:
             sent = acknowledged = 0
             while acknowledged < ROWS:
                 while sent < ROWS and sent - acknowledged < UNACKED:
-                    # The beginning of the text moves, so that texts differ and no dictionary helps.
-                    text = shared[sent:] + shared[:sent]
-                    payload = json.dumps({"ts": BEGIN_MS + sent, "values": {"n": sent, "text": text}})
+                    payload = json.dumps({"ts": BEGIN_MS + sent, "values": {"n": sent, "text": next(long_texts)}})
                     wire.send(packets.publish(payload.encode(), sent + 1))
                     sent += 1
                 kind, body = wire.receive()
