@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use model::limits::Portion;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -24,6 +25,14 @@ pub(crate) struct Limits {
     pub(crate) login: Limit,
     /// Of all together.
     pub(crate) total: Limit,
+}
+
+impl Limits {
+    /// What of these bounds this machine's memory allows.
+    pub(crate) fn on(self, memory: Portion) -> Self {
+        let of = |limit: Limit| Limit { bytes: memory.of(limit.bytes), ..limit };
+        Self { what: self.what, share: of(self.share), login: of(self.login), total: of(self.total) }
+    }
 }
 
 /// Whose bound was met.

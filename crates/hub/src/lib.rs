@@ -24,7 +24,7 @@ mod users;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use model::limits::IngestLimits;
+use model::limits::{IngestLimits, Portion};
 use model::{PanicEndsProcess, SeriesId};
 use parking_lot::Mutex;
 use store::{Store, StoreError, StoreStatus};
@@ -84,7 +84,18 @@ impl Hub {
         limits: IngestLimits,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        let live = Arc::new(Live::new(Arc::clone(&metrics)));
+        Self::start_on(Portion::ALL, store, registry, limits, metrics)
+    }
+
+    /// The same on a machine whose memory allows less.
+    pub fn start_on(
+        memory: Portion,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        limits: IngestLimits,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
         let thread = {

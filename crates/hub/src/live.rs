@@ -15,6 +15,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+use model::limits::Portion;
 use model::{Batch, SeriesId, Timestamp, Value};
 use parking_lot::{Mutex, RwLock};
 use store::{Durability, Progress, Sequence};
@@ -97,9 +98,14 @@ pub struct Subscriber {
 impl Live {
     /// Nobody watches anything.
     pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self::on(Portion::ALL, metrics)
+    }
+
+    /// The same on a machine whose memory allows less.
+    pub fn on(memory: Portion, metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
-            accounts: Arc::default(),
+            accounts: Arc::new(Accounts::on(memory)),
             watched_series: AtomicUsize::new(0),
             watchers: RwLock::default(),
             pending: Mutex::default(),

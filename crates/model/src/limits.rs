@@ -58,6 +58,9 @@ pub const LOG_COMMIT_EAGER_BYTES: usize = 1024 * 1024;
 pub const MANIFEST_REWRITE_BYTES: u64 = 4 * 1024 * 1024;
 /// Rows of a row group in a part: what a flush holds as columns at once.
 pub const PART_ROW_GROUP_ROWS: usize = 128 * 1024;
+/// Bytes of values at which a row group ends, however few rows it has: texts of some kilobytes would make gigabytes of
+/// [`PART_ROW_GROUP_ROWS`]. Half a kilobyte for each row, so that rows of numbers do not meet it.
+pub const PART_ROW_GROUP_BYTES: usize = 64 * 1024 * 1024;
 /// Rows of a data page in a part: what a read of one series decodes at least.
 pub const PART_PAGE_ROWS: usize = 8 * 1024;
 /// Level of zstd for parts. Higher ones cost a multiple of time for one or two parts in a hundred.
@@ -66,6 +69,12 @@ pub const PART_ZSTD_LEVEL: i32 = 1;
 pub const PART_ZSTD_LEVEL_MAX: i32 = 22;
 /// Most rows of a part that a merge decodes, and holds in memory, at once.
 pub const PART_WINDOW_ROWS: usize = 8 * 1024;
+/// Bytes of a part, unpacked, that a merge decodes at once, if they are fewer rows than [`PART_WINDOW_ROWS`]: times
+/// [`COMPACTION_INPUTS_MAX`] this is what a merge holds.
+pub const PART_WINDOW_BYTES: usize = 4 * 1024 * 1024;
+/// Values of a text column that are written between two looks at the size of a page (1 MiB): a page has so many more at
+/// most, and whoever reads one of its values holds the page.
+pub const PART_WRITE_BATCH_VALUES: usize = 64;
 /// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;
 /// Decoded pages and chunks that a batch of rows in the order of series keeps in memory until it is given, however few rows it has.
@@ -139,6 +148,10 @@ pub const QUERY_GROUPED_ROWS_PER_JOB: usize = 256 * 1024;
 /// Estimated rows up to which a query that groups by series reads one series after the other: what it may hold for that of
 /// parts that begin at other times, some of each.
 pub const QUERY_WHOLE_SERIES_ROWS_MAX: u64 = 4 * 1024 * 1024;
+/// Stack of a thread that plans or computes. Planning walks trees as deep as a statement may be; a statement that may not is
+/// still a tree when it is given up, with a level for every two bytes of its text. Only what is used takes memory, but
+/// all of it counts for `RLIMIT_DATA` and `RLIMIT_AS`.
+pub const QUERY_STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Batches of an answer that wait for their reader; a query whose reader is slow stands still beyond it.
 pub const QUERY_BATCHES_WAITING_MAX: usize = 2;
 /// Selected series up to which rows in the order of time are merged by the store rather than sorted by the query.
@@ -308,5 +321,46 @@ impl Default for QueryLimits {
             threads: 0,
             batch_rows: 8 * 1024,
         }
+    }
+}
+
+/// The part that this machine's memory allows of a bound in bytes: all of it, or less on a small machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    thousandths: usize,
+}
+
+impl Portion {
+    /// All of it.
+    pub const ALL: Self = Self::thousandths(1_000);
+
+    /// So many thousandths; at most all, and at least one.
+    pub const fn thousandths(thousandths: usize) -> Self {
+        let thousandths = if thousandths > 1_000 { 1_000 } else { thousandths };
+        Self { thousandths: if thousandths == 0 { 1 } else { thousandths } }
+    }
+
+    /// This portion of a bound.
+    pub const fn of(self, bytes: usize) -> usize {
+        // Bounds may be too large to be multiplied.
+        bytes / 1_000 * self.thousandths + bytes % 1_000 * self.thousandths / 1_000
+    }
+}
+
+impl Default for Portion {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portion_is_a_part_of_any_bound() {
+        assert_eq!(Portion::ALL.of(usize::MAX), usize::MAX);
+        assert_eq!(Portion::thousandths(31).of(512 * 1024 * 1024), 16_642_998);
+        assert_eq!((Portion::thousandths(5_000), Portion::thousandths(0).of(1_000)), (Portion::ALL, 1));
     }
 }

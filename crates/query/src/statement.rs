@@ -333,7 +333,7 @@ mod tests {
             }
         };
         // As those of an engine are.
-        let thread = std::thread::Builder::new().stack_size(crate::threads::STACK_BYTES);
+        let thread = std::thread::Builder::new().stack_size(model::limits::QUERY_STACK_BYTES);
         thread.spawn(check).unwrap().join().unwrap();
     }
 }

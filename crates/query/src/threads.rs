@@ -6,16 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::limits::QUERY_STACK_BYTES;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Instant;
 
 use crate::QueryError;
 use crate::answer::QueryTask;
 use crate::scope::{self, Scope, Working};
-
-/// Planning walks trees as deep as a statement may be; a statement that may not is still a tree when it is given up, with a level for
-/// every two bytes of its text. Only what is used takes memory.
-pub(crate) const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Threads {
     /// Taken only when dropped.
@@ -31,7 +28,7 @@ impl Threads {
                 .worker_threads(workers)
                 .max_blocking_threads(readers)
                 .thread_name(name)
-                .thread_stack_size(STACK_BYTES)
+                .thread_stack_size(QUERY_STACK_BYTES)
                 .enable_time()
                 .build()
                 .map_err(|error| QueryError::Threads { message: error.to_string() })

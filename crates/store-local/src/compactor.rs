@@ -338,7 +338,7 @@ fn copy_rows(
     let mut streams = Vec::with_capacity(readers.len());
     let tables = tables_of_series(core, schema);
     for (input, reader) in readers.into_iter().enumerate() {
-        let stream = PartStream::new(reader, schema, tables.clone());
+        let stream = PartStream::new(reader, schema, tables.clone(), core.options.merge_window_bytes);
         streams.push(stream.map_err(|error| blame(input, error))?);
     }
     let mut places: Vec<Place> =

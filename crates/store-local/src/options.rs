@@ -39,6 +39,12 @@ pub struct Options {
     pub flush_parts_per_table_max: usize,
     /// Rows of a row group in a part.
     pub row_group_rows: usize,
+    /// Bytes of values at which a row group in a part ends, however few rows it has.
+    pub row_group_bytes: usize,
+    /// Bytes of each of its inputs that a merge decodes at once.
+    pub merge_window_bytes: usize,
+    /// Most rows that a read of one series decodes at once.
+    pub series_batch_rows: usize,
     /// Rows of a data page in a part: what a read of one series decodes at least.
     pub page_rows: usize,
     /// Tables whose only field is one f64 share parts, unless they have parts of their own or a time to live of their
@@ -87,6 +93,9 @@ impl Default for Options {
             tables_max: limits::TABLES_MAX,
             flush_parts_per_table_max: limits::FLUSH_PARTS_PER_TABLE_MAX,
             row_group_rows: limits::PART_ROW_GROUP_ROWS,
+            row_group_bytes: limits::PART_ROW_GROUP_BYTES,
+            merge_window_bytes: limits::PART_WINDOW_BYTES,
+            series_batch_rows: limits::PART_PAGE_ROWS,
             page_rows: limits::PART_PAGE_ROWS,
             narrow_parts: true,
             zstd_level: limits::PART_ZSTD_LEVEL,

@@ -39,6 +39,7 @@ struct SeriesReader {
     reader: Reader,
     types: Vec<FieldType>,
     batch_rows: usize,
+    batch_rows_max: usize,
 }
 
 impl SeriesReader {
@@ -66,13 +67,15 @@ impl SeriesReader {
             .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
         let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
-        Self { reader, types, batch_rows: rows.clamp(FIRST_BATCH_ROWS, PART_PAGE_ROWS) }
+        let batch_rows_max = core.options.series_batch_rows.clamp(1, PART_PAGE_ROWS);
+        let batch_rows = rows.max(FIRST_BATCH_ROWS).min(batch_rows_max);
+        Self { reader, types, batch_rows, batch_rows_max }
     }
 
     /// The next rows, with a column for each slot; `None` after the last.
     fn next(&mut self) -> Result<Option<Columns>, StoreError> {
         let rows = self.batch_rows;
-        self.batch_rows = (4 * rows).min(PART_PAGE_ROWS);
+        self.batch_rows = (4 * rows).min(self.batch_rows_max);
         let read = self.reader.next(rows)?;
         Ok(read.map(|(arrays, _)| Columns::new(&arrays, &self.types)))
     }

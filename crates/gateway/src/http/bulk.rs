@@ -11,6 +11,7 @@ use hub::bulk::{
     BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, Zone, parse_matcher,
 };
 use hub::caller::Action;
+use model::limits::Portion;
 use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
@@ -19,7 +20,9 @@ use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
 use super::json::Json;
-use super::limits::{BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_ROWS_MAX};
+use super::limits::{
+    BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
+};
 use super::request::{JsonBody, Params, read_body};
 use super::stream::streamed;
 
@@ -166,8 +169,10 @@ pub(crate) async fn export(
 }
 
 /// What a file may ask of the server.
-const BOUNDS: ParquetBounds =
-    ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: IMPORT_ROWS_MAX };
+fn bounds(memory: Portion) -> ParquetBounds {
+    let held = memory.of(IMPORT_HELD_BYTES_MAX as usize) as u64;
+    ParquetBounds { held_bytes_max: held.max(IMPORT_HELD_BYTES_MIN), rows_max: IMPORT_ROWS_MAX }
+}
 
 /// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: a Parquet file whose schema says what its columns are.
 /// Times without a zone are those of `timezone`. Rows whose time no device could send are left out and counted, unless
@@ -183,10 +188,10 @@ pub(crate) async fn import(
     let any_time = params.flag("anyTime")?;
     let zone = zone_of(&params)?;
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
-    let hub = Arc::clone(&door.hub);
+    let (hub, bounds) = (Arc::clone(&door.hub), bounds(door.options.memory));
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
     let import = move || {
-        hub.import_parquet(&table, body.bytes.clone(), BOUNDS, zone.as_ref(), any_time, BUSY_PATIENCE)
+        hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_PATIENCE)
     };
     let counts = door.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())

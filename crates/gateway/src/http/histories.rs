@@ -14,7 +14,6 @@ use super::error::ApiError;
 use super::groups::Group;
 use super::history_text::HistoryText;
 use super::json::{Entries, too_long};
-use super::limits::ANSWER_BYTES_MAX;
 use super::pieces::Pieces;
 
 /// Devices of one piece of work: few enough that threads end at about the same time.
@@ -41,19 +40,21 @@ pub(crate) struct Histories<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) request: &'a HistoryRequest,
     pub(crate) form: Form,
+    /// Longest answer.
+    pub(crate) bytes_max: usize,
 }
 
 impl Histories<'_> {
     /// The history of one device.
     pub(crate) fn of(&self, device: &Device, crew: &Crew) -> Result<Pieces, ApiError> {
-        self.write(device, crew, ANSWER_BYTES_MAX)
+        self.write(device, crew, self.bytes_max)
     }
 
     /// An object with the history of each device under its id.
     pub(crate) fn of_many(&self, devices: &[(&str, &Device)], crew: &Crew) -> Result<Pieces, ApiError> {
         let written = AtomicUsize::new(0);
         let entry = |entries: &mut Entries, (id, device): (&str, &Device), crew: &Crew| {
-            let bytes_max = ANSWER_BYTES_MAX.saturating_sub(written.load(Ordering::Relaxed));
+            let bytes_max = self.bytes_max.saturating_sub(written.load(Ordering::Relaxed));
             let text = self.write(device, crew, bytes_max)?;
             written.fetch_add(text.len() + id.len(), Ordering::Relaxed);
             entries.text_entry(id, text)
@@ -86,7 +87,7 @@ impl Histories<'_> {
                 one.merge(other);
                 one
             });
-            let bytes_max = ANSWER_BYTES_MAX.saturating_sub(entries.len() + group.name.len());
+            let bytes_max = self.bytes_max.saturating_sub(entries.len() + group.name.len());
             let text = self.write_reduced(of_group.expect("BUG: a group has a share"), crew, bytes_max)?;
             entries.text_entry(&group.name, text)?;
         }

@@ -99,7 +99,7 @@ impl Entries {
 /// The answer would be longer than an answer may be.
 pub(crate) fn too_long() -> ApiError {
     ApiError::argument(format!(
-        "the answer would be longer than {ANSWER_BYTES_MAX} bytes; ask for fewer devices or keys, a smaller limit or longer intervals"
+        "the answer would be longer than ANSWER_BYTES_MAX allows ({ANSWER_BYTES_MAX} bytes, less where memory is small); ask for fewer devices or keys, a smaller limit or longer intervals"
     ))
 }
 

@@ -27,6 +27,8 @@ pub const BODY_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 2;
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of request bodies that are held at once, over all senders that said who they are; above it requests get 429.
 pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The least that [`BODIES_BYTES_MAX`] is on a machine with little memory: the pieces of `tacho import` are 8 MiB.
+pub(crate) const BODIES_BYTES_MIN: usize = 12 * 1024 * 1024;
 /// The same of one device, so that a few devices do not shut the others out.
 pub(crate) const DEVICE_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The same of one user: an import's largest piece.
@@ -67,6 +69,8 @@ pub(crate) const UPKEEP_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(crate) const IMPORT_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Unpacked bytes that are held at once of it: some kilobytes of Parquet can be gigabytes.
 pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The least that this is on a machine with little memory: such a piece, unpacked.
+pub(crate) const IMPORT_HELD_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// Rows of one piece of an import: some bytes of Parquet can be a thousand million.
 pub(crate) const IMPORT_ROWS_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of one piece of a streamed answer.

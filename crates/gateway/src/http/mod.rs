@@ -47,6 +47,7 @@ use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::Response;
 use axum::routing::{delete, get, post};
 use hub::Hub;
+use model::limits::Portion;
 use tokio::sync::{Semaphore, watch};
 
 use crate::budget::Budget;
@@ -72,6 +73,8 @@ pub struct HttpOptions {
     pub connections_per_address_max: usize,
     /// Files that the process may have open; 0 when it is not known. `/readyz` warns when connections come near it.
     pub open_files_max: u64,
+    /// What of the bounds in bytes that are fixed the machine's memory allows.
+    pub memory: Portion,
     /// What `/api/status` tells as the version.
     pub version: &'static str,
 }
@@ -85,6 +88,7 @@ impl Default for HttpOptions {
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_MAX,
             open_files_max: 0,
+            memory: Portion::ALL,
             version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -111,12 +115,15 @@ struct Door {
 
 impl Door {
     fn new(hub: Arc<Hub>, options: HttpOptions, stop: watch::Receiver<Stop>) -> Self {
-        // A body as large as the operator allows must fit.
+        // A body as large as the operator allows must fit, and a piece of an import.
+        let memory = options.memory;
+        let total =
+            memory.of(limits::BODIES_BYTES_MAX).max(options.body_bytes_max).max(limits::BODIES_BYTES_MIN);
         let bodies = BodyLimits {
-            total: limits::BODIES_BYTES_MAX.max(options.body_bytes_max),
-            device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max),
-            user: limits::USER_BODIES_BYTES_MAX,
-            anonymous: limits::ANONYMOUS_BODIES_BYTES_MAX,
+            total,
+            device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max).min(total),
+            user: limits::USER_BODIES_BYTES_MAX.min(total),
+            anonymous: memory.of(limits::ANONYMOUS_BODIES_BYTES_MAX).max(limits::LOGIN_BODY_BYTES_MAX),
         };
         Self {
             hub,
@@ -125,12 +132,17 @@ impl Door {
             logins: Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: Lane::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
             bodies: Bodies::new(bodies),
-            answers: Budget::new(limits::ANSWER_BUDGET),
-            subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET),
+            answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
+            subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
             upkeep: Arc::new(Semaphore::new(limits::UPKEEP_AT_ONCE)),
             options,
             stop,
         }
+    }
+
+    /// Longest answer with values.
+    fn answer_bytes_max(&self) -> usize {
+        self.options.memory.of(limits::ANSWER_BYTES_MAX)
     }
 
     fn refused(&self, label: &'static str) {

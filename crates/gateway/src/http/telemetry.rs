@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::groups::{Group, Whose, devices_of};
 use super::histories::{Form, Histories};
 use super::json::{Entries, Json, Object, TsValue, json_response};
-use super::limits::{ANSWER_BYTES_MAX, KEYS_PER_REQUEST_MAX};
+use super::limits::KEYS_PER_REQUEST_MAX;
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 
@@ -45,13 +45,15 @@ pub(crate) async fn values(
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
     let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
+    let bytes_max = door.answer_bytes_max();
     let read = move || match wanted {
         Wanted::Latest(keys) => {
             let found = latest(&hub, &device, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         Wanted::History(request) => {
-            let histories = Histories { hub: &hub, request: &request, form: Form::Lists { strict } };
+            let form = Form::Lists { strict };
+            let histories = Histories { hub: &hub, request: &request, form, bytes_max };
             let answer = histories.of(&device, &crew_of.reads.crew())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
@@ -75,6 +77,7 @@ pub(crate) async fn values_of_many(
     let hub = Arc::clone(&door.hub);
     let crew_of = Arc::clone(&door);
     let crew = move || crew_of.reads.crew();
+    let bytes_max = door.answer_bytes_max();
     let answer = match whose {
         Whose::Devices(ids) => {
             let devices = devices_of(&door, &session, &ids)?;
@@ -82,9 +85,11 @@ pub(crate) async fn values_of_many(
                 let devices: Vec<_> =
                     ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
                 match &wanted {
-                    Wanted::Latest(keys) => latest_of_many(&hub, &devices, keys.as_deref(), strict),
+                    Wanted::Latest(keys) => {
+                        latest_of_many(&hub, &devices, keys.as_deref(), strict, bytes_max)
+                    }
                     Wanted::History(request) => {
-                        Histories { hub: &hub, request, form }.of_many(&devices, &crew())
+                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &crew())
                     }
                 }
             };
@@ -96,7 +101,9 @@ pub(crate) async fn values_of_many(
                 Ok(Group { name, devices: devices_of(&door, &session, &ids)? })
             };
             let groups: Vec<Group> = named.into_iter().map(group).collect::<Result<_, ApiError>>()?;
-            let read = move || Histories { hub: &hub, request: &request, form }.of_groups(&groups, &crew());
+            let read = move || {
+                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &crew())
+            };
             door.reads.run(read).await?
         }
     };
@@ -108,11 +115,12 @@ fn latest_of_many(
     devices: &[(&str, &Device)],
     keys: Option<&[String]>,
     strict: bool,
+    answer_bytes_max: usize,
 ) -> Result<Pieces, ApiError> {
     let mut answer = Entries::default();
     for (id, device) in devices {
         let found = latest(hub, device, keys)?;
-        let bytes_max = ANSWER_BYTES_MAX.saturating_sub(answer.len());
+        let bytes_max = answer_bytes_max.saturating_sub(answer.len());
         answer.entry(id, &latest_json(&found, keys, strict), bytes_max)?;
     }
     Ok(Entries::object([answer]))

@@ -28,6 +28,7 @@ use std::time::Instant;
 
 use hub::Hub;
 use model::PanicEndsProcess;
+use model::limits::Portion;
 
 use clients::Clients;
 use inbox::Inbox;
@@ -50,6 +51,8 @@ pub struct MqttOptions {
     pub keep_alive_max_s: u16,
     /// Most connections at once.
     pub connections_max: usize,
+    /// What of the bounds in bytes that are fixed the machine's memory allows.
+    pub memory: Portion,
 }
 
 impl Default for MqttOptions {
@@ -62,11 +65,22 @@ impl Default for MqttOptions {
             packet_timeout_s: 30,
             keep_alive_max_s: 0,
             connections_max: usize::MAX,
+            memory: Portion::ALL,
         }
     }
 }
 
 impl MqttOptions {
+    /// Bytes of packets whose rest has not arrived, over all connections of a worker. Two packets of the largest kind fit.
+    fn partial_bytes_max(&self) -> usize {
+        self.memory.of(limits::PARTIAL_BYTES_MAX).max(2 * self.packet_bytes_max)
+    }
+
+    /// Bytes of wills that wait, per worker.
+    fn late_wills_bytes_max(&self) -> usize {
+        self.memory.of(limits::LATE_WILLS_BYTES_MAX)
+    }
+
     fn check(&self) -> io::Result<()> {
         let packet = self.packet_bytes_max;
         let (least, most) = (limits::PACKET_BYTES_MIN, limits::PACKET_BYTES_MAX);

@@ -320,7 +320,9 @@ impl Worker {
                 self.not_now |= takes_messages;
                 Ok(())
             }
-            Handled::All if self.partial_bytes > limits::PARTIAL_BYTES_MAX => self.close_largest_partial(key),
+            Handled::All if self.partial_bytes > self.door.options.partial_bytes_max() => {
+                self.close_largest_partial(key)
+            }
             Handled::All => Ok(()),
         }
     }

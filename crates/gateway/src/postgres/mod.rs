@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::Hub;
+use model::limits::Portion;
 
 use crate::budget::Budget;
 use crate::http::lane::Lane;
@@ -44,6 +45,8 @@ pub struct PostgresOptions {
     pub connections_per_address_max: usize,
     /// A session from which nothing came for so long is closed; `None` keeps it.
     pub idle_timeout: Option<Duration>,
+    /// What of the bounds in bytes that are fixed the machine's memory allows.
+    pub memory: Portion,
 }
 
 impl Default for PostgresOptions {
@@ -53,6 +56,7 @@ impl Default for PostgresOptions {
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_MAX,
             idle_timeout: None,
+            memory: Portion::ALL,
         }
     }
 }
@@ -71,7 +75,7 @@ struct Door {
 impl Door {
     fn new(hub: Arc<Hub>, options: PostgresOptions) -> Self {
         let logins = Lane::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX);
-        let statements = Budget::new(limits::STATEMENT_BUDGET);
+        let statements = Budget::new(limits::STATEMENT_BUDGET.on(options.memory));
         Self { hub, options, logins, cancels: Arc::default(), statements }
     }
 

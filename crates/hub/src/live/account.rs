@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use model::limits::{LIVE_BYTES_MAX, LIVE_CONNECTION_BYTES_MAX, LIVE_LOGIN_BYTES_MAX};
+use model::limits::{LIVE_BYTES_MAX, LIVE_CONNECTION_BYTES_MAX, LIVE_LOGIN_BYTES_MAX, Portion};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -30,6 +30,14 @@ pub(super) struct Limits {
     pub(super) connection: usize,
     pub(super) login: usize,
     pub(super) total: usize,
+}
+
+impl Limits {
+    /// What of these bounds this machine's memory allows.
+    fn on(self, memory: Portion) -> Self {
+        let Self { connection, login, total } = self;
+        Self { connection: memory.of(connection), login: memory.of(login), total: memory.of(total) }
+    }
 }
 
 impl Default for Limits {
@@ -73,6 +81,11 @@ pub(super) struct Account {
 }
 
 impl Accounts {
+    /// The usual bounds, as far as this machine's memory allows.
+    pub(super) fn on(memory: Portion) -> Self {
+        Self { limits: Limits::default().on(memory), state: Mutex::default() }
+    }
+
     #[cfg(test)]
     pub(super) fn with_limits(limits: Limits) -> Self {
         Self { limits, state: Mutex::default() }

@@ -34,6 +34,7 @@ pub(crate) fn make_part(
     let (new, path) = (core.layout.part_new(plan.id), core.layout.part(plan.id));
     let settings = PartSettings {
         row_group_rows: core.options.row_group_rows,
+        row_group_bytes: core.options.row_group_bytes,
         page_rows: core.options.page_rows,
         zstd_level: core.options.zstd_level,
     };

@@ -93,6 +93,11 @@ impl PartReader {
         chunk.statistics().and_then(Statistics::null_count_opt) == Some(chunk.num_values() as u64)
     }
 
+    /// Bytes of a row group before they were compressed.
+    pub(super) fn unpacked_bytes(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata().row_group(group).total_byte_size()).unwrap_or(0)
+    }
+
     /// Rows of a row group; `None` behind the last one.
     pub(super) fn rows_of_group(&self, group: usize) -> Option<usize> {
         let metadata = self.metadata();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::FieldType;
+use model::limits::PART_WRITE_BATCH_VALUES;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
@@ -71,6 +72,7 @@ pub(crate) struct PartField {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartSettings {
     pub(crate) row_group_rows: usize,
+    pub(crate) row_group_bytes: usize,
     pub(crate) page_rows: usize,
     pub(crate) zstd_level: i32,
 }
@@ -166,7 +168,7 @@ impl PartSchema {
             .set_created_by("tachograph".to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(settings.zstd_level)?))
             .set_data_page_row_count_limit(settings.page_rows)
-            .set_write_batch_size(settings.page_rows.min(1024))
+            .set_write_batch_size(settings.page_rows.min(PART_WRITE_BATCH_VALUES))
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_key_value_metadata(Some(self.footer_pairs()));

@@ -18,6 +18,7 @@ pub(crate) struct PartStream {
     tables: Arc<[u32]>,
     reader: Arc<PartReader>,
     columns: Vec<Column>,
+    window_bytes: usize,
     /// The next window: a row group and the first row in it.
     next: (usize, usize),
     window: Window,
@@ -45,18 +46,20 @@ struct Window {
 
 impl PartStream {
     /// A walk that begins at the part's first row. Columns that the schema does not have are left out.
-    /// `tables` says the table of each series when the parts are narrow.
+    /// `tables` says the table of each series when the parts are narrow. About `window_bytes` are decoded at once.
     pub(crate) fn new(
         reader: Arc<PartReader>,
         schema: &PartSchema,
         tables: Arc<[u32]>,
+        window_bytes: usize,
     ) -> Result<Self, StoreError> {
         let columns = schema.fields.iter().filter_map(|field| {
             let index = reader.column(&field.physical)?;
             Some(Column { key: field.key, field_type: field.field_type, index })
         });
         let columns = columns.collect();
-        let mut stream = Self { tables, reader, columns, next: (0, 0), window: Window::default(), at: 0 };
+        let (window, next) = (Window::default(), (0, 0));
+        let mut stream = Self { tables, reader, columns, window_bytes, next, window, at: 0 };
         stream.load()?;
         Ok(stream)
     }
@@ -96,10 +99,18 @@ impl PartStream {
         self.window = Window::default();
         let (group, start) = self.next;
         let Some(rows_of_group) = self.reader.rows_of_group(group) else { return Ok(()) };
-        let rows = start..rows_of_group.min(start + WINDOW_ROWS);
+        let window_rows = self.window_rows(group, rows_of_group);
+        let rows = start..rows_of_group.min(start + window_rows);
         self.next = if rows.end == rows_of_group { (group + 1, 0) } else { (group, rows.end) };
         self.window = self.read(group, &rows)?;
         Ok(())
+    }
+
+    /// Rows of a window in a row group: fewer where rows are long, and at least one.
+    fn window_rows(&self, group: usize, rows_of_group: usize) -> usize {
+        let bytes = self.reader.unpacked_bytes(group).max(1);
+        let fitting = (self.window_bytes as u64).saturating_mul(rows_of_group as u64) / bytes;
+        usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, WINDOW_ROWS)
     }
 
     fn read(&self, group: usize, rows: &Range<usize>) -> Result<Window, StoreError> {

@@ -16,6 +16,7 @@ use super::blocks::BlockFile;
 use super::cells::PartColumns;
 use super::read::PartReader;
 use super::schema::{Layout, PartField, PartSchema, PartSettings};
+use super::stream::PartStream;
 use super::survey::Survey;
 use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
 use crate::array_cache::{ArrayCache, Keep};
@@ -91,9 +92,13 @@ struct Written {
 }
 
 fn write(schema: &PartSchema, rows: &Rows, row_group_rows: usize, page_rows: usize) -> Written {
+    let settings = PartSettings { row_group_rows, row_group_bytes: usize::MAX, page_rows, zstd_level: 1 };
+    write_with(settings, schema, rows)
+}
+
+fn write_with(settings: PartSettings, schema: &PartSchema, rows: &Rows) -> Written {
     let file = Arc::new(MemoryFile::default());
     let path = PathBuf::from("part");
-    let settings = PartSettings { row_group_rows, page_rows, zstd_level: 1 };
     let write = || -> Result<_, Abort> {
         let mut writer = PartWriter::new(file.clone(), path.clone(), schema, settings, &Names)?;
         for ((table, series, ts), fields) in rows {
@@ -362,5 +367,34 @@ fn only_the_pages_that_may_have_a_table_are_looked_at() {
             );
             assert!(cells.len() <= wanted.iter().filter(|wanted| **wanted).count() + 2, "{table}: {cells:?}");
         }
+    }
+}
+
+/// Long texts make row groups and windows of few rows; every row is there once.
+#[test]
+fn row_groups_and_windows_are_bounded_in_bytes() {
+    const TEXT_BYTES: usize = 1_000;
+    let text = |index: i64| format!("{index:0TEXT_BYTES$}");
+    let row = |index: i64| ((0, 1, index), BTreeMap::from([(0, Value::String(text(index)))]));
+    let rows: Rows = (0..100).map(row).collect();
+    let settings =
+        PartSettings { row_group_rows: 80, row_group_bytes: 20 * TEXT_BYTES, page_rows: 16, zstd_level: 1 };
+    let schema = wide(&rows);
+    let reader = write_with(settings, &schema, &rows).reader;
+    let groups: Vec<usize> = (0..).map_while(|group| reader.rows_of_group(group)).collect();
+    assert_eq!(groups, [20; 5]);
+
+    // A window of fewer bytes than a row has a row.
+    for (window_bytes, most) in [(1, 1), (5 * TEXT_BYTES, 5), (usize::MAX, 20)] {
+        let mut stream = PartStream::new(reader.clone(), &schema, Arc::default(), window_bytes).unwrap();
+        let (mut windows, mut index) = (1, 0);
+        while let Some(row) = stream.row() {
+            assert_eq!(row, (0, 1, index));
+            stream.fields(|_, value| assert_eq!(value, ValueRef::String(&text(index))));
+            index += 1;
+            windows += usize::from(stream.advance().unwrap());
+        }
+        assert_eq!(index, 100);
+        assert!(windows > 100 / most, "{windows} windows of {window_bytes} bytes");
     }
 }

@@ -151,7 +151,8 @@ impl<'a> PartWriter<'a> {
             assert!(self.last == row, "BUG: row {row:?} after {:?}", self.last);
             return Ok(());
         }
-        if self.columns.ts.len() >= self.settings.row_group_rows {
+        let PartSettings { row_group_rows, row_group_bytes, .. } = self.settings;
+        if self.columns.ts.len() >= row_group_rows || self.columns.bytes >= row_group_bytes {
             self.write_row_group()?;
         }
         self.columns.push(self.table, series, ts);
@@ -213,6 +214,8 @@ struct Columns {
     tables: Vec<(u32, usize)>,
     series: Vec<(u32, usize)>,
     ts: Vec<i64>,
+    /// About how many bytes the values take, those among them that later ones replaced.
+    bytes: usize,
     fields: Vec<ColumnBuilder>,
     /// Index into `fields` by key number and type code.
     index: Vec<[u32; FieldType::ALL.len() + 1]>,
@@ -233,6 +236,7 @@ impl Columns {
             tables: Vec::new(),
             series: Vec::new(),
             ts: Vec::new(),
+            bytes: 0,
             fields: schema.fields.iter().map(|field| ColumnBuilder::new(field.field_type)).collect(),
             index,
             holder: vec![(0, 0); keys],
@@ -263,6 +267,10 @@ impl Columns {
             self.fields[holder.1 as usize].unset(rows - 1);
         }
         *holder = (rows, column);
+        self.bytes += match value {
+            ValueRef::String(text) | ValueRef::Json(text) => text.len(),
+            ValueRef::Bool(_) | ValueRef::I64(_) | ValueRef::F64(_) => size_of::<i64>(),
+        };
         self.fields[column as usize].set(rows - 1, value);
     }
 
@@ -324,6 +332,7 @@ impl Columns {
         self.tables.clear();
         self.series.clear();
         self.ts.clear();
+        self.bytes = 0;
         self.holder.fill((0, 0));
         Ok(())
     }

@@ -85,7 +85,7 @@ impl PlaceArgs {
     /// The sources of that configuration.
     pub(crate) fn sources(&self) -> Sources {
         let environment = std::env::vars_os().collect();
-        Sources { config: self.config.clone(), data: self.data.clone(), environment }
+        Sources { config: self.config.clone(), data: self.data.clone(), environment, memory: None }
     }
 }
 

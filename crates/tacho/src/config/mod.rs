@@ -2,9 +2,11 @@
 //!
 //! Sources, each overriding the one before: the defaults in this code, a file (`--config FILE`, or `tacho.toml` in the
 //! data directory), the environment (`TACHO_<SECTION>_<KEY>`), flags. What no source knows is an error that names the
-//! nearest known name; nothing is ignored.
+//! nearest known name; nothing is ignored. What is left out follows from the memory there is (`derive.rs`), where that is little.
 
+mod derive;
 mod error;
+mod memory;
 mod raw;
 mod resolve;
 mod sources;

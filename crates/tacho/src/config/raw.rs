@@ -110,6 +110,8 @@ pub(crate) struct RawStore {
     pub log_segment_bytes: u64,
     /// Series whose latest values stay in memory.
     pub latest_series_max: usize,
+    /// Bytes that the latest values take in memory.
+    pub latest_bytes_max: usize,
     /// Bytes of decoded columns that stay in memory for the next read.
     pub read_cache_bytes_max: usize,
     /// Level of zstd for parts.
@@ -224,6 +226,7 @@ impl Default for RawStore {
             memtable_flush_bytes: limits::MEMTABLE_FLUSH_BYTES,
             log_segment_bytes: limits::LOG_SEGMENT_BYTES,
             latest_series_max: limits::LATEST_SERIES_MAX,
+            latest_bytes_max: limits::LATEST_BYTES_MAX,
             read_cache_bytes_max: limits::ARRAY_CACHE_BYTES_MAX,
             zstd_level: limits::PART_ZSTD_LEVEL as usize,
             ttl_default: "0".into(),

@@ -10,6 +10,7 @@ use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
+use super::derive::Allowed;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
 use crate::limits::{
     HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub ingest: IngestLimits,
     /// Log lines.
     pub log: LogConfig,
+    /// What the memory allows.
+    pub memory: Allowed,
 }
 
 impl Config {
@@ -93,8 +96,17 @@ pub(crate) struct StoreConfig {
     pub memtable_flush_bytes: usize,
     pub log_segment_bytes: u64,
     pub latest_series_max: usize,
+    pub latest_bytes_max: usize,
     pub read_cache_bytes_max: usize,
     pub zstd_level: i32,
+    /// Bytes of values at which a row group of a part ends.
+    pub part_row_group_bytes: usize,
+    /// Bytes of each of its inputs that a merge decodes at once.
+    pub merge_window_bytes: usize,
+    /// Most parts that one merge reads.
+    pub merge_inputs_max: usize,
+    /// Most rows that a read of one series decodes at once.
+    pub read_batch_rows: usize,
     /// How long rows of tables are kept of which nobody has said it; for good when `None`.
     pub ttl_default: Option<Duration>,
 }
@@ -115,7 +127,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Checks every value and gives it its type.
-pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
+pub(super) fn resolve(raw: RawConfig, memory: Allowed) -> Result<Config, ConfigError> {
     if raw.data.as_os_str().is_empty() {
         return Err(ConfigError::value("data", "empty", "name a directory, such as ./data"));
     }
@@ -124,10 +136,11 @@ pub(super) fn resolve(raw: RawConfig) -> Result<Config, ConfigError> {
         mqtt: mqtt(&raw.mqtt)?,
         http: http(&raw.http)?,
         postgres: postgres(&raw.postgres)?,
-        query: query(&raw.query)?,
-        store: store(&raw.store)?,
+        query: query(&raw.query, &memory)?,
+        store: store(&raw.store, &memory)?,
         ingest: ingest(&raw.ingest)?,
         log: log(raw.log)?,
+        memory,
     })
 }
 
@@ -177,7 +190,7 @@ fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
     }))
 }
 
-fn query(raw: &RawQuery) -> Result<QueryLimits, ConfigError> {
+fn query(raw: &RawQuery, memory: &Allowed) -> Result<QueryLimits, ConfigError> {
     within("query.timeout_s", raw.timeout_s as usize, 1, 86_400)?;
     within("query.memory_bytes_max", raw.memory_bytes_max, 1 << 20, usize::MAX)?;
     within("query.memory_bytes_total_max", raw.memory_bytes_total_max, raw.memory_bytes_max, usize::MAX)?;
@@ -191,11 +204,12 @@ fn query(raw: &RawQuery) -> Result<QueryLimits, ConfigError> {
         running_max: raw.concurrent_max,
         waiting_max: raw.waiting_max,
         threads: raw.threads,
+        batch_rows: memory.batch_rows,
         ..QueryLimits::default()
     })
 }
 
-fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
+fn store(raw: &RawStore, memory: &Allowed) -> Result<StoreConfig, ConfigError> {
     within("store.commit_interval_us", raw.commit_interval_us as usize, 0, 1_000_000)?;
     within("store.memtable_flush_bytes", raw.memtable_flush_bytes, 1 << 20, usize::MAX)?;
     if raw.memtable_flush_bytes > raw.memtable_bytes_max / 2 {
@@ -218,8 +232,13 @@ fn store(raw: &RawStore) -> Result<StoreConfig, ConfigError> {
         memtable_flush_bytes: raw.memtable_flush_bytes,
         log_segment_bytes: raw.log_segment_bytes,
         latest_series_max: raw.latest_series_max,
+        latest_bytes_max: raw.latest_bytes_max,
         read_cache_bytes_max: raw.read_cache_bytes_max,
         zstd_level: raw.zstd_level as i32,
+        part_row_group_bytes: memory.row_group_bytes,
+        merge_window_bytes: memory.merge_window_bytes,
+        merge_inputs_max: memory.merge_inputs,
+        read_batch_rows: memory.batch_rows,
         ttl_default: parse_ttl(&raw.ttl_default).map_err(|reason| {
             ConfigError::value("store.ttl_default", format!("\"{}\"", raw.ttl_default), reason)
         })?,

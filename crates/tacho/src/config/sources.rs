@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
+use super::derive::{Allowed, Said};
 use super::error::{self, ConfigError};
+use super::memory::Memory;
 use super::resolve::Config;
 use super::{RawConfig, resolve};
 
@@ -26,24 +28,29 @@ pub(crate) struct Sources {
     pub data: Option<PathBuf>,
     /// All environment variables; ours are picked from them.
     pub environment: Vec<(OsString, OsString)>,
+    /// The memory there is; looked for when `None`.
+    pub memory: Option<Memory>,
 }
 
 impl Sources {
     /// Reads all sources and resolves them.
     pub(crate) fn load(&self) -> Result<Config, ConfigError> {
-        resolve::resolve(self.raw()?)
+        let (raw, allowed) = self.settings()?;
+        resolve::resolve(raw, allowed)
     }
 
-    /// Reads all sources without checking values against each other.
-    pub(crate) fn raw(&self) -> Result<RawConfig, ConfigError> {
+    /// Reads all sources without checking values against each other. What none of them says follows from the memory there
+    /// is, where that is little.
+    pub(crate) fn settings(&self) -> Result<(RawConfig, Allowed), ConfigError> {
         let variables = self.variables()?;
         let mut table = match self.file(&variables)? {
             Some(path) => read_file(&path)?,
-            None => Table::try_from(RawConfig::default()).expect("BUG: the defaults are plain TOML"),
+            None => Table::new(),
         };
         for Variable { section, key, value } in &variables {
             put(&mut table, section.clone(), key, value.clone());
         }
+        let said = Said::of(&table);
         let mut raw: RawConfig = table.try_into().expect("BUG: every value was checked where it was read");
         if let Some(data) = &self.data {
             raw.data.clone_from(data);
@@ -51,7 +58,9 @@ impl Sources {
             // A data directory's own file does not lead to another one.
             raw.data = self.searched(&variables);
         }
-        Ok(raw)
+        let memory = self.memory.clone().or_else(|| Memory::find(&raw.query));
+        let allowed = Allowed::derive(memory, &said, &mut raw);
+        Ok((raw, allowed))
     }
 
     /// The configuration file, if there is one. A file named on the command line must exist.

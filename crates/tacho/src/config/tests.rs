@@ -27,7 +27,7 @@ fn the_annotated_file_holds_every_key_with_the_defaults_of_the_code() {
     let written: toml::Table = toml::from_str(&text).unwrap();
     assert_eq!(written, toml::Table::try_from(RawConfig::default()).unwrap());
     let sources = Sources { config: Some(path), ..Sources::default() };
-    assert_eq!(sources.raw().unwrap(), RawConfig::default());
+    assert_eq!(sources.settings().unwrap().0, RawConfig::default());
     sources.load().unwrap();
 }
 

@@ -2,6 +2,7 @@
 //! other. `tacho serve` and `tacho demo` run one.
 
 mod access;
+mod allocator;
 mod listener;
 mod open_files;
 mod retention;
@@ -70,13 +71,17 @@ impl Server {
             Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
         let signals = Signals::take(&runtime)?;
+        config.memory.tell();
+        if config.memory.is_small() {
+            allocator::give_back_large_blocks();
+        }
         let files = OpenFiles::raise();
         create_directory(&config.data)?;
         let metrics = Arc::new(Metrics::new());
         // The store comes first: its lock says whether another server has the directory.
         let store = store::open(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
-        let hub = Hub::start(store, registry, config.ingest.clone(), metrics);
+        let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         store::report_when_sealed(&hub);
         match Self::open_doors(config, files, &hub, &runtime) {
@@ -248,6 +253,7 @@ fn postgres_options(config: &Config, postgres: &PostgresConfig) -> PostgresOptio
         connections_max: postgres.connections_max,
         connections_per_address_max: share(postgres.connections_per_address_max, postgres.connections_max),
         idle_timeout: postgres.idle_timeout,
+        memory: config.memory.doors,
     }
 }
 
@@ -260,6 +266,7 @@ fn http_options(config: &Config, files: OpenFiles) -> HttpOptions {
         connections_max,
         connections_per_address_max: share(config.http.connections_per_address_max, connections_max),
         open_files_max: files.cap,
+        memory: config.memory.doors,
         version: env!("CARGO_PKG_VERSION"),
     }
 }
@@ -286,7 +293,7 @@ fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
              http.connections_max and postgres.connections_max"
         );
     }
-    let config = &config.mqtt;
+    let (memory, config) = (config.memory.doors, &config.mqtt);
     let wanted = config.connections_max.unwrap_or(possible);
     if wanted > possible {
         tracing::warn!(
@@ -303,6 +310,7 @@ fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
         connect_timeout_s: config.connect_timeout_s,
         keep_alive_max_s: config.keep_alive_max_s,
         connections_max: wanted.min(possible),
+        memory,
         ..MqttOptions::default()
     }
 }

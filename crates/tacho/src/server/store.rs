@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use hub::{Hub, Made, Metrics, Progress, ProgressWatcher};
 use store::{Store, StoreError};
 use store_local::{
-    Compacted, Disk, DiskLock, LocalStore, LockError, Observer, Options, RealDisk, RecoveryReport,
+    Compacted, CompactionLimits, Disk, DiskLock, LocalStore, LockError, Observer, Options, RealDisk,
+    RecoveryReport,
 };
 
 use crate::config::{Config, StoreConfig};
@@ -34,7 +35,12 @@ fn options(config: &StoreConfig, observer: Arc<dyn Observer>) -> Options {
         memtable_flush_bytes: config.memtable_flush_bytes,
         segment_bytes: config.log_segment_bytes,
         latest_series_max: config.latest_series_max,
+        latest_bytes_max: config.latest_bytes_max,
         array_cache_bytes_max: config.read_cache_bytes_max,
+        row_group_bytes: config.part_row_group_bytes,
+        merge_window_bytes: config.merge_window_bytes,
+        series_batch_rows: config.read_batch_rows,
+        compaction: CompactionLimits { inputs_max: config.merge_inputs_max, ..CompactionLimits::default() },
         zstd_level: config.zstd_level,
         ttl_default: config.ttl_default,
         observer: Some(observer),
@@ -177,6 +183,7 @@ mod tests {
         assert_eq!(raw.memtable_flush_bytes, options.memtable_flush_bytes);
         assert_eq!(raw.log_segment_bytes, options.segment_bytes);
         assert_eq!(raw.latest_series_max, options.latest_series_max);
+        assert_eq!(raw.latest_bytes_max, options.latest_bytes_max);
         assert_eq!(raw.read_cache_bytes_max, options.array_cache_bytes_max);
         assert_eq!(raw.zstd_level, options.zstd_level as usize);
         assert_eq!((raw.ttl_default.as_str(), options.ttl_default), ("0", None));
@@ -190,6 +197,11 @@ mod tests {
             memtable_flush_bytes: 3,
             log_segment_bytes: 4,
             latest_series_max: 5,
+            latest_bytes_max: 9,
+            part_row_group_bytes: 10,
+            merge_window_bytes: 11,
+            merge_inputs_max: 12,
+            read_batch_rows: 13,
             read_cache_bytes_max: 6,
             zstd_level: 7,
             ttl_default: Some(Duration::from_secs(8)),
@@ -199,6 +211,9 @@ mod tests {
         assert_eq!((options.memtable_flush_bytes, options.segment_bytes), (3, 4));
         assert_eq!((options.latest_series_max, options.array_cache_bytes_max), (5, 6));
         assert_eq!(options.zstd_level, 7);
+        assert_eq!((options.latest_bytes_max, options.row_group_bytes), (9, 10));
+        assert_eq!((options.merge_window_bytes, options.compaction.inputs_max), (11, 12));
+        assert_eq!(options.series_batch_rows, 13);
         assert_eq!(options.ttl_default, config.ttl_default);
     }
 

@@ -13,15 +13,15 @@ impl Worker {
     /// All connections together may leave only so much unfinished. The largest holder is closed, not the one that came
     /// last: a few that send half a packet each do not make the next device lose its own. An error says that it is `key`.
     pub(super) fn close_largest_partial(&mut self, key: ConnectionKey) -> Result<(), Close> {
-        while self.partial_bytes > limits::PARTIAL_BYTES_MAX {
+        let limit = self.door.options.partial_bytes_max();
+        while self.partial_bytes > limit {
             let largest = self.connections.iter().max_by_key(|(_, connection)| connection.partial_bytes());
             let Some((slot, connection)) = largest.filter(|(_, connection)| connection.partial_bytes() > 0)
             else {
                 return Ok(());
             };
             let largest = ConnectionKey { slot: slot as u32, generation: connection.generation };
-            let (held, all, limit) =
-                (connection.partial_bytes(), self.partial_bytes, limits::PARTIAL_BYTES_MAX);
+            let (held, all) = (connection.partial_bytes(), self.partial_bytes);
             let cause = format!(
                 "unfinished packets of all clients take {all} bytes, the limit is {limit}; this one has {held}, the most"
             );

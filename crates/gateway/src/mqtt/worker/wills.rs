@@ -52,8 +52,8 @@ impl Wills {
     }
 
     /// Gives a will back for which there is no room.
-    fn add(&mut self, will: Will) -> Result<(), Will> {
-        if self.bytes + will.bytes() > limits::LATE_WILLS_BYTES_MAX {
+    fn add(&mut self, will: Will, bytes_max: usize) -> Result<(), Will> {
+        if self.bytes + will.bytes() > bytes_max {
             return Err(will);
         }
         self.bytes += will.bytes();
@@ -69,7 +69,8 @@ impl Worker {
         // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
         let Some(session) = with_will.filter(|_| !self.door.is_stopping()) else { return };
         let received = self.door.hub.receipt_time();
-        if let Err(will) = self.wills.add(Will { session, connection, peer, received }) {
+        let bytes_max = self.door.options.late_wills_bytes_max();
+        if let Err(will) = self.wills.add(Will { session, connection, peer, received }, bytes_max) {
             will.session.lose_will(&self.door.hub, "too many wills wait");
         }
     }

@@ -1,0 +1,138 @@
+"""Little memory: long rows at a rate that the disk does not keep up with, and readers beside them."""
+
+import contextlib
+import csv
+import io
+import json
+import random
+import re
+import resource
+import threading
+from pathlib import Path
+
+import requests
+from harness import packets
+from harness.packets import PUBACK, Wire
+
+MIB = 1024 * 1024
+MEMORY = 256 * MIB
+QUERY_THREADS = 2
+# Address space that the stacks of query threads have, used or not. It counts for RLIMIT_DATA, and the server subtracts it.
+STACKS = (2 * QUERY_THREADS + 2) * 64 * MIB
+DEVICES, ROWS, ROW_BYTES, UNACKED = 6, 1_500, 20_000, 16
+BEGIN_MS = 1_700_000_000_000
+
+
+@contextlib.contextmanager
+def data_limit(limit):
+    """Processes that are started meanwhile may have so many bytes of data: what they allocate beyond it fails."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def texts(device: int):
+    """Long texts that hardly compress, the same ones each time."""
+    numbers = random.Random(device)
+    while True:
+        yield numbers.randbytes(ROW_BYTES // 2).hex()
+
+
+def publish_all(server, token, number, faults):
+    """Publishes a device's rows at QoS 1 and waits for every ack."""
+    try:
+        long_texts = texts(number)
+        with Wire(server.mqtt, timeout_s=300).session(token) as wire:
+            sent = acknowledged = 0
+            while acknowledged < ROWS:
+                while sent < ROWS and sent - acknowledged < UNACKED:
+                    payload = json.dumps({"ts": BEGIN_MS + sent, "values": {"n": sent, "text": next(long_texts)}})
+                    wire.send(packets.publish(payload.encode(), sent + 1))
+                    sent += 1
+                kind, body = wire.receive()
+                assert kind == PUBACK and int.from_bytes(body[:2], "big") == acknowledged + 1
+                acknowledged += 1
+    except Exception as fault:
+        faults.append(fault)
+
+
+def read_until(server, done, answers, faults):
+    """Asks for much text again and again; too much of it is refused, and that is an answer."""
+    statements = [
+        "SELECT device, count(*), sum(length(text)) FROM telemetry GROUP BY device",
+        "SELECT ts, device, text FROM telemetry ORDER BY ts DESC LIMIT 100",
+        "SELECT ts, text FROM telemetry WHERE n < 200",
+        "SELECT device, max(text) FROM telemetry GROUP BY device",
+    ]
+    try:
+        session = requests.Session()
+        session.headers.update(server.api.session.headers)
+        while not done.is_set():
+            for sql in statements:
+                reply = session.post(f"{server.url}/api/sql?format=csv", data=sql, timeout=120)
+                answers.append(reply.status_code)
+                assert reply.status_code in (200, 404, 422, 429, 503), reply.text
+        session.close()
+    except Exception as fault:
+        faults.append(fault)
+
+
+def resident(server) -> int:
+    """Bytes of memory that are the process's own and not a file's."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) * 1024
+
+
+def watch_memory(server, done, seen):
+    """Looks at what the process takes, until its end."""
+    while not done.wait(0.02):
+        with contextlib.suppress(OSError, TypeError):
+            seen.append(resident(server))
+
+
+def counted(server) -> list:
+    """For each device its rows, the sum of their numbers and the bytes of their texts."""
+    sql = "SELECT device, count(*) AS rows, sum(n) AS numbers, sum(length(text)) AS bytes FROM telemetry GROUP BY device"
+    reply = server.api.session.post(f"{server.url}/api/sql?format=csv", data=sql, timeout=300)
+    assert reply.ok, reply.text
+    rows = csv.DictReader(io.StringIO(reply.text))
+    return sorted((row["device"], int(row["rows"]), int(float(row["numbers"])), int(row["bytes"])) for row in rows)
+
+
+def test_long_rows_and_readers_in_little_memory(own_server):
+    """What does not fit waits: the server lives, acknowledges everything, and has it after that and after a restart."""
+    with data_limit(MEMORY + STACKS):
+        server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)})
+    told = next(line for line in server.lines if "derived from it" in line)
+    assert f"memory: {MEMORY} bytes, from RLIMIT_DATA" in told and "store.memtable_bytes_max" in told
+
+    devices = [server.device() for _ in range(DEVICES)]
+    done, faults, answers, seen = threading.Event(), [], [], []
+    writers = [threading.Thread(target=publish_all, args=(server, it.token, number, faults)) for number, it in enumerate(devices)]
+    others = [
+        threading.Thread(target=read_until, args=(server, done, answers, faults)),
+        threading.Thread(target=watch_memory, args=(server, done, seen)),
+    ]
+    for thread in writers + others:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    for thread in others:
+        thread.join()
+    print(f"at most {max(seen) // MIB} MiB resident; {len(answers)} statements, {answers.count(200)} of them answered in full")
+    assert not faults, f"{faults}\n{server.log()[-4000:]}"
+    assert server.alive(), server.log()[-4000:]
+    assert 200 in answers
+    assert max(seen) < MEMORY
+
+    expected = sorted((device.name, ROWS, ROWS * (ROWS - 1) // 2, ROWS * ROW_BYTES) for device in devices)
+    assert counted(server) == expected
+    server.stop()
+    with data_limit(MEMORY + STACKS):
+        server.start()
+    assert counted(server) == expected
+    server.stop()
