@@ -545,19 +545,25 @@ async fn frames_that_break_the_protocol_close_the_socket_with_1002() {
 
 #[tokio::test]
 async fn who_leaves_too_much_unread_is_told_which_limit_it_is() {
+    /// A device may not have more new keys in a minute.
+    const KEYS: usize = 250;
+    const DEVICES: usize = 40;
     let server = Server::start().await;
-    let id = server.add_device("d");
     let mut client = Client::connect(&server, &server.session()).await;
-    client.subscribe(1, &id, json!({})).await;
-    assert_eq!(client.next().await["errorCode"], 0);
+    for device in 0..DEVICES {
+        let id = server.add_device(&format!("d{device}"));
+        client.subscribe(device as i64 + 1, &id, json!({})).await;
+        assert_eq!(client.next().await["errorCode"], 0);
+    }
     // Each key once, so that nothing can be reduced.
     let text = "x".repeat(64_000);
     let given_up = r#"tacho_refusals_total{door="http",reason="live_unread"} 1"#;
     let mut keys = 0;
     while !server.metrics().contains(given_up) {
-        server.put("d", 1, &format!("key {keys}"), ValueRef::String(&text));
+        let device = format!("d{}", keys / KEYS);
+        server.put(&device, 1, &format!("key {}", keys % KEYS), ValueRef::String(&text));
         keys += 1;
-        assert!(keys < 10_000, "the client still has its place");
+        assert!(keys < KEYS * DEVICES, "the client still has its place");
         // Lets the session run.
         tokio::task::yield_now().await;
     }
