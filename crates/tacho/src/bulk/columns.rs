@@ -14,7 +14,7 @@ use crate::upkeep::{open_store, stopped_or_running};
 ///
 /// A column is a key with one type; TYPE says which, or that the column is a tag or the time. KEY is the name under which
 /// devices report the values. A table has 20,000 columns at most, and all its devices share them; how many one device may
-/// add is said by columns_per_device_max and new_columns_per_minute_max in the section [ingest] of the configuration.
+/// add is said by columns_per_device_max and new_columns_per_minute_max in the section "ingest" of the configuration.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
