@@ -6,7 +6,6 @@ import io
 import json
 import random
 import re
-import resource
 import threading
 from pathlib import Path
 
@@ -21,17 +20,6 @@ QUERY_THREADS = 2
 STACKS = (2 * QUERY_THREADS + 2) * 64 * MIB
 DEVICES, ROWS, ROW_BYTES, UNACKED = 6, 1_500, 20_000, 16
 BEGIN_MS = 1_700_000_000_000
-
-
-@contextlib.contextmanager
-def data_limit(limit):
-    """Processes that are started meanwhile may have so many bytes of data: what they allocate beyond it fails."""
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def texts(device: int):
@@ -104,8 +92,7 @@ def counted(server) -> list:
 
 def test_long_rows_and_readers_in_little_memory(own_server):
     """What does not fit waits: the server lives, acknowledges everything, and has it after that and after a restart."""
-    with data_limit(MEMORY + STACKS):
-        server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)})
+    server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)}, data_bytes_max=MEMORY + STACKS)
     told = next(line for line in server.lines if "derived from it" in line)
     assert f"memory: {MEMORY} bytes, from RLIMIT_DATA" in told and "store.memtable_bytes_max" in told
 
@@ -132,7 +119,6 @@ def test_long_rows_and_readers_in_little_memory(own_server):
     expected = sorted((device.name, ROWS, ROWS * (ROWS - 1) // 2, ROWS * ROW_BYTES) for device in devices)
     assert counted(server) == expected
     server.stop()
-    with data_limit(MEMORY + STACKS):
-        server.start()
+    server.start()
     assert counted(server) == expected
     server.stop()

@@ -28,8 +28,8 @@ def own_server(tmp_path):
     """Makes servers that belong to one test; whatever still runs at its end is killed."""
     made = []
 
-    def make(env: dict | None = None, config: Path | None = None, directory: Path | None = None) -> Server:
-        made.append(Server(directory or tmp_path / "data", env, config))
+    def make(env: dict | None = None, directory: Path | None = None, **options) -> Server:
+        made.append(Server(directory or tmp_path / "data", env, **options))
         return made[-1].start()
 
     yield make

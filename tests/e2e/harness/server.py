@@ -58,10 +58,12 @@ class Device:
 class Server:
     """`tacho serve` on a directory. `env` adds `TACHO_*` settings, `config` is a TOML file."""
 
-    def __init__(self, directory: Path, env: dict | None = None, config: Path | None = None):
+    def __init__(self, directory: Path, env: dict | None = None, config: Path | None = None, data_bytes_max: int | None = None):
         self.directory = Path(directory)
         self.env = {"TACHO_MQTT_LISTEN": "127.0.0.1:0", "TACHO_HTTP_LISTEN": "127.0.0.1:0"} | (env or {})
         self.config = config
+        # The process's RLIMIT_DATA, from its beginning on: what it allocates beyond it fails.
+        self.limit = ["prlimit", f"--data={data_bytes_max}"] if data_bytes_max else []
         self.process = None
         self.listeners = {}
         self.lines = []
@@ -73,7 +75,7 @@ class Server:
     def start(self) -> "Server":
         """Starts the process and waits until it is ready."""
         self.process = subprocess.Popen(
-            [binary(), *self._arguments()],
+            [*self.limit, binary(), *self._arguments()],
             env=clean_environment() | self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
