@@ -237,6 +237,9 @@ impl From<DataFusionError> for QueryError {
             {
                 Self::Invalid { message: "an operator for text has lists or records on its sides".into() }
             }
+            DataFusionError::Internal(message) if message.contains("Uncomparable values") => {
+                Self::unsupported("min and max of lists of lists")
+            }
             DataFusionError::Internal(message) => Self::Bug { message: message.clone() },
             DataFusionError::ExecutionJoin(error) => Self::Bug { message: error.to_string() },
             other => Self::Bug { message: other.strip_backtrace() },
