@@ -48,7 +48,7 @@ impl Hub {
         self.registry.delete_user(&user.login)
     }
 
-    /// Makes another key for session tokens: those that there are open nothing any more, whoever has them.
+    /// Replaces the key of session tokens. The server refuses all tokens that it issued before.
     pub fn rotate_session_key(&self, caller: &Caller) -> Result<(), RegistryError> {
         caller.check(Action::ManageUsers)?;
         self.registry.rotate_session_key()

@@ -72,8 +72,8 @@ pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Bytes of a part, unpacked, that a merge decodes at once, if they are fewer rows than [`PART_WINDOW_ROWS`]: times
 /// [`COMPACTION_INPUTS_MAX`] this is what a merge holds.
 pub const PART_WINDOW_BYTES: usize = 4 * 1024 * 1024;
-/// Values of a text column that are written between two looks at the size of a page (1 MiB): a page has so many more at
-/// most, and whoever reads one of its values holds the page.
+/// Values of a text column that the writer adds to a page before it checks the page's size again. A page can exceed its 1 MiB by
+/// this many values, and a reader of one value decodes the whole page.
 pub const PART_WRITE_BATCH_VALUES: usize = 64;
 /// Rows that a read copies out of the open chunk; if there are more the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;

@@ -33,7 +33,7 @@ pub struct Batches {
     task: QueryTask,
     /// Whether all has been given.
     ended: bool,
-    /// What was given last: its memory is the statement's and is given back to it, whoever takes it.
+    /// The batch that the reader took last. The statement allocated it, so it is dropped within the statement's scope.
     given: Option<RecordBatch>,
     scope: Arc<Scope>,
 }

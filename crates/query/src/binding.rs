@@ -27,7 +27,7 @@ pub(crate) enum When {
 /// The plan with bounded calls only.
 pub(crate) fn bind(plan: LogicalPlan, functions: &Functions, when: When) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
-        // The store is told what it can decide, and nothing in it is computed. A limit is a number.
+        // The filters of a scan go to the store, which computes none of these calls. The values of LIMIT are numbers.
         if matches!(node, LogicalPlan::TableScan(_) | LogicalPlan::Limit(_)) {
             return Ok(Transformed::no(node));
         }

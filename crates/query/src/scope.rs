@@ -33,7 +33,7 @@ pub(crate) struct TotalAllocated {
 }
 
 impl TotalAllocated {
-    /// For statements whose operators may hold so many bytes together.
+    /// The total for statements whose operators may hold `held_max` bytes together.
     pub(crate) fn new(held_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes: AtomicUsize::new(0), max: held_max.saturating_mul(ALLOCATED_RATIO_MAX) })
     }
@@ -84,7 +84,7 @@ thread_local! {
 }
 
 impl Scope {
-    /// The scope of a new statement, whose operators may hold so many bytes.
+    /// Opens the scope of a new statement whose operators may hold `held_max` bytes.
     ///
     /// # Errors
     /// When there are too many statements.
@@ -124,7 +124,7 @@ impl Scope {
         }
     }
 
-    /// Whether so many bytes more are within the limits.
+    /// Checks that the statement may allocate `more` bytes.
     fn has_room(&self, more: usize) -> Result<(), QueryError> {
         let used = self.account.bytes().saturating_add(more);
         if used > self.max {
@@ -164,7 +164,7 @@ impl Scope {
             }
             *told = now;
         }
-        // An error is kept for whoever waits for it.
+        // `over` returns the error to the task that waits for it.
         let _ = self.has_room(0);
     }
 }
@@ -184,7 +184,7 @@ impl Drop for Working {
     }
 }
 
-/// Whether the statement that this thread works for may go on, and allocate so many bytes more.
+/// Checks that the statement of this thread may go on and may allocate `more` bytes.
 ///
 /// # Errors
 /// When it may not. A statement that nobody waits for gets an error that nobody will see.

@@ -137,7 +137,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Wakes when sessions may have ended: whoever keeps one open checks it again then.
+    /// Wakes when sessions may have ended. A door that keeps a session open then checks it again.
     pub fn session_changes(&self) -> watch::Receiver<u64> {
         self.session_changes.subscribe()
     }

@@ -1,4 +1,4 @@
-//! A value of a subquery that is about to be written out for each row of a batch.
+//! Guards the value of a subquery that the library copies for each row of a batch.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use crate::QueryError;
 
 pub(crate) const NAME: &str = "once";
 
-/// The function that gives its argument, if that is not too large for so many rows.
+/// The function returns its argument. It fails if the argument, repeated for each row of the batch, exceeds the limit.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::from(Once { signature: Signature::any(1, Volatility::Immutable) }))

@@ -123,7 +123,7 @@ impl BoundedRegex {
         })
     }
 
-    /// Whether it may be searched for in so many bytes.
+    /// Refuses a search through `bytes` of text that exceeds the work limit.
     fn check(&self, bytes: usize) -> Result<(), QueryError> {
         let work = self.states.saturating_mul(bytes as u64);
         if work > QUERY_REGEX_WORK_MAX {
@@ -155,7 +155,7 @@ fn known_or(
     })
 }
 
-/// The fault of whoever wrote the pattern.
+/// The error that the author of the pattern gets.
 fn refused(error: &regex::Error, pattern: &str) -> QueryError {
     match error {
         regex::Error::CompiledTooBig(limit) => QueryError::OverLimit {

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::ops::{AddAssign, ControlFlow};
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visitor,
+    Expr, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visitor,
 };
 
 use super::within;
 use crate::QueryError;
+use crate::postgres::folded;
 use crate::walk::walk;
 
 /// Deepest expression.
@@ -103,7 +104,7 @@ impl Visitor for Size {
         self.go_on(within(self.set_operations, SET_OPERATIONS_MAX, what, "of them"))?;
         self.joins_are_few()?;
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        let names = ctes.map(|cte| (&raw const *cte.query, name_of(&cte.alias.name))).collect();
+        let names = ctes.map(|cte| (&raw const *cte.query, folded(&cte.alias.name))).collect();
         let planned = Planned {
             queries: 1,
             joins: self.joins - before.0,
@@ -155,16 +156,11 @@ impl Visitor for Size {
     }
 }
 
-/// A name as it is compared.
-fn name_of(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
-}
-
 impl Size {
     /// What stands for a name, if a WITH around has given it.
     fn named(&self, name: &ObjectName) -> Option<Planned> {
         let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
-        let name = name_of(name);
+        let name = folded(name);
         self.around.iter().rev().find_map(|frame| frame.ctes.get(&name).copied())
     }
 

@@ -153,7 +153,7 @@ impl Repeat {
         bytes.into_iter().max().unwrap_or(0)
     }
 
-    /// How often a row is repeated when there have been so many rows.
+    /// How often the operator repeats a row after it has read `rows` rows.
     fn times(&self, rows: u64, batch_rows: u64) -> u64 {
         match &self.times {
             Times::Batch => batch_rows,

@@ -10,7 +10,7 @@ pub(super) enum Class {
     /// Its result has a size that does not depend on its arguments, and its work is in proportion to their bytes; or it chooses
     /// among its arguments in the place of an operator (CASE), which makes nothing.
     Fixed,
-    /// As the formula says of the arguments in so many rows.
+    /// The formula takes the sizes of the arguments and the number of rows, and gives the bound of the call.
     Grows(fn(&[Size], u64) -> Bound),
     /// Nothing is known about it, or it makes lists of any length from a number. `generate_series` and `range` in a FROM clause give
     /// rows one batch after the other and stay.
