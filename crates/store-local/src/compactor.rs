@@ -1,4 +1,4 @@
-//! The compactor: the one thread that merges parts, one plan after the other (compaction.rs decides which).
+//! The compactor: the one thread that merges parts, one plan after the other (compaction/mod.rs decides which).
 //!
 //! A merge reads its inputs window by window and writes through the part writer, so that memory follows the number of
 //! inputs and not their size. Until the edit that names the outputs and drops the inputs nothing has happened: a merge

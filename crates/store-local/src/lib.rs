@@ -1,8 +1,8 @@
 //! The embedded store: log, memtable, parts, manifest, recovery.
 //!
 //! Synchronous code over a [`Disk`] and a [`Clock`], so that the tests of power cuts run what is shipped. It knows
-//! series and rows; it knows no SQL, no protocol and no network. The way of a batch is append.rs, committer.rs; of a
-//! read, read.rs. File formats are described in docs/format.
+//! series and rows; it knows no SQL, no protocol and no network. The way of a batch is append/mod.rs, committer/mod.rs; of a
+//! read, read/mod.rs. File formats are described in docs/format.
 
 mod append;
 mod array_cache;

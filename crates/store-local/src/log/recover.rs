@@ -1,4 +1,4 @@
-//! Reads the log back after the end of a process, however it ended. Invariants: log.rs.
+//! Reads the log back after the end of a process, however it ended. Invariants: log/mod.rs.
 //!
 //! Frames are walked in order over all segments. Where a valid frame is missing the walk goes on at the next one that
 //! is found; the sequence numbers tell whether rows are lost, and the later frame's `durable_before` whether they had

@@ -1,4 +1,4 @@
-//! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part.rs, invariant 1).
+//! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Reads of one series: a snapshot of what holds its rows, taken under the lock, and the reads outside of it.
 //!
-//! They go the way of whole tables (table.rs) with one series and an order by time; only the open chunk is treated
+//! They go the way of whole tables (table/mod.rs) with one series and an order by time; only the open chunk is treated
 //! otherwise, because it knows the rows of each series.
 
 mod latest;

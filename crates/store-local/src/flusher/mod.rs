@@ -1,6 +1,6 @@
 //! The flusher: the one thread that turns the memtable into parts and so lets the log be recycled.
 //!
-//! The order is that of the invariants in manifest.rs and part.rs: part files, their names, series file, manifest
+//! The order is that of the invariants in manifest.rs and part/mod.rs: part files, their names, series file, manifest
 //! edit, mark; then memory and log segments are given up.
 
 mod hold;

@@ -1,7 +1,7 @@
 //! The committer: the one thread that writes the log, and so decides when a batch is kept.
 //!
 //! It takes all entries that gathered while the last sync ran, writes them as one frame, syncs if anybody wants that,
-//! and publishes how far the store has come. Invariants: log.rs.
+//! and publishes how far the store has come. Invariants: log/mod.rs.
 
 mod pace;
 
