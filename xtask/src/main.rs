@@ -3,9 +3,11 @@
 //! Each check is a function from text to findings, so that it is tested without a repository; this file only reads the
 //! real one and prints.
 
+mod circles;
 mod docs;
 mod edges;
 mod finding;
+mod imports;
 mod repository;
 mod sources;
 
@@ -40,6 +42,11 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
             findings.extend(sources::check(file, &text));
         }
     }
+    let mut rust = Vec::new();
+    for file in files.iter().filter(|file| circles::root(file).is_some()) {
+        rust.push((file.clone(), repository.read(file)?));
+    }
+    findings.extend(circles::check(&rust));
     Ok(findings)
 }
 

@@ -1,0 +1,352 @@
+//! Which files of a crate import which: the arrows of the picture that `circles.rs` looks at.
+//!
+//! An arrow runs from a file to the file that defines the name it uses, whichever modules re-export that name on the
+//! way. So a `mod.rs` that only hands on the names of its files ties nothing. Test code has no arrows.
+//! Names inside macro calls are not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemUse, Path, UseTree, Visibility};
+
+/// A file of a crate: its repository path and its text.
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// For each file, the files it imports with the names it takes from each.
+pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// Re-exports of re-exports that are followed.
+const HOPS_MAX: usize = 16;
+
+/// The arrows of one crate whose sources lie below `root` (`crates/x/src/`).
+///
+/// # Errors
+/// The path of the file that is not Rust, and why.
+pub(crate) fn arrows(root: &str, sources: &[Source<'_>]) -> Result<Arrows, (String, syn::Error)> {
+    let mut modules = BTreeMap::new();
+    for source in sources {
+        let file = syn::parse_file(source.text).map_err(|error| (source.path.to_owned(), error))?;
+        let name = module_of(source.path.strip_prefix(root).unwrap_or(source.path));
+        modules.insert(name, Module::new(source.path, file));
+    }
+    forget_tests(&mut modules);
+    let mut arrows = Arrows::new();
+    for (name, module) in &modules {
+        let mut finder = Finder { modules: &modules, module: name.clone(), used: BTreeSet::new() };
+        finder.visit_file(&module.file);
+        let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (path, name) in finder.used {
+            used.entry(path).or_default().insert(name);
+        }
+        used.remove(&module.path);
+        arrows.insert(module.path.clone(), used);
+    }
+    Ok(arrows)
+}
+
+/// The module of a file below `src/`, segment by segment; empty for the crate's root.
+fn module_of(path: &str) -> Vec<String> {
+    let path = path.trim_end_matches(".rs");
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    match path {
+        "lib" | "main" => Vec::new(),
+        _ => path.split('/').map(str::to_owned).collect(),
+    }
+}
+
+struct Module {
+    path: String,
+    file: syn::File,
+    /// Names that the file itself defines.
+    defined: BTreeSet<String>,
+    /// Names that a `use` of the file binds, with the paths they stand for.
+    bound: BTreeMap<String, Vec<String>>,
+    /// Modules whose names the file re-exports all.
+    globs: Vec<Vec<String>>,
+    /// Modules in files of their own that only tests have.
+    test_modules: Vec<String>,
+}
+
+impl Module {
+    fn new(path: &str, file: syn::File) -> Self {
+        let mut module = Self {
+            path: path.to_owned(),
+            file,
+            defined: BTreeSet::new(),
+            bound: BTreeMap::new(),
+            globs: Vec::new(),
+            test_modules: Vec::new(),
+        };
+        let items = std::mem::take(&mut module.file.items);
+        items.iter().for_each(|item| module.take(item));
+        module.file.items = items;
+        module
+    }
+
+    fn take(&mut self, item: &Item) {
+        let name = match item {
+            Item::Const(item) => &item.ident,
+            Item::Enum(item) => &item.ident,
+            Item::Fn(item) => &item.sig.ident,
+            Item::Static(item) => &item.ident,
+            Item::Struct(item) => &item.ident,
+            Item::Trait(item) => &item.ident,
+            Item::Type(item) => &item.ident,
+            Item::Union(item) => &item.ident,
+            Item::Mod(item) if item.content.is_some() => &item.ident,
+            Item::Mod(item) => {
+                if is_test(&item.attrs) {
+                    self.test_modules.push(item.ident.to_string());
+                }
+                return;
+            }
+            Item::Macro(item) => match &item.ident {
+                Some(name) => name,
+                None => return,
+            },
+            Item::Use(item) if !is_test(&item.attrs) => {
+                for (path, alias) in leaves(&item.tree) {
+                    match alias {
+                        Some(alias) => drop(self.bound.insert(alias, path)),
+                        None => self.globs.push(path),
+                    }
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.defined.insert(name.to_string());
+    }
+}
+
+/// Takes away the files that only tests have, with all below them.
+fn forget_tests(modules: &mut BTreeMap<Vec<String>, Module>) {
+    let tests: Vec<Vec<String>> = modules
+        .iter()
+        .flat_map(|(name, module)| {
+            module.test_modules.iter().map(|test| [name.as_slice(), std::slice::from_ref(test)].concat())
+        })
+        .collect();
+    modules.retain(|name, _| !tests.iter().any(|test| name.starts_with(test)));
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
+    })
+}
+
+/// The paths of a `use` with the names they bind; no name for a glob.
+fn leaves(tree: &UseTree) -> Vec<(Vec<String>, Option<String>)> {
+    match tree {
+        UseTree::Path(path) => {
+            let mut below = leaves(&path.tree);
+            below.iter_mut().for_each(|(rest, _)| rest.insert(0, path.ident.to_string()));
+            below
+        }
+        UseTree::Name(name) if name.ident == "self" => vec![(Vec::new(), Some("self".to_owned()))],
+        UseTree::Name(name) => vec![(vec![name.ident.to_string()], Some(name.ident.to_string()))],
+        UseTree::Rename(rename) if rename.ident == "self" => {
+            vec![(Vec::new(), Some(rename.rename.to_string()))]
+        }
+        UseTree::Rename(rename) => {
+            vec![(vec![rename.ident.to_string()], Some(rename.rename.to_string()))]
+        }
+        UseTree::Glob(_) => vec![(Vec::new(), None)],
+        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
+    }
+    .into_iter()
+    .map(|(path, alias)| match alias {
+        // `a::{self}` binds the last segment of the path before it.
+        Some(alias) if alias == "self" && !path.is_empty() => {
+            let last = path.last().cloned();
+            (path, last)
+        }
+        alias => (path, alias),
+    })
+    .collect()
+}
+
+/// Finds what one file uses.
+struct Finder<'a> {
+    modules: &'a BTreeMap<Vec<String>, Module>,
+    module: Vec<String>,
+    /// The defining file and the name.
+    used: BTreeSet<(String, String)>,
+}
+
+impl Finder<'_> {
+    fn add(&mut self, path: &[String]) {
+        let module = self.module.clone();
+        if let Some(found) = self.resolve(&module, path, 0) {
+            self.used.insert(found);
+        }
+    }
+
+    /// The file that defines what `path` names, seen from a module; `None` when that is not in this crate.
+    fn resolve(&self, from: &[String], path: &[String], hops: usize) -> Option<(String, String)> {
+        if hops > HOPS_MAX {
+            return None;
+        }
+        let (mut at, mut rest): (Vec<String>, &[String]) = match path.first()?.as_str() {
+            "crate" => (Vec::new(), &path[1..]),
+            "self" => (from.to_vec(), &path[1..]),
+            "super" => {
+                let above = path.iter().take_while(|segment| *segment == "super").count();
+                (from[..from.len().checked_sub(above)?].to_vec(), &path[above..])
+            }
+            _ => (from.to_vec(), path),
+        };
+        let is_local = path.len() != rest.len();
+        loop {
+            let Some(name) = rest.first() else { break };
+            at.push(name.clone());
+            if !self.modules.contains_key(&at) {
+                at.pop();
+                break;
+            }
+            rest = &rest[1..];
+        }
+        let module = self.modules.get(&at)?;
+        let Some(name) = rest.first() else {
+            return Some((module.path.clone(), "*".to_owned()));
+        };
+        if module.defined.contains(name) {
+            return Some((module.path.clone(), name.clone()));
+        }
+        if let Some(bound) = module.bound.get(name).filter(|bound| **bound != path) {
+            let whole = [bound.as_slice(), &rest[1..]].concat();
+            return self.resolve(&at, &whole, hops + 1);
+        }
+        let globbed = module.globs.iter().find_map(|glob| {
+            let found = self.resolve(&at, &[glob.as_slice(), rest].concat(), hops + 1)?;
+            (found.1 == *name).then_some(found)
+        });
+        // Seen from the module itself an unknown first name is another crate's, or the language's.
+        globbed.or_else(|| (is_local || at != from).then(|| (module.path.clone(), name.clone())))
+    }
+}
+
+impl<'a> Visit<'a> for Finder<'_> {
+    fn visit_item(&mut self, item: &'a Item) {
+        let attributes = match item {
+            Item::Const(item) => &item.attrs,
+            Item::Enum(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            Item::Mod(item) => &item.attrs,
+            Item::Static(item) => &item.attrs,
+            Item::Struct(item) => &item.attrs,
+            Item::Trait(item) => &item.attrs,
+            Item::Type(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_test(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'a syn::ItemMod) {
+        self.module.push(item.ident.to_string());
+        visit::visit_item_mod(self, item);
+        self.module.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'a ItemUse) {
+        // A re-export hands a name on; whoever uses the name has the arrow.
+        if matches!(item.vis, Visibility::Inherited) {
+            for (path, _) in leaves(&item.tree) {
+                self.add(&path);
+            }
+        }
+    }
+
+    /// The path in `pub(in path)` uses nothing.
+    fn visit_visibility(&mut self, _: &'a Visibility) {}
+
+    fn visit_path(&mut self, path: &'a Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if path.leading_colon.is_none() {
+            self.add(&segments);
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(sources: &[(&str, &str)]) -> Vec<String> {
+        let sources: Vec<Source<'_>> = sources.iter().map(|(path, text)| Source { path, text }).collect();
+        let arrows = arrows("src/", &sources).unwrap();
+        let one = |(from, to): (&String, &BTreeMap<String, BTreeSet<String>>)| {
+            to.iter()
+                .map(|(to, names)| {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    format!("{from} -> {to}: {}", names.join(" "))
+                })
+                .collect::<Vec<_>>()
+        };
+        arrows.iter().flat_map(one).collect()
+    }
+
+    #[test]
+    fn an_arrow_runs_to_the_file_that_defines_the_name() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;\npub use a::A;\nfn f() -> b::B { b::make() }"),
+            ("src/a.rs", "use crate::b::{self, B as Other};\npub struct A(Other);\nuse serde::Serialize;"),
+            ("src/b/mod.rs", "mod c;\npub(crate) use c::B;\npub(crate) use c::make;"),
+            ("src/b/c.rs", "pub(crate) struct B;\npub(crate) fn make() -> B { B }"),
+        ];
+        assert_eq!(
+            found(&sources),
+            [
+                "src/a.rs -> src/b/c.rs: B",
+                "src/a.rs -> src/b/mod.rs: *",
+                "src/lib.rs -> src/b/c.rs: B make",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_child_that_uses_a_name_its_parent_imports_has_an_arrow_to_where_it_comes_from() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;"),
+            ("src/a/mod.rs", "mod c;\nuse crate::b::B;\npub(crate) struct A(B);"),
+            ("src/a/c.rs", "use super::{A, B};\nfn f(_: A, _: B) {}"),
+            ("src/b.rs", "pub(crate) struct B;"),
+        ];
+        assert_eq!(
+            found(&sources),
+            ["src/a/c.rs -> src/a/mod.rs: A", "src/a/c.rs -> src/b.rs: B", "src/a/mod.rs -> src/b.rs: B"]
+        );
+    }
+
+    #[test]
+    fn tests_have_no_arrows_and_inner_modules_belong_to_their_file() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;\n#[cfg(test)] mod only_tests;"),
+            ("src/a.rs", "#[cfg(test)] mod tests { use crate::b::B; }\nmod inner { use super::super::b::B; }"),
+            ("src/b.rs", "pub(crate) struct B;\n#[cfg(test)] fn f() { crate::a::g() }"),
+            ("src/only_tests.rs", "use crate::b::B;"),
+        ];
+        assert_eq!(found(&sources), ["src/a.rs -> src/b.rs: B"]);
+    }
+
+    #[test]
+    fn globs_are_followed() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("src/a.rs", "pub(crate) use crate::b::*;"),
+            ("src/b.rs", "pub(crate) const LIMIT: usize = 1;"),
+            ("src/c.rs", "use crate::a::LIMIT;"),
+        ];
+        assert_eq!(found(&sources), ["src/c.rs -> src/b.rs: LIMIT"]);
+    }
+}
