@@ -16,6 +16,9 @@ pub const TAG_VALUE_BYTES_MAX: usize = 255;
 pub const TAGS_PER_SERIES_MAX: usize = 64;
 /// Most columns of one table, sibling columns included. A device that invents a key per message meets this, not OOM.
 pub const COLUMNS_PER_TABLE_MAX: usize = 20_000;
+/// Most keys of one table that were dropped. Their numbers and names in files are never used again, so each takes about
+/// two hundred bytes for good.
+pub const DROPPED_KEYS_PER_TABLE_MAX: usize = 100_000;
 /// Devices whose new columns are counted in memory; beyond it those that brought none for longest are forgotten. Each
 /// takes about a hundred bytes, and most devices of a fleet bring no column that an earlier one did not bring.
 pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;

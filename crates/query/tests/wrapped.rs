@@ -80,6 +80,10 @@ impl Store for Wrapped {
         self.inner.set_ttl(table, ttl)
     }
 
+    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+        self.inner.drop_key(table, key)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.inner.ttl(table)
     }

@@ -26,6 +26,7 @@ fn main() {
     fill(&store, 2..5);
     metrics(&store, 3..5);
     numbers(&store, 2..5);
+    dropped(&store);
     if let Some(backup) = std::env::args().nth(2) {
         back_up(&store, &PathBuf::from(backup));
     }
@@ -83,6 +84,23 @@ fn metrics(store: &LocalStore, rounds: std::ops::Range<i64>) {
         }
         builder.finish();
         store.append(&batch, Durability::Memory).unwrap();
+    }
+}
+
+/// A key that is dropped and comes again with another type.
+fn dropped(store: &LocalStore) {
+    let series = store.series(&SeriesKey::device("dropped", "probe").unwrap()).unwrap();
+    for (ts, value) in [(1, ValueRef::String("12")), (2, ValueRef::F64(1.5))] {
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        builder.field("speed", value);
+        builder.row(series, Timestamp::from_micros(ts));
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+        if ts == 1 {
+            store.flush().unwrap();
+            assert!(store.drop_key("dropped", "speed").unwrap());
+        }
     }
 }
 

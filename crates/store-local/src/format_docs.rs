@@ -83,6 +83,7 @@ fn entries() {
         ("### Tag", TAG),
         ("### Series", SERIES),
         ("### Time to live", Entry::Ttl { table: 0, ttl_us: 30 * 86_400 * 1_000_000 }),
+        ("### Dropped key", Entry::DroppedKey { table: 0, key: 3 }),
         ("### Time of retention", Entry::Retention { ts: 1_700_000_000_000_000 }),
         ("### Row", row),
     ] {

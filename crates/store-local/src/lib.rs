@@ -16,6 +16,7 @@ mod committer;
 mod compaction;
 mod compactor;
 mod core;
+mod deletion;
 pub mod disk;
 mod entry;
 mod flusher;

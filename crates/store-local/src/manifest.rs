@@ -32,8 +32,8 @@ use crate::record::{FileKind, file_header, put_record, read_records};
 
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
-/// The version of edits that are written.
-pub(crate) const VERSION: u32 = 3;
+/// The version of edits that are written. Version 4 has dropped keys; everything else is as in version 3.
+pub(crate) const VERSION: u32 = 4;
 
 /// What the manifest keeps of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]

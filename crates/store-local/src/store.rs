@@ -205,6 +205,11 @@ impl Store for LocalStore {
         self.core.set_ttl(table, ttl)
     }
 
+    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.drop_key(table, key)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.core.ttl(table)
     }

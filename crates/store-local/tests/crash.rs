@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{SeriesKey, Timestamp, Value};
 use parking_lot::Mutex;
-use store::conformance::batch_of;
+use store::conformance::{batch_of, collect, scan_all};
 use store::{Durability, Store};
 use store_local::{Disk, Options};
 use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
@@ -22,6 +22,11 @@ struct Ledger {
     next: i64,
     /// Rows of a table that nobody looks at, dropped for their age.
     dropped: u64,
+    /// Values of a key of device `a` that is dropped again and again: the newest of each time, and those that are acked.
+    again: BTreeMap<i64, i64>,
+    again_acked: BTreeMap<i64, i64>,
+    /// Values up to this number were dropped, and the drop is acked.
+    again_dropped: i64,
 }
 
 const DEVICES: [&str; 3] = ["a", "b", "c"];
@@ -49,6 +54,33 @@ impl Ledger {
     /// Everything sent so far is acknowledged.
     fn ack_all(&mut self) {
         self.acked = self.sent.iter().map(|(row, numbers)| (*row, numbers.len())).collect();
+        self.again_acked = self.again.clone();
+    }
+
+    /// Drops the key `again`. Until the drop is acked its values may be there or not.
+    fn drop_again(&mut self, store: &store_local::LocalStore) -> Option<()> {
+        self.again_acked.clear();
+        self.again.clear();
+        assert!(store.drop_key("t", "again").ok()?, "the key had values");
+        self.again_dropped = self.next;
+        Some(())
+    }
+
+    fn check_again(&self, store: &store_local::LocalStore, when: &str) {
+        let Some(series) = store.find_series(&self.key("a")) else { return };
+        let found: BTreeMap<i64, i64> = collect(store, &scan_all(series, &["again"]))
+            .unwrap()
+            .into_iter()
+            .map(|(ts, values)| match values[..] {
+                [Some(Value::I64(n))] => (ts, n),
+                _ => panic!("{when}: {values:?}"),
+            })
+            .collect();
+        let dropped = self.again_dropped;
+        assert!(found.values().all(|n| *n > dropped), "{when}: {found:?} were dropped with {dropped}");
+        for (ts, n) in &self.again_acked {
+            assert!(found.get(ts).is_some_and(|found| found >= n), "{when}: {n} at {ts} is lost: {found:?}");
+        }
     }
 
     /// What an opened store serves, it promises to keep.
@@ -65,6 +97,7 @@ impl Ledger {
 
     /// Every acked row is there exactly once, no row was invented, and no write was undone by an older one.
     fn check(&self, store: &store_local::LocalStore, when: &str) {
+        self.check_again(store, when);
         for device in DEVICES {
             let key = self.key(device);
             let found = match store.find_series(&key) {
@@ -109,8 +142,12 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
             let n = ledger.send("a", step);
             // A new column comes in the same batch as its first value, in the middle of everything.
             let column = format!("column {round} {step}");
-            let fields = [("n", ledger.value(n)), (column.as_str(), Value::Bool(true))];
+            let again = ("again", Value::I64(n));
+            let fields = [("n", ledger.value(n)), (column.as_str(), Value::Bool(true)), again];
             let fields = if ledger.narrow { &fields[..1] } else { &fields };
+            if !ledger.narrow {
+                ledger.again.insert(step, n);
+            }
             let ticket = store.append(&batch_of(series, &[(step, fields)]), Durability::Fsync).ok()?;
             if !reached(&store, Durability::Fsync, ticket) {
                 return None;
@@ -124,6 +161,9 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
                 ledger.ack_all();
             }
             if step % 5 == 4 {
+                if !ledger.narrow {
+                    ledger.drop_again(&store)?;
+                }
                 store.flush().ok()?;
                 ledger.ack_all();
                 store.compact().ok()?;

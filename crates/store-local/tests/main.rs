@@ -7,6 +7,7 @@ mod compaction;
 mod contract;
 mod crash;
 mod damage;
+mod deletion;
 mod ends;
 mod faults;
 mod fixtures;

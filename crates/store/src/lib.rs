@@ -138,6 +138,18 @@ pub trait Store: Send + Sync + 'static {
     /// same for a table that there is not yet.
     fn ttl(&self, table: &str) -> Option<Duration>;
 
+    /// Drops a key of a table with the values of all its types, of all series. Durable when it returns. Returns `false`
+    /// when the table has no such key.
+    ///
+    /// Readers that have a snapshot go on reading the values; later ones do not see them. A row that had values of
+    /// dropped keys only stays a row. A value that comes later under the same name begins a new column with the name
+    /// and the type of its own.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`StoreError::OverLimit`] beyond
+    /// [`DROPPED_KEYS_PER_TABLE_MAX`](model::limits::DROPPED_KEYS_PER_TABLE_MAX). After an error the key may be dropped or not.
+    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError>;
+
     /// Drops what is older than its table keeps it, and returns how many rows that were.
     ///
     /// Rows go by the day (UTC): a day goes when all of it is older than [`table::oldest_kept`], so a younger row is

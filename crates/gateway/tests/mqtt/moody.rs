@@ -103,6 +103,10 @@ impl Store for MoodyStore {
         self.store.set_ttl(table, ttl)
     }
 
+    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+        self.store.drop_key(table, key)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.store.ttl(table)
     }

@@ -14,7 +14,10 @@ impl Catalog {
     pub(crate) fn fill_gaps(&mut self, entry: Entry<'_>) -> Result<(), Malformed> {
         match entry {
             Entry::Table { id, .. } => self.fill_tables(id),
-            Entry::Column { table, key, .. } => self.fill_keys(table, key),
+            Entry::Column { table, key, name, .. } => {
+                self.fill_keys(table, key)?;
+                self.drop_earlier(table, key, name)
+            }
             Entry::Tag { table, tag, .. } => self.fill_tags(table, tag),
             Entry::Series { id, table, tags } => {
                 let mut needed = 1;
@@ -25,6 +28,7 @@ impl Catalog {
                 self.fill_series(id, table)
             }
             Entry::Ttl { table, .. } => self.fill_tables(table.saturating_add(1)),
+            Entry::DroppedKey { table, key } => self.fill_keys(table, key.saturating_add(1)),
             Entry::Retention { .. } => Ok(()),
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
@@ -58,6 +62,17 @@ impl Catalog {
             self.apply_unsaved(Entry::Column { table, key, field_type, name: &name, physical: &name })?;
         }
         Ok(())
+    }
+
+    /// A new key whose name an earlier one has: that one was dropped, and the definition that said so is lost.
+    fn drop_earlier(&mut self, table: u32, key: u32, name: &str) -> Result<(), Malformed> {
+        let definitions = &self.tables[table as usize];
+        match definitions.key(name) {
+            Some(earlier) if key as usize == definitions.keys.len() => {
+                self.apply_unsaved(Entry::DroppedKey { table, key: earlier }).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fill_tags(&mut self, table: u32, count: u32) -> Result<(), Malformed> {
@@ -117,6 +132,21 @@ mod tests {
             assert!(catalog.fill_gaps(entry).is_err(), "{entry:?}");
         }
         assert!(catalog.tables.len() <= 1 && catalog.series.read().len() == 0);
+    }
+
+    #[test]
+    fn a_key_that_comes_again_drops_the_earlier_one_if_the_drop_is_lost() {
+        let mut catalog = Catalog::default();
+        catalog.apply(Entry::Table { id: 0, name: "t" }).unwrap();
+        let field_type = model::FieldType::I64;
+        let column = |key, physical| Entry::Column { table: 0, key, field_type, name: "k", physical };
+        catalog.apply(column(0, "k")).unwrap();
+        let again = column(1, "k:i64");
+        assert!(catalog.apply(again).is_err());
+        catalog.fill_gaps(again).unwrap();
+        assert_eq!(catalog.apply(again), Ok(true));
+        let table = &catalog.tables[0];
+        assert_eq!((table.key("k"), table.is_dropped(0)), (Some(1), true));
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Numbers are dense and never reused. A key of a table has one number; a column is (key, type), and each has the
 //! physical name under which it stands in parts: the key itself for the first type seen, `key:type` otherwise or if
 //! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
+//!
+//! A dropped key keeps its number and the physical names of its columns, because parts may still have them. A key that
+//! comes again under the same name is a new key: its columns have other physical names, and readers see them under the
+//! names that the dropped ones left free.
 
 mod gaps;
 mod ids;
@@ -62,8 +66,13 @@ pub(crate) struct Table {
     pub(crate) ttl_us: Option<u64>,
     /// Key numbers, each with the types that have columns as bits.
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
-    /// Physical names in use.
+    /// Physical names in use, those of dropped keys among them.
     taken: HashSet<Arc<str>, RandomState>,
+    /// The names under which readers see columns, by physical name, where the two differ.
+    shown: HashMap<Arc<str>, Arc<str>, RandomState>,
+    dropped_keys: usize,
+    /// The columns of dropped keys.
+    dropped_columns: usize,
     /// The columns as readers see them; made when first asked after a change.
     view: OnceLock<Arc<TableView>>,
 }
@@ -71,7 +80,9 @@ pub(crate) struct Table {
 /// A key and its columns by type.
 pub(crate) struct Key {
     pub(crate) name: Arc<str>,
+    /// Physical names by type.
     columns: [Option<Arc<str>>; FieldType::ALL.len()],
+    dropped: bool,
 }
 
 /// A tag and the column that shows it in parts.
@@ -102,6 +113,9 @@ impl Table {
             ttl_us: None,
             key_numbers: HashMap::default(),
             taken: internal.into_iter().map(Arc::from).collect(),
+            shown: HashMap::default(),
+            dropped_keys: 0,
+            dropped_columns: 0,
             view: OnceLock::new(),
         }
     }
@@ -133,9 +147,26 @@ impl Table {
         }
     }
 
-    /// Columns that the table's parts may have, the internal ones not counted.
+    /// The table's columns, the internal ones and those of dropped keys not counted.
     pub(crate) fn columns(&self) -> usize {
-        self.taken.len() - 3
+        self.taken.len() - 3 - self.dropped_columns
+    }
+
+    /// The keys that are not dropped, with their numbers.
+    pub(crate) fn live_keys(&self) -> impl Iterator<Item = (KeyId, &Key)> {
+        let numbered = (0..).zip(&self.keys);
+        numbered.filter(|(_, key)| !key.dropped)
+    }
+
+    /// Whether a key was dropped.
+    #[inline]
+    pub(crate) fn is_dropped(&self, key: KeyId) -> bool {
+        self.dropped_keys > 0 && self.keys[key as usize].dropped
+    }
+
+    /// The name under which readers see a column.
+    pub(crate) fn shown<'a>(&'a self, physical: &'a Arc<str>) -> &'a Arc<str> {
+        self.shown.get(physical).unwrap_or(physical)
     }
 
     /// The columns as readers see them.
@@ -200,6 +231,20 @@ impl Catalog {
         self.define(Entry::Series { id, table, tags: &encoded }, log)
             .expect("BUG: the next series number is free");
         Ok(id)
+    }
+
+    /// Drops a key; `false` if the table has no such key. Calls `log` with the new definition.
+    pub(crate) fn drop_key(
+        &mut self,
+        table: u32,
+        name: &str,
+        log: &mut dyn FnMut(Entry<'_>),
+    ) -> Result<bool, StoreError> {
+        let definitions = &self.tables[table as usize];
+        let Some(key) = definitions.key(name) else { return Ok(false) };
+        check("dropped keys of a table", definitions.dropped_keys, limits::DROPPED_KEYS_PER_TABLE_MAX)?;
+        self.define(Entry::DroppedKey { table, key }, log).expect("BUG: the key is known");
+        Ok(true)
     }
 
     /// Defines a table that [`table`](Self::table) did not find.
@@ -270,6 +315,13 @@ impl Catalog {
                 Ok(table.ttl_us.replace(ttl_us) != Some(ttl_us))
             }
             Entry::Retention { ts } => Ok(self.retention.replace(ts) != Some(ts)),
+            Entry::DroppedKey { table, key } => {
+                let table = self
+                    .tables
+                    .get_mut(table as usize)
+                    .ok_or(Malformed("dropped key of an unknown table"))?;
+                table.apply_dropped_key(key)
+            }
             Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
         }
     }
@@ -357,12 +409,50 @@ impl Table {
         if key as usize == self.keys.len() {
             let name: Arc<str> = name.into();
             self.key_numbers.insert(name.clone(), (key, 0));
-            self.keys.push(Key { name, columns: Default::default() });
+            self.keys.push(Key { name, columns: Default::default(), dropped: false });
         }
-        if let Some((_, types)) = self.key_numbers.get_mut(name) {
-            *types |= type_bit(field_type);
+        if self.is_dropped(key) {
+            // Only after damage: the log lost the definition of the column before that of the drop.
+            self.dropped_columns += 1;
+        } else {
+            self.show(key, field_type, name, &physical);
+            if let Some((_, types)) = self.key_numbers.get_mut(name) {
+                *types |= type_bit(field_type);
+            }
         }
         self.keys[key as usize].columns[index] = Some(physical);
+        self.view = OnceLock::new();
+        Ok(true)
+    }
+
+    /// Gives a new column the name under which readers see it. That is the physical name unless a dropped column has left
+    /// a plainer one free.
+    fn show(&mut self, key: KeyId, field_type: FieldType, name: &str, physical: &Arc<str>) {
+        if self.dropped_keys == 0 {
+            return;
+        }
+        let is_first = self.keys[key as usize].columns.iter().all(Option::is_none);
+        let wanted = if is_first { name.to_owned() } else { format!("{name}:{field_type}") };
+        let shown = TableColumns::free_name(&wanted, field_type.name(), |name| {
+            self.view().columns().has_column(name)
+        });
+        if shown != *physical {
+            self.shown.insert(physical.clone(), shown);
+        }
+    }
+
+    fn apply_dropped_key(&mut self, key: KeyId) -> Result<bool, Malformed> {
+        let known = self.keys.get_mut(key as usize).ok_or(Malformed("dropped key that is not known"))?;
+        if std::mem::replace(&mut known.dropped, true) {
+            return Ok(false);
+        }
+        self.dropped_keys += 1;
+        for physical in known.columns.iter().flatten() {
+            self.shown.remove(physical);
+            self.dropped_columns += 1;
+        }
+        let name = known.name.clone();
+        self.key_numbers.remove(&name);
         self.view = OnceLock::new();
         Ok(true)
     }

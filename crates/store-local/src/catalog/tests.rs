@@ -29,6 +29,46 @@ fn physical_names_never_clash() {
 }
 
 #[test]
+fn a_key_that_comes_again_is_shown_under_the_plain_name_and_kept_under_another() {
+    let mut bytes = Vec::new();
+    let mut catalog = Catalog::default();
+    catalog.create_table("t", 10, &mut |entry| entry.put(&mut bytes)).unwrap();
+    let names = |catalog: &Catalog| {
+        let table = &catalog.tables[0];
+        let stored = table.live_keys().flat_map(|(_, key)| FieldType::ALL.map(|of| key.column(of).cloned()));
+        let names =
+            stored.flatten().map(|physical| (table.shown(&physical).to_string(), physical.to_string()));
+        names.collect::<Vec<_>>()
+    };
+    let mut number = 0;
+    for _ in 0..3 {
+        for field_type in [FieldType::F64, FieldType::Bool] {
+            number = catalog.column(0, "a", field_type, &mut |entry| entry.put(&mut bytes));
+        }
+        assert!(catalog.drop_key(0, "a", &mut |entry| entry.put(&mut bytes)).unwrap());
+        assert!(!catalog.drop_key(0, "a", &mut |entry| entry.put(&mut bytes)).unwrap());
+    }
+    assert_eq!((number, names(&catalog), catalog.tables[0].columns()), (2, Vec::new(), 0));
+    catalog.column(0, "a", FieldType::I64, &mut |entry| entry.put(&mut bytes));
+    // What takes a name that a dropped column has in files.
+    catalog.column(0, "a:f64", FieldType::F64, &mut |entry| entry.put(&mut bytes));
+    catalog.column(0, "a", FieldType::Bool, &mut |entry| entry.put(&mut bytes));
+    let expected = [("a:bool", "a:bool:bool:bool:bool"), ("a", "a:i64"), ("a:f64", "a:f64:f64:f64")];
+    let expected = expected.map(|(shown, stored)| (shown.to_owned(), stored.to_owned()));
+    assert_eq!(names(&catalog), expected);
+
+    // Recovery may meet all definitions a second time.
+    let mut again = Catalog::default();
+    for _ in 0..2 {
+        let mut reader = crate::codec::Reader::new(&bytes);
+        while !reader.is_empty() {
+            again.apply(Entry::read(&mut reader).unwrap()).unwrap();
+        }
+        assert_eq!(names(&again), expected);
+    }
+}
+
+#[test]
 fn definitions_rebuild_the_catalog_and_may_repeat() {
     let mut bytes = Vec::new();
     let mut catalog = Catalog::default();

@@ -52,6 +52,11 @@ pub(crate) enum Entry<'a> {
     Retention {
         ts: i64,
     },
+    /// The key's values are gone; its number and the names of its columns are not used again.
+    DroppedKey {
+        table: u32,
+        key: KeyId,
+    },
 }
 
 const TABLE: u8 = 1;
@@ -62,6 +67,7 @@ const ROW: u8 = 5;
 const RUN: u8 = 6;
 const TTL: u8 = 7;
 const RETENTION: u8 = 8;
+const DROPPED_KEY: u8 = 9;
 
 /// Fewest rows for which a run is shorter than the rows one by one.
 pub(crate) const RUN_ROWS_MIN: usize = 2;
@@ -114,6 +120,11 @@ impl<'a> Entry<'a> {
                 out.push(RETENTION);
                 put_zigzag(out, ts);
             }
+            Self::DroppedKey { table, key } => {
+                out.push(DROPPED_KEY);
+                put_varint(out, table.into());
+                put_varint(out, key.into());
+            }
             Self::Row { series, ts, body } => {
                 out.push(ROW);
                 put_varint(out, series.into());
@@ -135,7 +146,8 @@ impl<'a> Entry<'a> {
             | Self::Tag { .. }
             | Self::Series { .. }
             | Self::Ttl { .. }
-            | Self::Retention { .. } => 0,
+            | Self::Retention { .. }
+            | Self::DroppedKey { .. } => 0,
         }
     }
 
@@ -162,6 +174,7 @@ impl<'a> Entry<'a> {
             RUN => Self::Run(Run::read(reader)?),
             TTL => Self::Ttl { table: reader.index()?, ttl_us: reader.varint()? },
             RETENTION => Self::Retention { ts: reader.zigzag()? },
+            DROPPED_KEY => Self::DroppedKey { table: reader.index()?, key: reader.index()? },
             _ => return Err(Malformed("unknown entry kind")),
         })
     }
@@ -181,6 +194,7 @@ mod tests {
             Entry::Row { series: 7, ts: -5, body: &[1, 1] },
             Entry::Ttl { table: 300, ttl_us: u64::MAX },
             Entry::Retention { ts: -1 },
+            Entry::DroppedKey { table: 1, key: 300 },
         ];
         let mut out = Vec::new();
         entries.iter().for_each(|entry| entry.put(&mut out));
@@ -189,6 +203,6 @@ mod tests {
             assert_eq!(Entry::read(&mut reader), Ok(entry));
         }
         assert!(reader.is_empty());
-        assert_eq!(Entry::read(&mut Reader::new(&[9])), Err(Malformed("unknown entry kind")));
+        assert_eq!(Entry::read(&mut Reader::new(&[10])), Err(Malformed("unknown entry kind")));
     }
 }

@@ -90,7 +90,7 @@ impl PartSchema {
         schema
     }
 
-    /// The columns of a wide part: those of the table of which `has` says, by key, type and physical name, that the part
+    /// The columns of a wide part: those of the table's live keys of which `has` says, by key, type and physical name, that the part
     /// has them. All f64 are doubles.
     pub(crate) fn wide(
         table: u32,
@@ -98,18 +98,12 @@ impl PartSchema {
         has: impl Fn(KeyId, FieldType, &str) -> bool,
     ) -> Self {
         let mut fields = Vec::new();
-        for (number, key) in definitions.keys.iter().enumerate() {
+        for (number, key) in definitions.live_keys() {
             for field_type in FieldType::ALL {
                 let column = key.column(field_type);
-                if let Some(physical) = column.filter(|name| has(number as u32, field_type, name)) {
+                if let Some(physical) = column.filter(|name| has(number, field_type, name)) {
                     let (physical, key_name) = (physical.clone(), key.name.clone());
-                    fields.push(PartField {
-                        key: number as u32,
-                        key_name,
-                        field_type,
-                        physical,
-                        scale: None,
-                    });
+                    fields.push(PartField { key: number, key_name, field_type, physical, scale: None });
                 }
             }
         }

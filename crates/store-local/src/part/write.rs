@@ -260,7 +260,9 @@ impl Columns {
     #[inline]
     fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
         let rows = self.ts.len() as u32;
-        let column = self.index[key as usize][value.field_type().code() as usize];
+        let of_key = self.index.get(key as usize).map(|columns| columns[value.field_type().code() as usize]);
+        // The schema has no column for it: the key was dropped after the value came.
+        let Some(column) = of_key.filter(|column| *column != u32::MAX) else { return };
         let holder = &mut self.holder[key as usize];
         if holder.0 == rows && holder.1 != column {
             // A later write of another type hides the earlier one's value.

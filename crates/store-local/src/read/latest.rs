@@ -42,7 +42,7 @@ impl Core {
             let table = table_of(&state, series)?;
             let definitions = &state.catalog.tables[table as usize];
             let keys = definitions.keys.len();
-            let slots = slots(definitions, (0..keys as KeyId).collect());
+            let slots = slots(definitions, definitions.live_keys().map(|(key, _)| key).collect());
             let _guard = PanicEndsProcess::begin();
             let State { series, latest, .. } = &mut *state;
             series[id as usize].begin_partial(id, latest);
@@ -143,7 +143,7 @@ fn cached(
         value: newest.value.clone(),
     };
     let mut found: Vec<LatestValue> = match keys {
-        None => entries.iter().map(answer).collect(),
+        None => entries.iter().filter(|newest| !definitions.is_dropped(newest.key)).map(answer).collect(),
         Some(keys) => {
             let mut asked: Vec<KeyId> = keys.iter().filter_map(|key| definitions.key(key)).collect();
             asked.sort_unstable();

@@ -50,7 +50,7 @@ impl Core {
     }
 
     /// Seals the store unless the failure passes by itself.
-    fn sealed_by(&self, error: StoreError) -> StoreError {
+    pub(crate) fn sealed_by(&self, error: StoreError) -> StoreError {
         if !error.is_transient() {
             self.seal(error.clone());
         }

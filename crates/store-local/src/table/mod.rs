@@ -50,19 +50,19 @@ impl TableView {
     pub(crate) fn new(table: &Table) -> Self {
         let tag =
             |tag: &crate::catalog::Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
-        let of_key = |(id, key): (usize, &Key)| {
+        let of_key = |(id, key): (KeyId, &Key)| {
             let column = |field_type| {
                 let physical = key.column(field_type)?.clone();
-                Some(Slot { key: id as KeyId, field_type, physical })
+                Some(Slot { key: id, field_type, physical })
             };
             FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
         };
         let tags = table.tags.iter().map(tag).collect();
-        let stored: Vec<Slot> = table.keys.iter().enumerate().flat_map(of_key).collect();
+        let stored: Vec<Slot> = table.live_keys().flat_map(of_key).collect();
         let field = |slot: &Slot| FieldColumn {
             key: table.keys[slot.key as usize].name.clone(),
             field_type: slot.field_type,
-            column: slot.physical.clone(),
+            column: table.shown(&slot.physical).clone(),
             with_integers: false,
         };
         let fields = stored.iter().map(field).collect();

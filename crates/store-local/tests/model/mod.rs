@@ -5,12 +5,12 @@
 
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value};
 use proptest::prelude::*;
-use store::conformance::{collect, scan_all};
-use store::{Durability, MemoryStore, Order, Scan, Store};
+use store::conformance::{collect, collect_table, read_all, scan_all};
+use store::{Durability, MemoryStore, Order, Scan, Store, TableRead};
 use store_local::{LocalStore, Options};
 use testkit::{FaultyDisk, Survivors};
 
@@ -18,6 +18,10 @@ use crate::support::{eventually, open, reached, tiny};
 
 const DEVICES: u8 = 3;
 const KEYS: [&str; 4] = ["a", "b", "a:string", "ts"];
+/// The key of such values.
+const GONE: &str = "gone";
+/// Stands for a value of a key that was dropped since: the row stays a row.
+const BARE: u8 = KEYS.len() as u8;
 
 #[derive(Debug, Clone)]
 struct RowAction {
@@ -33,6 +37,7 @@ enum Action {
     Keep(Vec<RowAction>),
     Flush,
     Compact,
+    DropKey(u8),
     Close,
     Kill,
     PowerCut(Option<u64>),
@@ -89,6 +94,7 @@ fn action(rows: impl Strategy<Value = Vec<RowAction>> + 'static) -> impl Strateg
         4 => rows.prop_map(Action::Keep),
         3 => Just(Action::Flush),
         1 => Just(Action::Compact),
+        1 => (0..KEYS.len() as u8).prop_map(Action::DropKey),
         1 => Just(Action::Close),
         1 => Just(Action::Kill),
         2 => prop::option::of(any::<u64>()).prop_map(Action::PowerCut),
@@ -122,11 +128,36 @@ fn batch(store: &dyn Store, rows: &[RowAction]) -> Batch {
     for row in rows {
         let series = store.series(&key(row.device)).unwrap();
         let mut builder = batch.builder();
-        row.fields.iter().for_each(|(key, value)| builder.field(KEYS[*key as usize], value.as_ref()));
+        for (key, value) in &row.fields {
+            builder.field(KEYS.get(*key as usize).copied().unwrap_or(GONE), value.as_ref());
+        }
         builder.row(series, Timestamp::from_micros(row.ts));
         builder.finish();
     }
     batch
+}
+
+/// Appends rows to a reference; those of values that were dropped since stay bare.
+fn append_kept(reference: &MemoryStore, rows: &[RowAction]) {
+    reference.append(&batch(reference, rows), Durability::Memory).unwrap();
+    for table in ["t", "u"] {
+        reference.drop_key(table, GONE).unwrap();
+    }
+}
+
+/// The times of a device's rows, with values or without.
+fn times(store: &dyn Store, device: u8) -> BTreeSet<i64> {
+    let key = key(device);
+    let Some(snapshot) = store.snapshot(key.table()).unwrap() else { return BTreeSet::new() };
+    let columns = vec![0, snapshot.columns().ts_index()];
+    let read = TableRead { columns, ..read_all(snapshot.as_ref()) };
+    let rows = collect_table(snapshot.as_ref(), &read).unwrap().concat();
+    let of_device = |row: &Vec<Option<Value>>| row[0] == Some(Value::String(format!("d{device}")));
+    let ts = |row: &Vec<Option<Value>>| match row[1] {
+        Some(Value::I64(ts)) => ts,
+        _ => panic!("each row has a time"),
+    };
+    rows.iter().filter(|row| of_device(row)).map(ts).collect()
 }
 
 fn content(store: &dyn Store, device: u8) -> Content {
@@ -165,6 +196,7 @@ impl World {
                 self.all_is_certain();
             }
             Action::Compact => self.store().compact().unwrap(),
+            Action::DropKey(key) => self.drop_key(*key),
             Action::Close => {
                 self.store().close().unwrap();
                 self.all_is_certain();
@@ -185,9 +217,23 @@ impl World {
         eventually(|| self.store().append(&batch, class).ok())
     }
 
+    /// Drops a key of the table `t`. What was appended before has no value of it any more, even after a power cut.
+    fn drop_key(&mut self, dropped: u8) {
+        let name = KEYS[dropped as usize];
+        let known = self.reference.drop_key("t", name).unwrap();
+        let found = eventually(|| self.store().drop_key("t", name).ok());
+        // After a power cut the reference does not know of keys whose values are gone.
+        assert!(found || !known, "{name}");
+        self.certain.drop_key("t", name).unwrap();
+        for row in self.uncertain.iter_mut().filter(|row| row.device != 2) {
+            for (key, _) in row.fields.iter_mut().filter(|(key, _)| *key == dropped) {
+                *key = BARE;
+            }
+        }
+    }
+
     fn all_is_certain(&mut self) {
-        let rows = std::mem::take(&mut self.uncertain);
-        self.certain.append(&batch(&self.certain, &rows), Durability::Memory).unwrap();
+        append_kept(&self.certain, &std::mem::take(&mut self.uncertain));
     }
 
     fn reopen(&mut self) {
@@ -210,7 +256,7 @@ impl World {
         (self.reference, self.certain) = (MemoryStore::new(), MemoryStore::new());
         self.uncertain.clear();
         for store in [&self.reference, &self.certain] {
-            store.append(&batch(store, &kept), Durability::Memory).unwrap();
+            append_kept(store, &kept);
         }
         self.compare();
     }
@@ -225,7 +271,7 @@ impl World {
         }
         for row in self.uncertain.iter().filter(|row| row.device == device) {
             let last: BTreeMap<_, _> = row.fields.iter().cloned().collect();
-            for (field, value) in last {
+            for (field, value) in last.into_iter().filter(|(field, _)| *field != BARE) {
                 let cell = (row.ts, KEYS[field as usize]);
                 possible.entry(cell).or_insert_with(|| vec![None]).push(Some(value));
             }
@@ -240,7 +286,28 @@ impl World {
             ts,
             fields: vec![(field(name), value)],
         };
-        found.into_iter().map(row).collect()
+        let mut kept: Vec<RowAction> = found.into_iter().map(row).collect();
+        let valued: BTreeSet<i64> = kept.iter().map(|row| row.ts).collect();
+        kept.extend(self.check_bare(store, device).difference(&valued).map(|ts| RowAction {
+            device,
+            ts: *ts,
+            fields: vec![(BARE, Value::Bool(true))],
+        }));
+        kept
+    }
+
+    /// The times of the rows that a store has kept: all that were durable, none that nobody wrote.
+    fn check_bare(&self, store: &LocalStore, device: u8) -> BTreeSet<i64> {
+        let (found, durable) = (times(store, device), times(&self.certain, device));
+        let sent = self.uncertain.iter().filter(|row| row.device == device && !row.fields.is_empty());
+        let sent: BTreeSet<i64> = sent.map(|row| row.ts).collect();
+        assert!(
+            durable.is_subset(&found),
+            "device {device} has rows at {found:?}, not at all of {durable:?}"
+        );
+        let known: BTreeSet<i64> = durable.union(&sent).copied().collect();
+        assert!(found.is_subset(&known), "device {device} has rows at {found:?}, of {known:?}");
+        found
     }
 
     fn compare(&self) {

@@ -3,6 +3,7 @@
 //! A backend's tests call [`run`] with a function that makes an empty store. A failed check panics with its name in
 //! the backtrace. Nothing here depends on time: waiting ends when [`Progress`] says so.
 
+mod deletion;
 mod numbers;
 mod retention;
 mod tables;
@@ -42,7 +43,8 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         extreme_values_and_times_come_back,
         close_keeps_reads_and_refuses_writes,
     ];
-    let all = checks.into_iter().chain(tables::CHECKS).chain(numbers::CHECKS).chain(retention::CHECKS);
+    let of_tables = tables::CHECKS.into_iter().chain(numbers::CHECKS);
+    let all = checks.into_iter().chain(of_tables).chain(retention::CHECKS).chain(deletion::CHECKS);
     for check in all {
         let store = make();
         check(store.as_ref());

@@ -45,6 +45,9 @@ struct State {
 
 type Rows = BTreeMap<Timestamp, BTreeMap<String, Value>>;
 
+/// What is left of a row's values of dropped keys, so that it stays a row: no key has this name, and no column shows it.
+const DROPPED: &str = "";
+
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
@@ -238,7 +241,8 @@ impl Store for MemoryStore {
         let state = self.state.lock();
         let mut newest = BTreeMap::new();
         for (ts, fields) in state.rows(series)? {
-            for (key, value) in fields.iter().filter(|(key, _)| keys.is_none_or(|keys| keys.contains(key))) {
+            let is_asked = |key: &String| keys.is_none_or(|keys| keys.contains(key)) && key != DROPPED;
+            for (key, value) in fields.iter().filter(|(key, _)| is_asked(key)) {
                 newest.insert(key.clone(), LatestValue { key: key.clone(), ts: *ts, value: value.clone() });
             }
         }
@@ -318,6 +322,25 @@ impl Store for MemoryStore {
         state.tables.entry(table.to_owned()).or_insert_with(|| TableColumns::new(table));
         state.ttls.insert(table.to_owned(), ttl);
         Ok(())
+    }
+
+    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.check_writable()?;
+        let Some(columns) = state.tables.get_mut(table) else { return Ok(false) };
+        let before = columns.fields.len();
+        columns.fields.retain(|field| *field.key != *key);
+        if columns.fields.len() == before {
+            return Ok(false);
+        }
+        let of_table = state.series.iter_mut().zip(&state.table_of).filter(|(_, of)| *of == table);
+        for fields in of_table.flat_map(|(rows, _)| rows.values_mut()) {
+            if fields.remove(key).is_some() {
+                fields.insert(DROPPED.to_owned(), Value::Bool(true));
+            }
+        }
+        Ok(true)
     }
 
     fn ttl(&self, table: &str) -> Option<Duration> {
