@@ -73,6 +73,30 @@ def test_columns_are_listed(either, tmp_path):
     assert unknown.returncode == 1 and 'there is no table "my"' in unknown.stderr and '"my table"' in unknown.stderr
 
 
+def test_a_column_is_dropped_and_begins_anew(either, tmp_path):
+    path = tmp_path / "weather.lp"
+    path.write_text('weather,site=north temp="21.5",n=3i 1714550400000000000\nweather,site=north temp="cold" 1714550401000000000\n')
+    either.command("import", "--format", "lines", path)
+    columns = lambda: [line.split() for line in either.command("table", "columns", "weather").stdout.splitlines()[1:]]
+    before = columns()
+    dry = either.command("table", "drop-column", "weather", "temp", "--dry-run").stdout
+    assert dry.strip() == "table weather, key temp: would be dropped for good: temp (string)", dry
+    asked = either.command("table", "drop-column", "weather", "temp", check=False)
+    assert asked.returncode == 1 and "nothing was changed: there is no terminal" in asked.stderr, asked.stderr
+    assert columns() == before
+    for key, hint in [("site", "it is a tag"), ("ts", "it is the time"), ("tmp", "lists the keys")]:
+        refused = either.command("table", "drop-column", "weather", key, "--yes", check=False)
+        assert refused.returncode == 1 and hint in refused.stderr, refused.stderr
+    done = json.loads(either.command("table", "drop-column", "weather", "temp", "--yes", "--json").stdout)
+    assert done["changed"] and [it["column"] for it in done["columns"]] == ["temp"], done
+    assert columns() == [row for row in before if row[0] != "temp"]
+    assert [list(row) for row in exported(either, "weather")] == [["site", "ts", "n"]] * 2, "rows stay"
+    path.write_text("weather,site=north temp=19.5 1714550402000000000\n")
+    either.command("import", "--format", "lines", path)
+    assert ["temp", "f64", "temp"] in columns()
+    assert [row["temp"] for row in exported(either, "weather")] == ["", "", "19.5"]
+
+
 def test_what_is_exported_as_parquet_can_be_imported_elsewhere(either, own_server, tmp_path):
     lines = tmp_path / "walk.lp"
     lines.write_text("".join(f"walk,d=d{n % 7} x={n / 4},i={n}i {1_714_550_400 + n}\n" for n in range(5_000)))

@@ -116,7 +116,8 @@ mod tests {
         let only_hands_on =
             [("lib.rs", "mod a;"), ("a/mod.rs", "mod b;\npub(crate) use b::B;\npub(crate) struct A;"), child];
         assert_eq!(check_texts(&only_hands_on), [""; 0]);
-        let uses = [("lib.rs", "mod a;"), ("a/mod.rs", "mod b;\npub(crate) struct A;\nfn f(_: b::B) {}"), child];
+        let uses =
+            [("lib.rs", "mod a;"), ("a/mod.rs", "mod b;\npub(crate) struct A;\nfn f(_: b::B) {}"), child];
         assert_eq!(check_texts(&uses).len(), 1);
     }
 

@@ -202,8 +202,7 @@ impl Finder<'_> {
             _ => (from.to_vec(), path),
         };
         let is_local = path.len() != rest.len();
-        loop {
-            let Some(name) = rest.first() else { break };
+        while let Some(name) = rest.first() {
             at.push(name.clone());
             if !self.modules.contains_key(&at) {
                 at.pop();
@@ -306,11 +305,7 @@ mod tests {
         ];
         assert_eq!(
             found(&sources),
-            [
-                "src/a.rs -> src/b/c.rs: B",
-                "src/a.rs -> src/b/mod.rs: *",
-                "src/lib.rs -> src/b/c.rs: B make",
-            ]
+            ["src/a.rs -> src/b/c.rs: B", "src/a.rs -> src/b/mod.rs: *", "src/lib.rs -> src/b/c.rs: B make",]
         );
     }
 
@@ -332,7 +327,10 @@ mod tests {
     fn tests_have_no_arrows_and_inner_modules_belong_to_their_file() {
         let sources = [
             ("src/lib.rs", "mod a;\nmod b;\n#[cfg(test)] mod only_tests;"),
-            ("src/a.rs", "#[cfg(test)] mod tests { use crate::b::B; }\nmod inner { use super::super::b::B; }"),
+            (
+                "src/a.rs",
+                "#[cfg(test)] mod tests { use crate::b::B; }\nmod inner { use super::super::b::B; }",
+            ),
             ("src/b.rs", "pub(crate) struct B;\n#[cfg(test)] fn f() { crate::a::g() }"),
             ("src/only_tests.rs", "use crate::b::B;"),
         ];

@@ -11,7 +11,7 @@ use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableSta
 
 use crate::Hub;
 use crate::bulk::{
-    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone,
+    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
     import_parquet, table_columns,
 };
 use crate::clock::system_now;
@@ -140,6 +140,14 @@ impl Hub {
     /// As [`table_columns`].
     pub fn columns(&self, table: &str) -> Result<Vec<TableColumn>, BulkError> {
         table_columns(self.store(), table)
+    }
+
+    /// Drops a key of a table with all its columns.
+    ///
+    /// # Errors
+    /// As [`drop_key`].
+    pub fn drop_key(&self, table: &str, key: &str, dry_run: bool) -> Result<Vec<TableColumn>, BulkError> {
+        drop_key(self.store(), table, key, dry_run)
     }
 
     /// Begins an export.

@@ -8,7 +8,8 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hub::bulk::{
-    BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, Zone, parse_matcher,
+    BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, TableColumn, Zone,
+    parse_matcher,
 };
 use hub::caller::Action;
 use model::limits::Portion;
@@ -34,7 +35,7 @@ impl From<BulkError> for ApiError {
         let message = error.to_string();
         match error {
             BulkError::Store(error) => error.into(),
-            BulkError::NoTable { .. } => Self::not_found(message),
+            BulkError::NoTable { .. } | BulkError::NoKey { .. } => Self::not_found(message),
             BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
             BulkError::Write(_) => Self::internal(message),
         }
@@ -76,9 +77,30 @@ pub(crate) async fn table_columns(
         params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
     let (hub, name) = (Arc::clone(&door.hub), table.to_owned());
     let columns = door.reads.run(move || hub.columns(&name)).await??;
-    let columns: Vec<JsonValue> =
-        columns.iter().map(|it| json!({ "column": it.column, "type": it.kind, "key": it.name })).collect();
+    let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
     Ok(Json(json!({ "table": table, "columns": columns })).into_response())
+}
+
+/// `DELETE /api/tacho/tables/columns?table=NAME&key=KEY&dryRun=true`: drops a key with the columns of all its types, which
+/// the answer lists. With `dryRun` nothing changes.
+pub(crate) async fn drop_key(
+    State(door): State<Arc<Door>>,
+    session: Session,
+    params: Params,
+) -> Result<Response, ApiError> {
+    session.check(Action::ManageTables)?;
+    let (Some(table), Some(key)) = (params.text("table"), params.text("key")) else {
+        return Err(ApiError::argument("name the table and the key in the parameters table and key"));
+    };
+    let dry_run = params.flag("dryRun")?;
+    let (hub, name, of) = (Arc::clone(&door.hub), table.to_owned(), key.to_owned());
+    let columns = door.changes.run(move || hub.drop_key(&name, &of, dry_run)).await??;
+    let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
+    Ok(Json(json!({ "table": table, "key": key, "columns": columns, "changed": !dry_run })).into_response())
+}
+
+fn column_json(column: &TableColumn) -> JsonValue {
+    json!({ "column": column.column, "type": column.kind, "key": column.name })
 }
 
 /// What is to be true of a table.

@@ -168,7 +168,7 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/tacho/refusals", get(device_details::refusals))
         .route("/api/tacho/values", post(telemetry::values_of_many))
         .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
-        .route("/api/tacho/tables/columns", get(bulk::table_columns))
+        .route("/api/tacho/tables/columns", get(bulk::table_columns).delete(bulk::drop_key))
         .route("/api/tacho/export", post(bulk::export))
         .route("/api/tacho/import", post(bulk::import))
         .route("/api/tacho/import/device", get(bulk::table_of_device))

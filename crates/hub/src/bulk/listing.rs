@@ -41,6 +41,39 @@ pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>,
         .collect())
 }
 
+/// Drops a key of a table, and returns its columns; only returns them when `dry_run`.
+///
+/// # Errors
+/// That there is no such table, or no such key in it; what the store says.
+pub fn drop_key(
+    store: &dyn Store,
+    table: &str,
+    key: &str,
+    dry_run: bool,
+) -> Result<Vec<TableColumn>, BulkError> {
+    let all = table_columns(store, table)?;
+    let is_field = |column: &&TableColumn| !matches!(column.kind.as_str(), "tag" | "ts");
+    let columns: Vec<TableColumn> =
+        all.iter().filter(is_field).filter(|column| column.name == key).cloned().collect();
+    if columns.is_empty() {
+        return Err(BulkError::NoKey { table: table.to_owned(), key: key.to_owned(), hint: hint(&all, key) });
+    }
+    if !dry_run {
+        store.drop_key(table, key)?;
+    }
+    Ok(columns)
+}
+
+/// What the caller may have meant by a name that is no key.
+fn hint(columns: &[TableColumn], name: &str) -> String {
+    match columns.iter().find(|column| column.column == name) {
+        Some(column) if column.kind == "tag" => "it is a tag, and tags cannot be dropped".to_owned(),
+        Some(column) if column.kind == "ts" => "it is the time of the rows".to_owned(),
+        Some(column) => format!("it is a column of the key {:?}: name the key", column.name),
+        None => "`tacho table columns` lists the keys".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -62,6 +95,16 @@ mod tests {
             row.finish();
         }
         store.append(&batch, Durability::Memory).unwrap();
+        let refused = |key: &str| drop_key(&store, "t", key, false).unwrap_err().to_string();
+        assert_eq!(
+            refused("speed:i64"),
+            "the table t has no key \"speed:i64\"; it is a column of the key \"speed\": name the key"
+        );
+        assert_eq!(
+            refused("device"),
+            "the table t has no key \"device\"; it is a tag, and tags cannot be dropped"
+        );
+        assert!(refused("spede").ends_with("`tacho table columns` lists the keys"));
         let found = table_columns(&store, "t").unwrap();
         let found: Vec<_> = found.iter().map(|it| (&*it.column, &*it.kind, &*it.name)).collect();
         let expected = [

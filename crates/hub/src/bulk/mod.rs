@@ -19,7 +19,7 @@ pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
-pub use listing::{TableColumn, table_columns};
+pub use listing::{TableColumn, drop_key, table_columns};
 pub use parquet::{ParquetBounds, ParquetRows};
 pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 
@@ -40,6 +40,16 @@ pub enum BulkError {
         table: String,
         /// Those that there are.
         known: Vec<String>,
+    },
+    /// The table has no such key.
+    #[error("the table {table} has no key {key:?}; {hint}")]
+    NoKey {
+        /// Which table.
+        table: String,
+        /// The name that is no key.
+        key: String,
+        /// What the caller may have meant.
+        hint: String,
     },
     /// What was asked for is not understood.
     #[error("{0}")]

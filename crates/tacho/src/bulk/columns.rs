@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ColumnsArgs) -> anyhow::Result<()> {
     columns(&rows, 0..0).iter().try_for_each(say)
 }
 
-fn json_of(column: &TableColumn) -> Value {
+pub(super) fn json_of(column: &TableColumn) -> Value {
     json!({ "column": column.column, "type": column.kind, "key": column.name })
 }
 
@@ -64,10 +64,12 @@ fn running(api: &Api, table: &str) -> anyhow::Result<Vec<TableColumn>> {
     let path = format!("/api/tacho/tables/columns?table={}", escaped(table));
     let answer = api.get(&path)?;
     let unexpected = || api.unexpected("GET", &path, "no list of columns in the answer");
-    let column = |it: &Value| {
-        let text = |key: &str| it[key].as_str().map(str::to_owned);
-        Some(TableColumn { column: text("column")?, kind: text("type")?, name: text("key")? })
-    };
     let listed = answer["columns"].as_array().ok_or_else(unexpected)?;
-    Ok(listed.iter().map(|it| column(it).ok_or_else(unexpected)).collect::<Result<_, _>>()?)
+    Ok(listed.iter().map(|it| column_of(it).ok_or_else(unexpected)).collect::<Result<_, _>>()?)
+}
+
+/// A column as the server's answers have it.
+pub(super) fn column_of(listed: &Value) -> Option<TableColumn> {
+    let text = |key: &str| listed[key].as_str().map(str::to_owned);
+    Some(TableColumn { column: text("column")?, kind: text("type")?, name: text("key")? })
 }

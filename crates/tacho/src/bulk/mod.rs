@@ -2,6 +2,8 @@
 
 mod ahead;
 mod columns;
+mod confirm;
+mod drop_column;
 pub(crate) mod export;
 pub(crate) mod import;
 mod outcome;

@@ -1,9 +1,9 @@
 //! `tacho table`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use hub::clock::system_now;
 use indicatif::{HumanBytes, HumanCount};
@@ -11,6 +11,8 @@ use model::time::shown_duration;
 use serde_json::{Value, json};
 
 use super::columns::ColumnsArgs;
+use super::confirm::confirm;
+use super::drop_column::DropColumnArgs;
 use crate::cli::PlaceArgs;
 use crate::cli::output::{columns, say};
 use crate::client::{Api, ServerArgs};
@@ -22,6 +24,7 @@ use crate::upkeep::{open_store, stopped_or_running};
 pub(crate) enum TableCommand {
     List(ListArgs),
     Columns(ColumnsArgs),
+    DropColumn(DropColumnArgs),
     Set(SetArgs),
 }
 
@@ -99,6 +102,7 @@ pub(crate) fn run(command: &TableCommand) -> anyhow::Result<()> {
     match command {
         TableCommand::List(args) => list(args),
         TableCommand::Columns(args) => super::columns::run(args),
+        TableCommand::DropColumn(args) => super::drop_column::run(args),
         TableCommand::Set(args) => set(args),
     }
 }
@@ -192,7 +196,7 @@ fn set(args: &SetArgs) -> anyhow::Result<()> {
     if rows > 0 && !args.yes {
         // The question is no part of the result.
         writeln!(io::stderr(), "{}", would_go(args, &days)).context("cannot write to standard error")?;
-        ask()?;
+        confirm("Drop them?")?;
     }
     let stopped = || {
         let store = open_store(&config)?;
@@ -247,20 +251,6 @@ fn would_go(args: &SetArgs, days: &[Day]) -> String {
         HumanCount(rows),
         kept(args.ttl.seconds())
     )
-}
-
-/// Asks on the terminal; an error unless the answer is yes.
-fn ask() -> anyhow::Result<()> {
-    if !io::stdin().is_terminal() {
-        bail!("nothing was changed: there is no terminal to ask at; give --yes, or look with --dry-run");
-    }
-    write!(io::stderr(), "Drop them? [y/N] ").context("cannot write to standard error")?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => bail!("nothing was changed"),
-    }
 }
 
 fn tell_set(args: &SetArgs, days: &[Day], changed: bool) -> anyhow::Result<()> {
