@@ -68,6 +68,31 @@ fn files_of_version_3_are_read() {
     check_all("v3");
 }
 
+/// As those of version 3, and a key was dropped and came again with another type.
+#[test]
+fn files_of_version_4_are_read() {
+    let (dir, store, _) = fixture("v4");
+    for step in ["opened", "flushed", "compacted"] {
+        check_vehicles(&store);
+        check_numbers(&store, step);
+        let snapshot = store.snapshot("dropped").unwrap().unwrap();
+        let fields = &snapshot.columns().fields;
+        let names: Vec<&str> = fields.iter().map(|field| &*field.column).collect();
+        assert_eq!(names, ["speed"], "{step}");
+        let series = store.find_series(&SeriesKey::device("dropped", "probe").unwrap()).unwrap();
+        let rows = collect(&store, &scan_all(series, &["speed"])).unwrap();
+        assert_eq!(rows, [(2, vec![Some(Value::F64(1.5))])], "{step}");
+        match step {
+            "opened" => store.flush().unwrap(),
+            "flushed" => store.compact().unwrap(),
+            _ => {}
+        }
+    }
+    store.close().unwrap();
+    drop(store);
+    assert!(open(dir.path()).1.damages.is_empty());
+}
+
 /// Files of a program that showed integers and floats of a key as two columns.
 #[test]
 fn numbers_of_older_files_are_one_column() {
