@@ -14,15 +14,15 @@ use parking_lot::Mutex;
 /// What an array is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ArrayKey {
-    /// A cell of a column of a part.
-    Part { part: u64, column: u32, cell: u32 },
+    /// A page of a column of a part.
+    Part { part: u64, column: u32, page: u32 },
     /// A column of a frozen chunk.
     Chunk { chunk: u64, key: u32, field_type: FieldType },
 }
 
 /// Rows of one series that stand one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct SeriesRun {
     pub(crate) series: u32,
     /// The row after the last.
     pub(crate) end: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Run {
 pub(crate) enum Cached {
     Array(ArrayRef),
     /// The column of series numbers.
-    Runs(Arc<[Run]>),
+    Runs(Arc<[SeriesRun]>),
 }
 
 impl Cached {
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    fn key(cell: u32) -> ArrayKey {
-        ArrayKey::Part { part: 1, column: 2, cell }
+    fn key(page: u32) -> ArrayKey {
+        ArrayKey::Part { part: 1, column: 2, page }
     }
 
     fn value() -> Cached {
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_what_is_passed_by_pushes_nothing_out() {
         let cache = ArrayCache::new(10 * value().bytes());
-        (0..10).for_each(|cell| cache.put(key(cell), value(), Keep::Always));
+        (0..10).for_each(|page| cache.put(key(page), value(), Keep::Always));
         cache.put(key(10), value(), Keep::IfRoom);
         assert!(cache.get(&key(10)).is_none());
         assert!(cache.get(&key(0)).is_some());
         cache.put(key(11), value(), Keep::Always);
-        let found: Vec<u32> = (0..12).filter(|cell| cache.get(&key(*cell)).is_some()).collect();
+        let found: Vec<u32> = (0..12).filter(|page| cache.get(&key(*page)).is_some()).collect();
         assert_eq!(found, [0, 2, 3, 4, 5, 6, 7, 8, 9, 11]);
         assert!(cache.inner.lock().bytes <= cache.bytes_max);
     }

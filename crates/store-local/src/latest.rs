@@ -140,20 +140,20 @@ impl LatestPool {
         self.entries.insert((series, latest))
     }
 
-    pub(crate) fn remove(&mut self, place: usize) -> Latest {
-        let (_, latest) = self.entries.remove(place);
+    pub(crate) fn remove(&mut self, index: usize) -> Latest {
+        let (_, latest) = self.entries.remove(index);
         self.bytes -= latest.bytes();
         latest
     }
 
-    pub(crate) fn get(&self, place: usize) -> &Latest {
-        &self.entries[place].1
+    pub(crate) fn get(&self, index: usize) -> &Latest {
+        &self.entries[index].1
     }
 
     /// Changes an entry and keeps account of its bytes.
     #[inline]
-    pub(crate) fn change<T>(&mut self, place: usize, change: impl FnOnce(&mut Latest) -> T) -> T {
-        let latest = &mut self.entries[place].1;
+    pub(crate) fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Latest) -> T) -> T {
+        let latest = &mut self.entries[index].1;
         let before = latest.bytes();
         latest.touched = true;
         let result = change(latest);

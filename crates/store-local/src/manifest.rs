@@ -23,43 +23,15 @@ use std::sync::Arc;
 use store::StoreError;
 
 use crate::catalog::Catalog;
-use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
+use crate::codec::{Malformed, Reader, put_varint};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
 use crate::entry::Entry;
 use crate::log::recover::Covered;
-use crate::part::schema::Layout as PartLayout;
-use crate::record::{FileKind, file_header, put_record, read_records};
+use crate::part::PartInfo;
+use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
 
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
-/// The version of edits that are written.
-pub(crate) const VERSION: u32 = 3;
-
-/// What the manifest keeps of a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PartInfo {
-    pub(crate) id: u64,
-    pub(crate) layout: PartLayout,
-    /// Smallest and largest table; a wide part has one.
-    pub(crate) tables: (u32, u32),
-    /// Partition: the days whose rows the part may hold, in microseconds, half-open.
-    pub(crate) partition: (i64, i64),
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    /// Smallest and largest.
-    pub(crate) series: (u32, u32),
-    pub(crate) ts: (i64, i64),
-    pub(crate) sequence: (u64, u64),
-    /// Fields of rows; 0 when it is not known, because a program of before version 3 wrote the part.
-    pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the text of a text. 0
-    /// when it is not known.
-    pub(crate) raw_bytes: u64,
-    /// Of a narrow part: its tables, ascending, each with its rows. Empty when they are not known.
-    pub(crate) shares: Vec<(u32, u64)>,
-    /// Checksum of each block of the file.
-    pub(crate) block_crcs: Vec<u32>,
-}
 
 /// One change of the store's durable state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,7 +96,7 @@ impl Manifest {
     /// Rewrites a file of an older version, in one step, so that no file mixes versions. After
     /// [`cut_unfinished`](Self::cut_unfinished).
     pub(crate) fn upgrade(self, disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
-        if self.version >= VERSION {
+        if self.version >= MANIFEST_VERSION {
             return Ok(self);
         }
         let mut upgraded = Self::replace(disk, layout, self.state, self.parts)?;
@@ -244,7 +216,7 @@ impl Manifest {
             rewritten_bytes: bytes,
             marked: true,
             named: false,
-            version: VERSION,
+            version: MANIFEST_VERSION,
             state,
             parts,
         })
@@ -378,133 +350,10 @@ impl Edit {
     }
 }
 
-/// Codes of layouts.
-const WIDE: u64 = 0;
-const NARROW: u64 = 1;
-
-impl PartInfo {
-    /// Whether the part may hold rows of a table.
-    pub(crate) fn may_have(&self, table: u32) -> bool {
-        match self.shares.is_empty() {
-            true => self.tables.0 <= table && table <= self.tables.1,
-            false => self.shares.binary_search_by_key(&table, |share| share.0).is_ok(),
-        }
-    }
-
-    /// The tables that may have rows in the part.
-    pub(crate) fn members(&self) -> impl Iterator<Item = u32> {
-        let range = if self.shares.is_empty() { Some(self.tables.0..=self.tables.1) } else { None };
-        range.into_iter().flatten().chain(self.shares.iter().map(|share| share.0))
-    }
-
-    /// The rows of one table; an even share of those of a narrow part of which it is not known.
-    pub(crate) fn rows_of(&self, table: u32) -> u64 {
-        match self.shares.binary_search_by_key(&table, |share| share.0) {
-            Ok(place) => self.shares[place].1,
-            Err(_) if self.shares.is_empty() && self.may_have(table) => {
-                self.rows.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
-            }
-            Err(_) => 0,
-        }
-    }
-
-    /// How much of what the part has in all to count for one table: in proportion to its rows.
-    pub(crate) fn share_of(&self, table: u32, whole: u64) -> u64 {
-        let share = u128::from(whole) * u128::from(self.rows_of(table));
-        u64::try_from(share.div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
-    }
-
-    fn put(&self, out: &mut Vec<u8>) {
-        let layout = match self.layout {
-            PartLayout::Wide => WIDE,
-            PartLayout::Narrow => NARROW,
-        };
-        for number in [self.id, layout, self.tables.0.into(), self.tables.1.into()] {
-            put_varint(out, number);
-        }
-        for time in [self.partition.0, self.partition.1, self.ts.0, self.ts.1] {
-            put_zigzag(out, time);
-        }
-        let series = (u64::from(self.series.0), u64::from(self.series.1));
-        let numbers = [self.rows, self.bytes, series.0, series.1, self.sequence.0, self.sequence.1];
-        numbers.into_iter().for_each(|number| put_varint(out, number));
-        put_varint(out, self.points);
-        put_varint(out, self.raw_bytes);
-        if self.layout == PartLayout::Narrow {
-            put_varint(out, self.shares.len() as u64);
-            for (table, rows) in &self.shares {
-                put_varint(out, (*table).into());
-                put_varint(out, *rows);
-            }
-        }
-        put_varint(out, self.block_crcs.len() as u64);
-        self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
-    }
-
-    fn read(reader: &mut Reader<'_>, version: u32) -> Result<Self, Malformed> {
-        let id = reader.varint()?;
-        let layout = match version {
-            1 => WIDE,
-            _ => reader.varint()?,
-        };
-        let layout = match layout {
-            WIDE => PartLayout::Wide,
-            NARROW => PartLayout::Narrow,
-            _ => return Err(Malformed("unknown layout of a part")),
-        };
-        let first = reader.index()?;
-        let tables = (first, if version == 1 { first } else { reader.index()? });
-        let partition = (reader.zigzag()?, reader.zigzag()?);
-        let ts = (reader.zigzag()?, reader.zigzag()?);
-        let (rows, bytes) = (reader.varint()?, reader.varint()?);
-        let series = (reader.index()?, reader.index()?);
-        let sequence = (reader.varint()?, reader.varint()?);
-        let (points, raw_bytes) = if version < 3 { (0, 0) } else { (reader.varint()?, reader.varint()?) };
-        let shares = match layout {
-            PartLayout::Narrow if version >= 3 => read_shares(reader, tables)?,
-            _ => Vec::new(),
-        };
-        let blocks = reader.varint()?;
-        if blocks > reader.remaining() as u64 / 4 {
-            return Err(Malformed("more block checksums than bytes"));
-        }
-        let block_crcs = (0..blocks).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-        Ok(Self {
-            id,
-            layout,
-            tables,
-            partition,
-            rows,
-            bytes,
-            series,
-            ts,
-            sequence,
-            points,
-            raw_bytes,
-            shares,
-            block_crcs,
-        })
-    }
-}
-
-fn read_shares(reader: &mut Reader<'_>, tables: (u32, u32)) -> Result<Vec<(u32, u64)>, Malformed> {
-    let count = reader.varint()?;
-    if count > reader.remaining() as u64 / 2 {
-        return Err(Malformed("more tables of a part than bytes"));
-    }
-    let shares = (0..count).map(|_| Ok((reader.index()?, reader.varint()?)));
-    let shares: Vec<(u32, u64)> = shares.collect::<Result<_, Malformed>>()?;
-    let ascend = shares.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let ends = shares.first().zip(shares.last()).map(|(first, last)| (first.0, last.0));
-    match ascend && ends.is_none_or(|ends| ends == tables) {
-        true => Ok(shares),
-        false => Err(Malformed("the tables of a part are not those between its smallest and largest")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::PartLayout;
 
     #[test]
     fn an_edit_comes_back() {
@@ -533,10 +382,10 @@ mod tests {
             added: vec![part],
             dropped: vec![3, 4],
         };
-        assert_eq!(Edit::read(&edit.encode(), VERSION), Ok(edit.clone()));
+        assert_eq!(Edit::read(&edit.encode(), MANIFEST_VERSION), Ok(edit.clone()));
         let mut longer = edit.encode();
         longer.push(0);
-        assert!(Edit::read(&longer, VERSION).is_err());
+        assert!(Edit::read(&longer, MANIFEST_VERSION).is_err());
     }
 
     #[test]
@@ -562,7 +411,7 @@ mod tests {
     fn an_edit_without_new_parts_is_the_same_in_every_version() {
         let covered = Covered { frame: 300, sequence: 70_000, segment: 2 };
         let edit = Edit { covered, series_bytes: 99, dropped: vec![3, 400], ..Edit::default() };
-        for version in 1..=VERSION {
+        for version in 1..=MANIFEST_VERSION {
             assert_eq!(Edit::read(&edit.encode(), version), Ok(edit.clone()), "version {version}");
         }
     }

@@ -10,23 +10,23 @@ use crate::append::Scratch;
 use crate::catalog::Catalog;
 use crate::chunk::Numbers;
 use crate::codec::Reader;
-use crate::compactor::Compactor;
-use crate::core::{Committer, Core, Doing, Flusher, MemoryUse, Pending, State, Stop};
+use crate::core::{Core, MemoryUse, Pending, State, Stop};
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::{Entry, Run};
 use crate::latest::LatestPool;
 use crate::log::acknowledged;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
-use crate::manifest::{Manifest, PartInfo};
+use crate::manifest::Manifest;
 use crate::options::Options;
-use crate::part::Part;
 use crate::part::rows::CHUNKS_MAX;
+use crate::part::{Part, PartInfo};
 use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
 use crate::series_state::Origin;
 use crate::version::Version;
+use crate::workers::{Committer, CommitterState, Compactor, Flusher};
 
 /// A store whose threads have not been started.
 pub(crate) struct Opened {
@@ -56,7 +56,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     state.pending = Pending::new(end.next_frame, end.next_sequence);
     report.clean_shutdown |= end.live.is_empty();
     // What was damaged must not be met again by every later recovery.
-    state.flusher.asked = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
+    state.flusher.requested = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
     report.parts = manifest.parts.len() as u64;
     report.series = state.catalog.series.read().len() as u64;
     let next_segment = end.next_segment;
@@ -201,7 +201,7 @@ fn empty_state() -> State {
         latest: LatestPool::default(),
         version: Arc::new(Version::default()),
         memory: MemoryUse::default(),
-        committer: Committer { doing: Doing::Working, sync_wanted: false, ended: false },
+        committer: Committer { state: CommitterState::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
         compactor: Compactor::default(),
         scratch: Scratch::default(),
@@ -250,11 +250,11 @@ impl MemoryReplay<'_> {
     fn row(&mut self, series: u32, ts: i64, body: &[u8], sequence: Sequence) -> Result<(), &'static str> {
         self.check(series, body)?;
         let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
-        let place = &mut all[series as usize];
-        let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+        let of_series = &mut all[series as usize];
+        let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
         let before = chunk.bytes();
         chunk.body_buffer().extend_from_slice(body);
-        let previous = place.link(chunk.number, chunk.len() as u32);
+        let previous = of_series.link(chunk.number, chunk.len() as u32);
         chunk.push(series, ts, sequence, previous);
         memory.active = memory.active + chunk.bytes() - before;
         Ok(())
@@ -273,14 +273,14 @@ impl MemoryReplay<'_> {
                 continue;
             }
             let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
-            let place = &mut all[series as usize];
-            let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+            let of_series = &mut all[series as usize];
+            let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
             let before = chunk.bytes();
             let row = Numbers { key: run.key, series: &[series], ts: &[ts], values: &[value] };
             let number = chunk.number;
             match chunk.takes_numbers(run.key) {
-                true => chunk.push_numbers(row, sequence, |_, row| place.link(number, row)),
-                false => chunk.push_number_as_bytes(row, sequence, |row| place.link(number, row)),
+                true => chunk.push_numbers(row, sequence, |_, row| of_series.link(number, row)),
+                false => chunk.push_number_as_bytes(row, sequence, |row| of_series.link(number, row)),
             }
             memory.active = memory.active + chunk.bytes() - before;
         }
@@ -299,8 +299,8 @@ impl MemoryReplay<'_> {
     }
 
     fn check_column(&self, series: u32, key: KeyId, field_type: FieldType) -> Result<(), &'static str> {
-        let place = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
-        let keys = &self.state.catalog.tables[place.table as usize].keys;
+        let of_series = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
+        let keys = &self.state.catalog.tables[of_series.table as usize].keys;
         let known = keys.get(key as usize).and_then(|key| key.column(field_type));
         known.map(drop).ok_or("a row's column is not defined")
     }
@@ -311,6 +311,7 @@ mod tests {
     use super::*;
     use crate::disk::real::RealDisk;
     use crate::manifest::Edit;
+    use crate::part::PartLayout;
 
     /// Opens a store whose manifest, under right checksums, names this part.
     fn open_with(info: PartInfo) -> Option<StoreError> {
@@ -330,7 +331,7 @@ mod tests {
     fn a_part_of_an_unknown_table_or_series_is_refused_before_anything_is_made_for_it() {
         let part = |table, series| PartInfo {
             id: 1,
-            layout: crate::part::schema::Layout::Wide,
+            layout: PartLayout::Wide,
             tables: (table, table),
             partition: (0, 1),
             rows: 1,

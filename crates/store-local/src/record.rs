@@ -14,6 +14,8 @@ use crate::disk::DiskFile;
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// Bytes before a record's payload.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
+/// The version of the manifests that the store writes.
+pub(crate) const MANIFEST_VERSION: u32 = 3;
 const RECORD_MAGIC: [u8; 4] = *b"TREC";
 
 /// Which file a header belongs to.
@@ -34,7 +36,7 @@ impl FileKind {
     /// The version that is written; those before it can be read.
     const fn version(self) -> u32 {
         match self {
-            Self::Manifest => crate::manifest::VERSION,
+            Self::Manifest => MANIFEST_VERSION,
             Self::Series => 1,
         }
     }

@@ -18,7 +18,7 @@ use crate::backup::live_files;
 use crate::check::live::check_live;
 use crate::committer;
 use crate::compactor;
-use crate::core::{Core, Stop, why_stalled};
+use crate::core::{Core, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
 use crate::flusher;
@@ -26,6 +26,7 @@ use crate::open::{Opened, open};
 use crate::options::Options;
 use crate::report::RecoveryReport;
 use crate::series_state::Origin;
+use crate::stall::stall_reason;
 
 /// A store in one directory of this machine.
 ///
@@ -85,8 +86,8 @@ impl LocalStore {
     pub fn flush(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
-        let asked = self.core.ask_flush_at_once(&mut state);
-        while state.flusher.done < asked {
+        let requested = self.core.request_urgent_flush(&mut state);
+        while state.flusher.completed < requested {
             state.check_open()?;
             self.core.flush_work.wait(&mut state);
         }
@@ -101,10 +102,10 @@ impl LocalStore {
     pub fn compact(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
-        state.compactor.asked += 1;
-        let asked = state.compactor.asked;
+        state.compactor.requested += 1;
+        let requested = state.compactor.requested;
         self.core.compact_work.notify_all();
-        while state.compactor.done < asked {
+        while state.compactor.completed < requested {
             state.check_open()?;
             self.core.flush_work.wait(&mut state);
         }
@@ -218,11 +219,11 @@ impl Store for LocalStore {
         let log_bytes = self.core.segments.bytes();
         let state = self.core.state.lock();
         let (parts, part_bytes) = state.version.size();
-        let held = state.held(&self.core.options.compaction);
+        let held = state.backpressure(&self.core.options.compaction);
         let busy = held.as_ref().filter(|_| state.flusher.refused);
         StoreStatus {
             sealed: state.sealed.as_ref().map(ToString::to_string),
-            busy: state.stalled.iter().flatten().next().map(why_stalled).or(busy.cloned()),
+            busy: state.stalled.iter().flatten().next().map(stall_reason).or(busy.cloned()),
             flush_held: held,
             tables: state.catalog.tables.len() as u64,
             series: self.core.series.read().len() as u64,
@@ -247,7 +248,7 @@ impl Store for LocalStore {
 
     fn close(&self) -> Result<(), StoreError> {
         self.stop(Stop::Closing);
-        self.core.tell_watchers();
+        self.core.notify_watchers();
         match &self.core.state.lock().sealed {
             Some(cause) => Err(StoreError::Sealed { cause: cause.to_string() }),
             None => Ok(()),

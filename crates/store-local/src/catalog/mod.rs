@@ -9,6 +9,7 @@ mod ids;
 mod numbers;
 mod select;
 mod series;
+mod slot;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -16,15 +17,15 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey, limits};
 use parking_lot::RwLock;
-use store::{StoreError, TableColumns};
+use store::{FieldColumn, StoreError, TableColumns, TagColumn};
 
 pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
+pub(crate) use slot::Slot;
 
 use crate::codec::Malformed;
 use crate::entry::Entry;
 use crate::row::KeyId;
-use crate::table::TableView;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
@@ -78,6 +79,46 @@ pub(crate) struct Key {
 pub(crate) struct Tag {
     pub(crate) name: Arc<str>,
     pub(crate) physical: Arc<str>,
+}
+
+/// A table's columns as its definitions say.
+#[derive(Debug)]
+pub(crate) struct TableView {
+    /// As readers see them.
+    pub(crate) columns: TableColumns,
+    /// The key of each field column.
+    pub(crate) keys: Vec<KeyId>,
+    /// The columns of parts and chunks, key by key.
+    pub(crate) stored: Vec<Slot>,
+}
+
+impl TableView {
+    pub(crate) fn new(table: &Table) -> Self {
+        let tag = |tag: &Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
+        let of_key = |(id, key): (usize, &Key)| {
+            let column = |field_type| {
+                let physical = key.column(field_type)?.clone();
+                Some(Slot { key: id as KeyId, field_type, physical })
+            };
+            FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
+        };
+        let tags = table.tags.iter().map(tag).collect();
+        let stored: Vec<Slot> = table.keys.iter().enumerate().flat_map(of_key).collect();
+        let field = |slot: &Slot| FieldColumn {
+            key: table.keys[slot.key as usize].name.clone(),
+            field_type: slot.field_type,
+            column: slot.physical.clone(),
+            with_integers: false,
+        };
+        let fields = stored.iter().map(field).collect();
+        // Joined columns stand in other places, but those of a key still together.
+        let keys = stored.iter().map(|slot| slot.key).collect();
+        Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
+    }
+
+    pub(crate) fn columns(&self) -> &TableColumns {
+        &self.columns
+    }
 }
 
 fn type_bit(field_type: FieldType) -> u8 {

@@ -2,7 +2,8 @@
 
 use store::{Finding, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::disk::OpenMode;
 use crate::manifest::{ManifestContent, define};
 use crate::series_file::read_series;
@@ -10,7 +11,7 @@ use crate::series_file::read_series;
 const NOTHING_OPENS: &str =
     "The store does not open with it, so nothing is served. No other file is touched by it.";
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     /// What the manifest's bytes say; `None` when they are damaged.
     pub(super) fn manifest(&mut self, bytes: &[u8]) -> Option<ManifestContent> {
         let path = self.layout.manifest();

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use store::Finding;
 
-use super::{Check, Names, words};
+use super::checker::{Checker, Names};
+use super::words;
 use crate::disk::numbered;
-use crate::manifest::{ManifestContent, PartInfo};
+use crate::manifest::ManifestContent;
+use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 
 const NO_ROW_IS_LOST: &str = "No row is lost by it.";
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     /// Names every file that does not belong here.
     pub(super) fn directory(&mut self, names: &Names, manifest: &ManifestContent) {
         let ours = ["LOCK", "manifest", "series"];

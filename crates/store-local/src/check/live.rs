@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use store::{ByteProgress, CheckReport, Finding, StoreError};
 
-use super::Check;
+use super::checker::Checker;
 use crate::core::Core;
-use crate::manifest::{ManifestContent, PartInfo};
+use crate::manifest::ManifestContent;
+use crate::part::PartInfo;
 
 /// How often the log is begun again because a flush took it away.
 const ATTEMPTS_MAX: usize = 20;
@@ -21,7 +22,7 @@ pub(crate) fn check_live(core: &Core, progress: &mut ByteProgress<'_>) -> Result
     loop {
         attempts += 1;
         let last = attempts == ATTEMPTS_MAX;
-        let mut check = Check::new(core.disk.as_ref(), &core.layout, progress);
+        let mut check = Checker::new(core.disk.as_ref(), &core.layout, progress);
         check.live = true;
         let version = core.state.lock().version.clone();
         // In this order: what is durable by now is in what is written later, and not the other way round.
@@ -62,7 +63,7 @@ pub(crate) fn check_live(core: &Core, progress: &mut ByteProgress<'_>) -> Result
     }
 }
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     fn live_manifest(&mut self) -> Option<ManifestContent> {
         let path = self.layout.manifest();
         match self.read(&path) {

@@ -3,7 +3,8 @@
 use model::FieldType;
 use store::{Finding, Sequence, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::catalog::Catalog;
 use crate::codec::Reader;
 use crate::entry::Entry;
@@ -18,7 +19,7 @@ const LOST: &str = "The rows of these frames were acknowledged and are in no oth
 const KEEP: &str = "Back the directory up as it is before the next start: the start drops what it cannot read. The rows can \
      only come from their senders, or from a backup that was made after they were written.";
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     /// Walks over the segments; of each only the given number of bytes counts, if there is one. `durable` is the
     /// sequence up to which rows must be there.
     pub(super) fn log(

@@ -13,12 +13,12 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 use store::StoreError;
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::catalog::{Catalog, SEQUENCE_COLUMN, SERIES_COLUMN, SeriesIndex, TS_COLUMN, Table, tags};
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
 use crate::part::blocks::BlockFile;
-use crate::part::schema::Layout as PartLayout;
+use crate::part::{PartInfo, PartLayout};
 
 /// Values that are decoded at once.
 const DECODED_ROWS: usize = 8 * 1024;
@@ -39,7 +39,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong::Rows(what.into()))
 }
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     /// Decodes all rows of a part whose blocks are intact. The first contradiction ends it.
     pub(super) fn rows(&mut self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) {
         let blocks = BlockFile::new(file, self.layout.part(part.id), part.clone());
@@ -63,9 +63,9 @@ impl Check<'_, '_> {
     }
 
     /// Which rows stand where in a part, if its footer can be read.
-    pub(super) fn places(&self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) -> Option<Places> {
+    pub(super) fn row_groups(&self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) -> Option<RowGroups> {
         let blocks = BlockFile::new(file, self.layout.part(part.id), part.clone());
-        Places::read(&SerializedFileReader::new(blocks).ok()?)
+        RowGroups::read(&SerializedFileReader::new(blocks).ok()?)
     }
 }
 
@@ -370,7 +370,7 @@ fn decode<T: DataType>(
 }
 
 /// Where in a file which rows stand.
-pub(super) struct Places {
+pub(super) struct RowGroups {
     groups: Vec<Group>,
 }
 
@@ -381,7 +381,7 @@ struct Group {
     ts: Option<(i64, i64)>,
 }
 
-impl Places {
+impl RowGroups {
     fn read(reader: &SerializedFileReader<BlockFile>) -> Option<Self> {
         let groups = reader.metadata().row_groups().iter().map(|group| {
             let range = |name: &str| {

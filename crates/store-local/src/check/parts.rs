@@ -5,15 +5,16 @@ use std::sync::Arc;
 use model::limits::CHECK_FINDINGS_PER_FILE_MAX as FINDINGS_MAX;
 use store::{Finding, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::disk::{DiskFile, OpenMode};
-use crate::manifest::PartInfo;
+use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 
 /// Blocks that are read at once.
 const READ_BLOCKS: usize = 32;
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     /// Reads all parts. Rows are compared with definitions only where these are `known`.
     pub(super) fn parts(&mut self, parts: &[Arc<PartInfo>], known: bool) {
         for part in parts {
@@ -83,13 +84,13 @@ impl Check<'_, '_> {
     }
 
     fn bad_blocks(&mut self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>, bad: &[u64]) {
-        let places = self.places(file, part);
+        let row_groups = self.row_groups(file, part);
         let table = self.table_name(part.tables.0);
         for offset in &bad[..bad.len().min(FINDINGS_MAX)] {
             let end = (offset + BLOCK_BYTES as u64).min(part.bytes);
             let what = format!("the checksum of the block of {} bytes does not match", end - offset);
-            let (means, rows) = match &places {
-                Some(places) => places.affected(*offset..end, part, table.as_deref()),
+            let (means, rows) = match &row_groups {
+                Some(row_groups) => row_groups.affected(*offset..end, part, table.as_deref()),
                 None => {
                     let rows = words::rows_of(part, table.as_deref().unwrap_or("?"));
                     (

@@ -2,7 +2,7 @@
 
 use model::Timestamp;
 
-use crate::manifest::PartInfo;
+use crate::part::PartInfo;
 
 /// What to do about a damaged part.
 pub(super) const REPLACE_PART: &str = "Stop the server and put this file there from a backup that has it: parts never change, so the copy is good if \

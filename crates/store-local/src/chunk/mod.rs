@@ -10,8 +10,9 @@ mod sorted;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::ValueRef;
+use arrow_array::ArrayRef;
 use model::limits::{CHUNK_BODY_BYTES_MAX, LOG_PENDING_BYTES_MAX};
+use model::{FieldType, ValueRef};
 
 use crate::row::{self, Fields, KeyId};
 pub(crate) use sorted::SortedRows;
@@ -310,10 +311,10 @@ impl Chunk {
     /// A chunk with a copy of some rows, in their order. Sequences and extent are those of the whole chunk.
     pub(crate) fn copy_of(&self, rows: &[u32]) -> Self {
         let mut copy = Self::new(0);
-        let place = |index: usize| if index == 0 { NO_ROW } else { index as u32 - 1 };
+        let previous = |index: usize| if index == 0 { NO_ROW } else { index as u32 - 1 };
         copy.series = rows.iter().map(|row| self.series(*row)).collect();
         copy.ts = rows.iter().map(|row| self.ts(*row)).collect();
-        copy.previous = (0..rows.len()).map(place).collect();
+        copy.previous = (0..rows.len()).map(previous).collect();
         (copy.sequence, copy.extent) = (self.sequence, self.extent);
         copy.bodies = match &self.bodies {
             Bodies::Numbers { key, values } => {
@@ -349,20 +350,31 @@ impl Chunk {
 
     /// Rows of one series by time and arrival, those without fields left out. For frozen chunks.
     pub(crate) fn rows_of(&self, series: u32) -> impl Iterator<Item = u32> {
-        self.sorted().places_of(series).iter().copied()
+        self.sorted().chunk_rows_of(series).iter().copied()
     }
 
     /// All rows in the order of a part. For frozen chunks.
     pub(crate) fn sorted(&self) -> &Arc<SortedRows> {
-        self.sorted.get_or_init(|| Arc::new(SortedRows::new(self, 0..self.len() as u32)))
+        self.sorted.get_or_init(|| Arc::new(self.sort(0..self.len() as u32)))
+    }
+
+    /// Some rows in the order of a part, without the rows that have no fields.
+    pub(crate) fn sort(&self, rows: impl Iterator<Item = u32>) -> SortedRows {
+        let rows = rows.filter(|row| self.has_fields(*row));
+        SortedRows::new(rows.map(|row| (self.series(row), self.ts(row), row)))
+    }
+
+    /// Several columns of sorted rows of this chunk.
+    pub(crate) fn columns(&self, rows: &SortedRows, wanted: &[(KeyId, FieldType)]) -> Vec<ArrayRef> {
+        rows.columns(|row| self.fields(row), wanted)
     }
 }
 
-/// What [`SortedRows`] takes for each row: time, place, and a run or the end of a row of several places.
+/// What [`SortedRows`] takes for each row: its time, its row of the chunk, and a run or an end.
 const SORTED_ROW_BYTES: usize = 20;
 
-// A row's place in the bytes has 32 bits.
-const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "places fit");
+// The position of a row in the bytes has 32 bits.
+const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "positions fit");
 
 #[cfg(test)]
 mod tests {

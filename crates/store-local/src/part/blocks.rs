@@ -10,8 +10,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use store::StoreError;
 
+use super::info::PartInfo;
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
 
 /// Bytes of a block; the last one of a file is shorter.
 pub(crate) const BLOCK_BYTES: usize = 32 * 1024;

@@ -107,7 +107,7 @@ impl PartReader {
     ) -> Result<(), StoreError> {
         let read = || -> Result<(), ParquetError> {
             let descriptor = self.metadata().row_group(group).column(column).column_descr_ptr();
-            let reader = get_column_reader(descriptor, self.pages(column, group)?);
+            let reader = get_column_reader(descriptor, self.column_pages(column, group)?);
             let mut reader = get_typed_column_reader::<T>(reader);
             reader.skip_records(rows.start)?;
             // A page ends a call early.

@@ -4,12 +4,15 @@ use std::path::Path;
 
 use store::{Sequence, StoreError};
 
-use super::schema::{Layout, PartSchema, PartSettings};
-use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
+use super::context::{TableNames, TagVisitor, WriteContext};
+use super::info::PartInfo;
+use super::info::PartLayout;
+use super::schema::{PartSchema, PartSettings};
+use super::write::PartWriter;
+use crate::abort::Abort;
 use crate::codec::Malformed;
-use crate::core::{Abort, Core};
+use crate::core::Core;
 use crate::disk::OpenMode;
-use crate::manifest::PartInfo;
 
 /// What a part-to-be is.
 #[derive(Debug, Clone, Copy)]
@@ -41,29 +44,29 @@ pub(crate) fn make_part(
     let file =
         core.disk.open(&new, OpenMode::Create).map_err(|error| StoreError::io("create", &path, error))?;
     let unfinished = Unfinished { core, path: &new };
-    let surroundings = Live(core);
+    let context = Live(core);
     let write = || {
-        let mut writer = PartWriter::new(file, path.clone(), schema, settings, &surroundings)?;
+        let mut writer = PartWriter::new(file, path.clone(), schema, settings, &context)?;
         fill(&mut writer)?;
         writer.finish()
     };
-    let extent = write().map_err(|abort| if surroundings.go_on() { abort } else { Abort::Stopped })?;
+    let summary = write().map_err(|abort| if context.should_continue() { abort } else { Abort::Stopped })?;
     std::mem::forget(unfinished);
     core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
     Ok(PartInfo {
         id: plan.id,
         layout: schema.layout,
-        tables: extent.tables(),
+        tables: summary.tables(),
         partition: plan.partition,
-        rows: extent.rows,
-        bytes: extent.bytes,
-        series: extent.series,
-        ts: extent.ts,
+        rows: summary.rows,
+        bytes: summary.bytes,
+        series: summary.series,
+        ts: summary.ts,
         sequence: plan.sequence,
-        points: extent.points,
-        raw_bytes: extent.raw_bytes,
-        shares: if schema.layout == Layout::Narrow { extent.tables } else { Vec::new() },
-        block_crcs: extent.block_crcs,
+        points: summary.points,
+        raw_bytes: summary.raw_bytes,
+        shares: if schema.layout == PartLayout::Narrow { summary.tables } else { Vec::new() },
+        block_crcs: summary.block_crcs,
     })
 }
 
@@ -83,8 +86,8 @@ impl Drop for Unfinished<'_> {
 /// The live store; tags are copied a thousand series for each time the lock is taken.
 struct Live<'a>(&'a Core);
 
-impl Surroundings for Live<'_> {
-    fn go_on(&self) -> bool {
+impl WriteContext for Live<'_> {
+    fn should_continue(&self) -> bool {
         self.0.state.lock().is_open()
     }
 

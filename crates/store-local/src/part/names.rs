@@ -3,9 +3,9 @@
 
 use parquet::errors::Result;
 
+use super::context::{TableNames, WriteContext};
 use super::encode::runs::write_text_runs;
 use super::group::GroupWriter;
-use super::write::{Surroundings, TableNames};
 
 /// Texts, one for each run of rows, in one buffer.
 struct RunTexts {
@@ -36,14 +36,14 @@ impl RunTexts {
 pub(crate) fn write_tags(
     tags: usize,
     series: &[(u32, usize)],
-    surroundings: &dyn Surroundings,
+    context: &dyn WriteContext,
     group: &mut GroupWriter<'_, '_>,
 ) -> Result<()> {
     let mut columns: Vec<RunTexts> = (0..tags).map(|_| RunTexts::new()).collect();
     let numbers: Vec<u32> = series.iter().map(|run| run.0).collect();
     let mut ends = series.iter().map(|run| run.1);
     let mut found: Vec<Option<(usize, usize)>> = vec![None; tags];
-    surroundings.tags(&numbers, &mut |tag| match tag {
+    context.tags(&numbers, &mut |tag| match tag {
         // A tag that came after the schema was taken belongs to a series that has no row here.
         Some((tag, value)) => {
             if let Some(column) = columns.get_mut(tag as usize) {
@@ -65,20 +65,20 @@ pub(crate) fn write_tags(
 pub(crate) fn write_narrow_names(
     tables: &[(u32, usize)],
     series: &[(u32, usize)],
-    surroundings: &dyn Surroundings,
+    context: &dyn WriteContext,
     group: &mut GroupWriter<'_, '_>,
 ) -> Result<()> {
     let (mut names, mut fields, mut tags) = (RunTexts::new(), RunTexts::new(), RunTexts::new());
     let mut from = 0;
     for (table, end) in tables {
-        let definitions = surroundings.table(*table);
+        let definitions = context.table(*table);
         for (column, name) in [(&mut names, &definitions.name), (&mut fields, &definitions.field)] {
             let start = column.text.len();
             column.text.push_str(name);
             column.push(start, *end);
         }
         let count = series[from..].partition_point(|run| run.1 <= *end);
-        push_tags(&mut tags, &definitions, &series[from..from + count], surroundings);
+        push_tags(&mut tags, &definitions, &series[from..from + count], context);
         from += count;
     }
     names.write(group)?;
@@ -86,17 +86,12 @@ pub(crate) fn write_narrow_names(
     fields.write(group)
 }
 
-fn push_tags(
-    out: &mut RunTexts,
-    table: &TableNames,
-    series: &[(u32, usize)],
-    surroundings: &dyn Surroundings,
-) {
+fn push_tags(out: &mut RunTexts, table: &TableNames, series: &[(u32, usize)], context: &dyn WriteContext) {
     let numbers: Vec<u32> = series.iter().map(|run| run.0).collect();
     let names: Vec<String> = table.tags.iter().map(|name| json_name(name)).collect();
     let mut ends = series.iter().map(|run| run.1);
     let mut start = out.text.len();
-    surroundings.tags(&numbers, &mut |tag| match tag {
+    context.tags(&numbers, &mut |tag| match tag {
         Some((tag, value)) => {
             out.text.push(if out.text.len() == start { '{' } else { ',' });
             out.text.push_str(names.get(tag as usize).map_or("\"\":", AsRef::as_ref));

@@ -1,32 +1,34 @@
-//! A part whose footer was read: its columns, and where its rows stand. How bytes become arrays is in cells.rs.
+//! A part whose footer was read: its columns, and where its rows stand. How bytes become arrays is in columns.rs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use arrow_schema::{DataType, Field, Schema};
 use foldhash::fast::RandomState;
 use model::FieldType;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::LogicalType;
+use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 use store::StoreError;
 
-use super::Part;
 use super::blocks::BlockFile;
-use super::cells::{self, Cell};
-use super::schema::{Layout, NARROW_VALUES};
-use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
+use super::handle::Part;
+use super::info::PartLayout;
+use super::page::{self, Page};
+use super::schema::NARROW_VALUES;
+use crate::catalog::{SERIES_COLUMN, Slot, TS_COLUMN};
 use crate::disk::{Disk, OpenMode};
-use crate::table::plan::Slot;
 
 /// A part whose footer was read.
 pub(crate) struct PartReader {
     pub(super) file: BlockFile,
     columns: HashMap<Box<str>, usize, RandomState>,
     pub(super) arrow: ArrowReaderMetadata,
-    pub(crate) cells: Vec<Cell>,
-    /// Of a narrow part, by cell: two of its tables, found when they are first needed.
+    pub(crate) pages: Vec<Page>,
+    /// Of a narrow part, by page: two of its tables, found when they are first needed.
     pub(super) tables: OnceLock<Vec<(u32, u32)>>,
     pub(super) series: usize,
     pub(crate) ts: usize,
@@ -53,10 +55,10 @@ impl PartReader {
             names.map(|(index, column)| (column.name().into(), index)).collect();
         let scales = schema.columns().iter().map(|column| scale_of(column)).collect();
         let narrow = match file.info().layout {
-            Layout::Narrow => {
+            PartLayout::Narrow => {
                 NARROW_VALUES.iter().filter_map(|(name, _)| columns.get(*name).copied()).collect()
             }
-            Layout::Wide => Vec::new(),
+            PartLayout::Wide => Vec::new(),
         };
         let find = |name: &str| {
             columns
@@ -65,9 +67,9 @@ impl PartReader {
                 .ok_or_else(|| file.corrupt(0, format!("the part has no column {name}")))
         };
         let (series, ts) = (find(SERIES_COLUMN)?, find(TS_COLUMN)?);
-        let cells = cells::cells(&metadata, series, ts);
-        let arrow = cells::arrow_metadata(metadata).map_err(|error| file.error(&error))?;
-        Ok(Self { file, columns, arrow, cells, tables: OnceLock::new(), series, ts, narrow, scales })
+        let pages = page::pages(&metadata, series, ts);
+        let arrow = arrow_metadata(metadata).map_err(|error| file.error(&error))?;
+        Ok(Self { file, columns, arrow, pages, tables: OnceLock::new(), series, ts, narrow, scales })
     }
 
     /// The number of a column by its physical name.
@@ -78,8 +80,8 @@ impl PartReader {
     /// Whether the part may have values of a field.
     pub(crate) fn has(&self, slot: &Slot) -> bool {
         match self.file.info().layout {
-            Layout::Narrow => is_narrow(slot),
-            Layout::Wide => self.columns.contains_key(&*slot.physical),
+            PartLayout::Narrow => is_narrow(slot),
+            PartLayout::Wide => self.columns.contains_key(&*slot.physical),
         }
     }
 
@@ -109,6 +111,22 @@ impl PartReader {
 /// nothing to do with its name in wide parts.
 pub(super) fn is_narrow(slot: &Slot) -> bool {
     (slot.key, slot.field_type) == (0, FieldType::F64)
+}
+
+/// Options under which our columns become the arrays of the contract.
+fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<ArrowReaderMetadata> {
+    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let plain = ArrowReaderMetadata::try_new(metadata.clone(), options())?;
+    let hint = |field: &Arc<Field>| {
+        let data_type = match field.data_type() {
+            DataType::Utf8 => DataType::Utf8View,
+            DataType::Decimal128(precision, scale) => DataType::Decimal64(*precision, *scale),
+            other => other.clone(),
+        };
+        field.as_ref().clone().with_data_type(data_type)
+    };
+    let hinted = Schema::new(plain.schema().fields().iter().map(hint).collect::<Vec<_>>());
+    ArrowReaderMetadata::try_new(metadata, options().with_schema(Arc::new(hinted)))
 }
 
 /// The scale of a column of decimals.

@@ -10,19 +10,19 @@ use crate::row::KeyId;
 /// Microseconds of a partition.
 pub(crate) const PARTITION_US: i64 = 86_400_000_000;
 
-/// Most chunks of one table in a flush, and most rows of a chunk: a place has 16 bits for each.
+/// Most chunks of one table in a flush, and most rows of a chunk: a [`ChunkRow`] has 16 bits for each.
 pub(crate) const CHUNKS_MAX: usize = 1 << 16;
 
-/// A row to be sorted and where it stands.
+/// A row of a chunk, by its sort key and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct ChunkRow {
     pub(crate) ts: i64,
     pub(crate) series: u32,
     chunk: u16,
     row: u16,
 }
 
-impl Place {
+impl ChunkRow {
     pub(crate) fn chunk(self) -> usize {
         self.chunk.into()
     }
@@ -40,7 +40,7 @@ pub(crate) struct NumberRow {
     pub(crate) value: f64,
 }
 
-impl SortRow for Place {
+impl SortRow for ChunkRow {
     fn series(&self) -> u32 {
         self.series
     }
@@ -73,14 +73,15 @@ pub(crate) struct Partition {
 pub(crate) enum Sorted {
     /// Rows of one f64 of the same key.
     Numbers(KeyId, Vec<NumberRow>),
-    Places(Vec<Place>),
+    /// Other rows.
+    ChunkRows(Vec<ChunkRow>),
 }
 
 impl Partition {
     pub(crate) fn is_empty(&self) -> bool {
         match &self.rows {
             Sorted::Numbers(_, rows) => rows.is_empty(),
-            Sorted::Places(rows) => rows.is_empty(),
+            Sorted::ChunkRows(rows) => rows.is_empty(),
         }
     }
 }
@@ -132,8 +133,8 @@ pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partit
             Sorted::Numbers(numbers[0].key, sorted(rows))
         }
         _ => {
-            let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| places(number, chunk));
-            Sorted::Places(sorted(|| rows().filter(|row| inside(row.ts))))
+            let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| chunk_rows(number, chunk));
+            Sorted::ChunkRows(sorted(|| rows().filter(|row| inside(row.ts))))
         }
     };
     Partition { range, sequence, rows }
@@ -144,9 +145,9 @@ fn number_rows<'a>(numbers: &Numbers<'a>) -> impl Iterator<Item = NumberRow> + u
     rows.map(|((series, ts), value)| NumberRow { series: *series, ts: *ts, value: *value })
 }
 
-fn places(number: usize, chunk: &Chunk) -> impl Iterator<Item = Place> {
+fn chunk_rows(number: usize, chunk: &Chunk) -> impl Iterator<Item = ChunkRow> {
     let rows = (0..chunk.len() as u32).filter(|row| chunk.has_fields(*row));
-    rows.map(move |row| Place {
+    rows.map(move |row| ChunkRow {
         ts: chunk.ts(row),
         series: chunk.series(row),
         chunk: number as u16,
@@ -172,7 +173,7 @@ mod tests {
     fn rows_sort_by_series_then_time_then_arrival() {
         let chunks = [chunk(&[(2, 5), (1, -5), (1, 7)]), chunk(&[(1, 7), (1, i64::MIN), (2, i64::MAX)])];
         let ranges = partitions(&chunks, 1);
-        let Sorted::Places(rows) = sort_partition(&chunks, ranges[0]).rows else {
+        let Sorted::ChunkRows(rows) = sort_partition(&chunks, ranges[0]).rows else {
             panic!("rows that are no numbers");
         };
         let found: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.chunk, row.row)).collect();
@@ -196,7 +197,7 @@ mod tests {
         let shared = partitions(&chunks, 10);
         assert_eq!(shared.len(), 10);
         let rows = |range| match sort_partition(&chunks, range).rows {
-            Sorted::Places(rows) => rows.len(),
+            Sorted::ChunkRows(rows) => rows.len(),
             Sorted::Numbers(..) => panic!("rows that are no numbers"),
         };
         let total: usize = shared.iter().map(|range| rows(*range)).sum();

@@ -11,7 +11,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::column::{field_column, number_column, ts_column};
-use super::survey::Survey;
+use super::column_stats::ColumnStats;
+use super::info::PartLayout;
 use crate::catalog::{SERIES_COLUMN, TS_COLUMN, Table};
 use crate::row::KeyId;
 
@@ -33,19 +34,10 @@ pub(crate) const NARROW_VALUES: [(&str, Option<u8>); 8] = [
     ("value_double", None),
 ];
 
-/// How a part is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Layout {
-    /// Many tables, each with one f64 field; sorted by (table, series, ts).
-    Narrow,
-    /// One table, a column for each tag and field; sorted by (series, ts).
-    Wide,
-}
-
 /// What of the definitions a part needs.
 #[derive(Debug, Clone)]
 pub(crate) struct PartSchema {
-    pub(crate) layout: Layout,
+    pub(crate) layout: PartLayout,
     /// The table of a wide part.
     pub(crate) table: u32,
     pub(crate) table_name: Arc<str>,
@@ -78,9 +70,9 @@ pub(crate) struct PartSettings {
 }
 
 impl PartSchema {
-    /// The columns of a wide part with the rows that a survey saw.
-    pub(crate) fn surveyed(table: u32, definitions: &Table, survey: &Survey) -> Self {
-        let found = survey.keys();
+    /// The columns of a wide part with the rows that a stats saw.
+    pub(crate) fn with_stats(table: u32, definitions: &Table, stats: &ColumnStats) -> Self {
+        let found = stats.keys();
         let has =
             |key: KeyId, field_type, _: &str| found.get(key as usize).is_some_and(|key| key.has(field_type));
         let mut schema = Self::wide(table, definitions, has);
@@ -114,7 +106,7 @@ impl PartSchema {
             }
         }
         Self {
-            layout: Layout::Wide,
+            layout: PartLayout::Wide,
             table,
             table_name: definitions.name.clone(),
             tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
@@ -130,7 +122,7 @@ impl PartSchema {
             PartField { key: 0, key_name, field_type: FieldType::F64, physical, scale }
         };
         Self {
-            layout: Layout::Narrow,
+            layout: PartLayout::Narrow,
             table: 0,
             table_name: "".into(),
             tags: Vec::new(),
@@ -144,12 +136,12 @@ impl PartSchema {
         let text = |name: &str| field_column(name, FieldType::String, None);
         let mut columns = Vec::new();
         match self.layout {
-            Layout::Wide => {
+            PartLayout::Wide => {
                 for tag in &self.tags {
                     columns.push(text(tag)?);
                 }
             }
-            Layout::Narrow => {
+            PartLayout::Narrow => {
                 columns.extend([text(NARROW_TABLE)?, text(NARROW_TAGS)?, text(NARROW_FIELD)?]);
             }
         }
@@ -184,7 +176,7 @@ impl PartSchema {
     fn footer_pairs(&self) -> Vec<KeyValue> {
         let pair = |name: String, value: String| KeyValue::new(name, value);
         let mut pairs = vec![pair("tachograph.format".to_owned(), FORMAT_VERSION.to_owned())];
-        if self.layout == Layout::Narrow {
+        if self.layout == PartLayout::Narrow {
             pairs.push(pair("tachograph.layout".to_owned(), "narrow".to_owned()));
             return pairs;
         }

@@ -6,11 +6,11 @@ use model::{PanicEndsProcess, SeriesId, TimeRange};
 use store::{LatestValue, Order, StoreError};
 
 use super::{SeriesReader, Snapshot, slots, snapshot, table_of};
+use crate::catalog::Slot;
 use crate::core::{Core, State};
 use crate::latest::{Latest, Newest};
 use crate::part::{NEWEST, Part, Rank};
 use crate::row::KeyId;
-use crate::table::plan::Slot;
 
 /// By key: the newest value found so far, with the rank of the source that has it.
 type Found = Vec<Option<(Newest, Rank)>>;

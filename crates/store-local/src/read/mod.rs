@@ -14,13 +14,13 @@ use model::{FieldType, SeriesId, TimeRange};
 use parking_lot::Mutex;
 use store::{Order, ReadOrder, Scan, ScannedBlock, StoreError, ValueColumn};
 
-use crate::catalog::Table;
+use crate::catalog::{Slot, Table};
 use crate::chunk::{Chunk, Extent};
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
-use crate::table::plan::{Output, Plan, Slot, sources};
-use crate::table::reader::Reader;
+use crate::table::plan::{Output, ReadPlan, sources};
+use crate::table::reader::TaskReader;
 use values::Columns;
 
 /// Fewest rows of the first batch of a scan; each further batch has more.
@@ -36,7 +36,7 @@ struct Snapshot {
 
 /// Rows of one series by time, as columns.
 struct SeriesReader {
-    reader: Reader,
+    reader: TaskReader,
     types: Vec<FieldType>,
     batch_rows: usize,
     batch_rows_max: usize,
@@ -53,7 +53,7 @@ impl SeriesReader {
         rows: usize,
     ) -> Self {
         let outputs = std::iter::once(Output::Ts).chain((0..slots.len()).map(Output::Field));
-        let plan = Plan {
+        let plan = ReadPlan {
             core: core.clone(),
             table: snapshot.table,
             outputs: outputs.collect(),
@@ -66,7 +66,7 @@ impl SeriesReader {
         let tasks = plan
             .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
-        let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
+        let reader = TaskReader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
         let batch_rows_max = core.options.series_batch_rows.clamp(1, PART_PAGE_ROWS);
         let batch_rows = rows.max(FIRST_BATCH_ROWS).min(batch_rows_max);
         Self { reader, types, batch_rows, batch_rows_max }
@@ -137,11 +137,11 @@ fn snapshot(state: &mut State, series: u32, range: Option<TimeRange>) -> Snapsho
     };
     let may_have =
         |extent: Extent| extent.series.0 <= series && series <= extent.series.1 && is_wanted(extent.ts);
-    let place = &state.series[series as usize];
-    let table = place.table;
+    let of_series = &state.series[series as usize];
+    let table = of_series.table;
     let open = &state.tables[table as usize].open;
     let mut copy = None;
-    if let Some(head_row) = place.head(open.number)
+    if let Some(head_row) = of_series.head(open.number)
         && open.extent().is_some_and(may_have)
     {
         let mut rows: Vec<u32> = open.chain(head_row).take(READ_COPY_ROWS_MAX + 1).collect();

@@ -7,8 +7,8 @@ use arrow_buffer::ScalarBuffer;
 use model::FieldType;
 use store::ValueColumn;
 
+use crate::catalog::Slot;
 use crate::row::KeyId;
-use crate::table::plan::Slot;
 
 /// Some rows: their times, and a column for each slot.
 pub(super) struct Columns {

@@ -9,17 +9,17 @@ use arrow_array::types::TimestampMicrosecondType;
 use model::TimeRange;
 use store::{Order, SeriesSet, StoreError};
 
-use crate::array_cache::{ArrayKey, Cached, Keep, Run};
+use crate::array_cache::{ArrayKey, Cached, Keep, SeriesRun};
+use crate::catalog::Slot;
 use crate::chunk::{Chunk, SortedRows};
 use crate::core::Core;
 use crate::part::Part;
-use crate::part::cells::{Cell, PartColumns};
+use crate::part::columns::PartColumns;
+use crate::part::page::Page;
 
-use super::plan::Slot;
-
-/// Cells that a read may ask of a part without being a scan, which keeps out of the cache.
-const CELLS_KEPT_MAX: usize = 64;
-/// Series up to which their rows are picked out of an unsorted copy instead of sorting it.
+/// Pages that a read may ask of a part without being a scan, which keeps out of the cache.
+const PAGES_KEPT_MAX: usize = 64;
+/// Series up to which their rows are slice out of an unsorted copy instead of sorting it.
 const SERIES_PICKED_MAX: u64 = 16;
 
 /// Which series are wanted.
@@ -81,7 +81,7 @@ pub(crate) struct Block {
     /// Never empty.
     pub(crate) picks: Vec<Pick>,
     /// The series of all rows; empty when they were not asked for.
-    pub(crate) runs: Arc<[Run]>,
+    pub(crate) runs: Arc<[SeriesRun]>,
     ts: OnceLock<ArrayRef>,
     /// By slot; `None` when the source does not have the column.
     columns: Box<[OnceLock<Option<ArrayRef>>]>,
@@ -89,12 +89,12 @@ pub(crate) struct Block {
 }
 
 enum Content {
-    Cell(Arc<PartColumns>, u32),
+    Page(Arc<PartColumns>, u32),
     Rows(Arc<Chunk>, Arc<SortedRows>),
 }
 
 impl Block {
-    fn new(picks: Vec<Pick>, runs: Arc<[Run]>, slots: usize, content: Content) -> Self {
+    fn new(picks: Vec<Pick>, runs: Arc<[SeriesRun]>, slots: usize, content: Content) -> Self {
         let columns = (0..slots).map(|_| OnceLock::new()).collect();
         Self { picks, runs, ts: OnceLock::new(), columns, content }
     }
@@ -105,7 +105,7 @@ impl Block {
             return Ok(array);
         }
         let array = match &self.content {
-            Content::Cell(columns, cell) => columns.array(*cell, columns.reader.ts)?,
+            Content::Page(columns, page) => columns.array(*page, columns.reader.ts)?,
             Content::Rows(_, rows) => rows.ts_array(),
         };
         Ok(self.ts.get_or_init(|| array))
@@ -127,8 +127,8 @@ impl Block {
             return Ok(column.as_ref());
         }
         match &self.content {
-            Content::Cell(columns, cell) => {
-                let array = columns.field(*cell, &slots[slot], self.picks[0].start)?;
+            Content::Page(columns, page) => {
+                let array = columns.field(*page, &slots[slot], self.picks[0].start)?;
                 Ok(self.columns[slot].get_or_init(|| array).as_ref())
             }
             Content::Rows(chunk, rows) => {
@@ -154,7 +154,7 @@ impl Block {
             return;
         }
         let wanted: Vec<_> = missing.iter().map(|slot| (slots[*slot].key, slots[*slot].field_type)).collect();
-        for (index, array) in missing.into_iter().zip(rows.columns(chunk, &wanted)) {
+        for (index, array) in missing.into_iter().zip(chunk.columns(rows, &wanted)) {
             if shared {
                 core.arrays.put(key(&slots[index]), Cached::Array(array.clone()), Keep::Always);
             }
@@ -165,12 +165,12 @@ impl Block {
 
 /// The blocks of a source, nearest first in the order of the scope.
 pub(crate) enum Blocks {
-    Part { columns: Arc<PartColumns>, cells: VecDeque<u32> },
+    Part { columns: Arc<PartColumns>, pages: VecDeque<u32> },
     Chunk(Option<Arc<Chunk>>),
 }
 
 impl Blocks {
-    /// Of a part; `share` of it is the cells from the first to the second fraction of the third.
+    /// Of a part; `share` of it is the pages from the first to the second fraction of the third.
     pub(crate) fn of_part(
         core: &Core,
         part: &Part,
@@ -180,34 +180,34 @@ impl Blocks {
         let reader = core.part_cache.reader(core.disk.as_ref(), part)?;
         let all = {
             let series = core.series.read();
-            reader.cells_of(scope.table, scope.series.bounds, |id| series.table(id))
+            reader.pages_of(scope.table, scope.series.bounds, |id| series.table(id))
         };
-        let place = |nth: usize| all.start + (all.len() * nth / share.2) as u32;
-        let range = place(share.0)..place(share.1);
-        let wanted = |cell: &u32| {
-            let cell = &reader.cells[*cell as usize];
-            cell.overlaps(&scope.range) && scope.series.has_any(cell.series)
+        let page = |nth: usize| all.start + (all.len() * nth / share.2) as u32;
+        let range = page(share.0)..page(share.1);
+        let wanted = |page: &u32| {
+            let page = &reader.pages[*page as usize];
+            page.overlaps(&scope.range) && scope.series.has_any(page.series)
         };
-        let cells: VecDeque<u32> = range.clone().filter(wanted).collect();
-        let keep = if cells.len() > CELLS_KEPT_MAX { Keep::IfRoom } else { Keep::Always };
+        let pages: VecDeque<u32> = range.clone().filter(wanted).collect();
+        let keep = if pages.len() > PAGES_KEPT_MAX { Keep::IfRoom } else { Keep::Always };
         // Pages are fetched ahead where most will be used.
-        let dense = scope.order == Order::Ascending && cells.len() * 2 > range.len();
+        let dense = scope.order == Order::Ascending && pages.len() * 2 > range.len();
         let ahead = if dense { range } else { 0..0 };
         let columns = PartColumns::new(part.info.id, reader, core.arrays.clone(), keep, ahead);
-        Ok(Self::Part { columns: Arc::new(columns), cells })
+        Ok(Self::Part { columns: Arc::new(columns), pages })
     }
 
     /// The next block with a wanted row.
     pub(crate) fn next(&mut self, scope: &Scope, slots: usize) -> Result<Option<Block>, StoreError> {
         match self {
             Self::Chunk(chunk) => Ok(chunk.take().and_then(|chunk| chunk_block(chunk, scope, slots))),
-            Self::Part { columns, cells } => loop {
-                let cell = match scope.order {
-                    Order::Ascending => cells.pop_front(),
-                    Order::Descending => cells.pop_back(),
+            Self::Part { columns, pages } => loop {
+                let page = match scope.order {
+                    Order::Ascending => pages.pop_front(),
+                    Order::Descending => pages.pop_back(),
                 };
-                let Some(cell) = cell else { return Ok(None) };
-                if let Some(block) = part_block(columns, cell, scope, slots)? {
+                let Some(page) = page else { return Ok(None) };
+                if let Some(block) = part_block(columns, page, scope, slots)? {
                     return Ok(Some(block));
                 }
             },
@@ -221,11 +221,11 @@ fn part_block(
     scope: &Scope,
     slots: usize,
 ) -> Result<Option<Block>, StoreError> {
-    let cell: &Cell = &columns.reader.cells[number as usize];
-    let all_times = cell.is_within(&scope.range);
-    let content = Content::Cell(columns.clone(), number);
-    if all_times && !scope.runs && scope.series.has_all(cell.series) {
-        let pick = Pick { series: cell.series.0, start: 0, end: cell.rows };
+    let page: &Page = &columns.reader.pages[number as usize];
+    let all_times = page.is_within(&scope.range);
+    let content = Content::Page(columns.clone(), number);
+    if all_times && !scope.runs && scope.series.has_all(page.series) {
+        let pick = Pick { series: page.series.0, start: 0, end: page.rows };
         return Ok(Some(Block::new(vec![pick], Arc::default(), slots, content)));
     }
     let runs = columns.runs(number)?;
@@ -261,7 +261,7 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
     // A chunk with a number lives on, so sorting it once pays.
     let mut rows = if few && chunk.number == 0 {
         let wanted = |row: &u32| scope.series.has(chunk.series(*row)) && inside(chunk.ts(*row));
-        Arc::new(SortedRows::new(&chunk, (0..chunk.len() as u32).filter(wanted)))
+        Arc::new(chunk.sort((0..chunk.len() as u32).filter(wanted)))
     } else {
         chunk.sorted().clone()
     };
@@ -271,26 +271,26 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
     }
     let count = || picks.iter().map(|pick| (pick.end - pick.start) as usize).sum();
     if few && chunk.number != 0 && !chunk.pays_whole(count()) {
-        let places = picks.iter().flat_map(|pick| rows.places(pick.start..pick.end));
-        rows = Arc::new(SortedRows::new(&chunk, places.copied()));
+        let chunk_rows = picks.iter().flat_map(|pick| rows.chunk_rows(pick.start..pick.end));
+        rows = Arc::new(chunk.sort(chunk_rows.copied()));
         picks = wanted_picks(&rows);
     }
     Some(Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
 }
 
-fn pick(runs: &[Run], index: usize) -> Pick {
+fn pick(runs: &[SeriesRun], index: usize) -> Pick {
     let start = index.checked_sub(1).map_or(0, |before| runs[before].end);
     Pick { series: runs[index].series, start, end: runs[index].end }
 }
 
 /// The runs of the wanted series, in any order.
-fn picks_one_by_one(runs: &[Run], series: &Series) -> Vec<Pick> {
+fn picks_one_by_one(runs: &[SeriesRun], series: &Series) -> Vec<Pick> {
     let wanted = (0..runs.len()).filter(|index| series.has(runs[*index].series));
     wanted.map(|index| pick(runs, index)).collect()
 }
 
 /// The runs of the wanted series, which ascend. There may be thousands, of which one is wanted: they are not all looked at.
-fn picks(runs: &[Run], series: &Series) -> Vec<Pick> {
+fn picks(runs: &[SeriesRun], series: &Series) -> Vec<Pick> {
     let pick = |index: usize| pick(runs, index);
     let first = runs.partition_point(|run| run.series < series.bounds.0);
     let end = runs.partition_point(|run| run.series <= series.bounds.1).max(first);

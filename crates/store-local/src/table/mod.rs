@@ -6,9 +6,10 @@
 //! are those that the decoder made.
 
 pub(crate) mod block;
-mod ends;
 mod gather;
+mod last_row;
 mod merge;
+mod order;
 pub(crate) mod plan;
 pub(crate) mod reader;
 
@@ -20,61 +21,18 @@ use model::limits::{READ_COPY_BYTES_MAX, READ_COPY_ROWS_MAX};
 use model::{FieldType, TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead,
-    TableSnapshot, TableStatus, TagColumn, TagMatcher,
+    BatchReader, Column, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot,
+    TableStatus, TagMatcher,
 };
 
-use crate::catalog::{Condition, Key, Table, select};
+use crate::catalog::{Condition, Slot, Table, TableView, select};
 use crate::chunk::Chunk;
 use crate::core::Core;
-use crate::manifest::PartInfo;
-use crate::part::Part;
-use crate::part::schema::Layout;
+use crate::part::{Part, PartInfo, PartLayout};
 use crate::row::KeyId;
-use ends::Ends;
-use plan::{Output, Plan, Slot, sources};
-use reader::{LocalReader, Reader};
-
-/// A table's columns as its definitions say.
-#[derive(Debug)]
-pub(crate) struct TableView {
-    /// As readers see them.
-    columns: TableColumns,
-    /// The key of each field column.
-    keys: Vec<KeyId>,
-    /// The columns of parts and chunks, key by key.
-    stored: Vec<Slot>,
-}
-
-impl TableView {
-    pub(crate) fn new(table: &Table) -> Self {
-        let tag =
-            |tag: &crate::catalog::Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
-        let of_key = |(id, key): (usize, &Key)| {
-            let column = |field_type| {
-                let physical = key.column(field_type)?.clone();
-                Some(Slot { key: id as KeyId, field_type, physical })
-            };
-            FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
-        };
-        let tags = table.tags.iter().map(tag).collect();
-        let stored: Vec<Slot> = table.keys.iter().enumerate().flat_map(of_key).collect();
-        let field = |slot: &Slot| FieldColumn {
-            key: table.keys[slot.key as usize].name.clone(),
-            field_type: slot.field_type,
-            column: slot.physical.clone(),
-            with_integers: false,
-        };
-        let fields = stored.iter().map(field).collect();
-        // Joined columns stand in other places, but those of a key still together.
-        let keys = stored.iter().map(|slot| slot.key).collect();
-        Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
-    }
-
-    pub(crate) fn columns(&self) -> &TableColumns {
-        &self.columns
-    }
-}
+use last_row::LastRowRead;
+use plan::{Output, ReadPlan, sources};
+use reader::{LocalReader, TaskReader};
 
 /// A table at one moment.
 pub(crate) struct LocalTable {
@@ -201,8 +159,8 @@ impl TableSnapshot for LocalTable {
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let (schema, columns) = self.view.columns.project(read)?;
         let plan = self.plan(&columns, read);
-        if let ReadOrder::End(order) = read.order {
-            return Ok(self.ends(plan, order, schema, read));
+        if let ReadOrder::LastRow(order) = read.order {
+            return Ok(self.last_rows(plan, order, schema, read));
         }
         let plan = Arc::new(plan);
         let series = || match &plan.series {
@@ -214,7 +172,7 @@ impl TableSnapshot for LocalTable {
         let tasks = Arc::new(Mutex::new(tasks));
         let reader = |_| {
             let reader = LocalReader {
-                reader: Reader::new(plan.clone(), tasks.clone()),
+                reader: TaskReader::new(plan.clone(), tasks.clone()),
                 schema: schema.clone(),
                 batch_rows: read.batch_rows.max(1),
                 left: read.limit.unwrap_or(usize::MAX),
@@ -227,7 +185,7 @@ impl TableSnapshot for LocalTable {
 
 impl LocalTable {
     /// Linear in the columns; `columns` are those that `read` asks for.
-    fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> Plan {
+    fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> ReadPlan {
         let view = &self.view;
         // The key of the column with this index; fields stand behind the time.
         let key = |index: &usize| view.keys[index - view.columns.ts_index() - 1];
@@ -260,7 +218,7 @@ impl LocalTable {
                 }
             }
         };
-        Plan {
+        ReadPlan {
             core: self.core.clone(),
             table: self.table,
             outputs: columns.iter().zip(&read.columns).map(output).collect(),
@@ -273,9 +231,9 @@ impl LocalTable {
     }
 
     /// The readers of one end of each series.
-    fn ends(
+    fn last_rows(
         &self,
-        plan: Plan,
+        plan: ReadPlan,
         order: Order,
         schema: SchemaRef,
         read: &TableRead,
@@ -286,14 +244,14 @@ impl LocalTable {
         let series = plan.series.clone().unwrap_or_else(|| Arc::new(all.clone()));
         let sources = sources(self.table, &self.parts, &self.chunks);
         let batch_rows = read.batch_rows.max(1);
-        let ends = Ends { plan: Plan { range, ..plan }, sources, order, schema, batch_rows };
-        ends.readers(&series, all.len(), read.readers_max)
+        let last_rows = LastRowRead { plan: ReadPlan { range, ..plan }, sources, order, schema, batch_rows };
+        last_rows.readers(&series, all.len(), read.readers_max)
     }
 
     /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.
     fn wanted(&self, read: &TableRead) -> Option<SeriesSet> {
         let is_shared =
-            |part: &Arc<Part>| part.info.layout == Layout::Narrow && part.info.members().count() > 1;
+            |part: &Arc<Part>| part.info.layout == PartLayout::Narrow && part.info.members().count() > 1;
         let shared = self.parts.iter().any(is_shared);
         match &read.series {
             Some(series) if shared => Some(series & self.series()),

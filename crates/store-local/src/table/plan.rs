@@ -3,27 +3,18 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{FieldType, TimeRange};
+use model::TimeRange;
 use store::{Order, ReadOrder, SeriesSet, StoreError};
 
 use super::block::{Blocks, Scope, Series};
-use super::merge::By;
+use super::order::RowOrder;
+use crate::catalog::Slot;
 use crate::chunk::{Chunk, Extent};
 use crate::core::Core;
 use crate::part::Part;
-use crate::row::KeyId;
 
 /// Rows that are worth a task of their own.
 const TASK_ROWS: u64 = 128 * 1024;
-
-/// A field column that is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) key: KeyId,
-    pub(crate) field_type: FieldType,
-    /// Its name in parts.
-    pub(crate) physical: Arc<str>,
-}
 
 /// A column that is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +40,7 @@ pub(crate) struct Source {
     /// Of the table that is read.
     pub(super) rows: u64,
     kind: Kind,
-    /// Which share of the table's cells in a part, from the first to the second fraction of the third.
+    /// Which share of the table's pages in a part, from the first to the second fraction of the third.
     share: (usize, usize, usize),
 }
 
@@ -91,7 +82,7 @@ pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) ->
 
 /// What is read.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct ReadPlan {
     pub(crate) core: Arc<Core>,
     pub(crate) table: u32,
     /// By key, then by type.
@@ -109,10 +100,10 @@ pub(crate) struct Plan {
 pub(crate) enum Task {
     /// As many rows as the number says, of which nothing is asked.
     Count(u64),
-    Merge(By, Vec<(Source, Scope)>),
+    Merge(RowOrder, Vec<(Source, Scope)>),
 }
 
-impl Plan {
+impl ReadPlan {
     /// The slots of a slot's key.
     pub(crate) fn siblings(&self, slot: usize) -> impl Iterator<Item = usize> {
         let key = self.slots[slot].key;
@@ -121,7 +112,7 @@ impl Plan {
     }
 
     fn needs_runs(&self) -> bool {
-        matches!(self.order, ReadOrder::End(_))
+        matches!(self.order, ReadOrder::LastRow(_))
             || self.outputs.iter().any(|output| matches!(output, Output::Tag(_)))
     }
 
@@ -130,7 +121,7 @@ impl Plan {
         Scope { table: self.table, series, range: self.range, order, runs }
     }
 
-    /// Bounds without what lies outside of the wanted series: of a large part only some cells are looked at then.
+    /// Bounds without what lies outside of the wanted series: of a large part only some pages are looked at then.
     fn narrowed(&self, (first, last): (u32, u32)) -> (u32, u32) {
         let ends = self.series.as_deref().and_then(|set| Some((set.min()?, set.max()?)));
         ends.map_or((first, last), |(least, most)| (first.max(least), last.min(most)))
@@ -158,7 +149,7 @@ impl Plan {
             return VecDeque::new();
         }
         match self.order {
-            ReadOrder::Any | ReadOrder::End(_) => {
+            ReadOrder::Any | ReadOrder::LastRow(_) => {
                 let groups = groups(sources);
                 groups.into_iter().flat_map(|group| self.group_tasks(group, readers_max)).collect()
             }
@@ -185,7 +176,7 @@ impl Plan {
         let task = |share: usize| {
             let source = Source { share: (share, share + 1, shares), ..only.clone() };
             let scope = self.scope((0, u32::MAX), Order::Ascending, self.needs_runs());
-            Task::Merge(By::Series, vec![(source, scope)])
+            Task::Merge(RowOrder::Series, vec![(source, scope)])
         };
         (0..shares).map(task).collect()
     }
@@ -207,7 +198,7 @@ impl Plan {
                 .iter()
                 .filter(|source| source.extent.series.0 <= bounds.1 && bounds.0 <= source.extent.series.1);
             let scope = self.scope(*bounds, Order::Ascending, runs);
-            Task::Merge(By::Series, inside.map(|source| (source.clone(), scope.clone())).collect())
+            Task::Merge(RowOrder::Series, inside.map(|source| (source.clone(), scope.clone())).collect())
         };
         bounds.iter().map(task).collect()
     }
@@ -224,7 +215,7 @@ impl Plan {
             let has = |source: &&Source| scope.series.has_any(source.extent.series);
             sources.iter().filter(has).map(|source| (source.clone(), scope.clone())).collect::<Vec<_>>()
         };
-        Task::Merge(By::Time(order), series.iter().flat_map(of_series).collect())
+        Task::Merge(RowOrder::Time(order), series.iter().flat_map(of_series).collect())
     }
 }
 

@@ -10,18 +10,19 @@ use parking_lot::Mutex;
 use store::{BatchReader, Order, ReadOrder, StoreError};
 
 use super::gather;
-use super::merge::{By, Merge, Picked};
-use super::plan::{Plan, Task};
+use super::merge::{Merge, MergeSlice};
+use super::order::RowOrder;
+use super::plan::{ReadPlan, Task};
 
 /// The tasks of a read, in the order in which they are to be taken.
 pub(crate) type Tasks = Arc<Mutex<VecDeque<Task>>>;
 
 /// Gives the rows of one task after the other as arrays.
-pub(crate) struct Reader {
-    plan: Arc<Plan>,
+pub(crate) struct TaskReader {
+    plan: Arc<ReadPlan>,
     tasks: Tasks,
     current: Option<Current>,
-    picked: Picked,
+    slice: MergeSlice,
 }
 
 enum Current {
@@ -32,19 +33,19 @@ enum Current {
 /// The columns of a batch, and how many rows it has.
 pub(crate) type Arrays = (Vec<ArrayRef>, usize);
 
-impl Reader {
-    pub(crate) fn new(plan: Arc<Plan>, tasks: Tasks) -> Self {
-        Self { plan, tasks, current: None, picked: Picked::default() }
+impl TaskReader {
+    pub(crate) fn new(plan: Arc<ReadPlan>, tasks: Tasks) -> Self {
+        Self { plan, tasks, current: None, slice: MergeSlice::default() }
     }
 
     /// The next rows, at most `rows_max`; fewer where that saves copying them.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Arrays>, StoreError> {
-        self.picked.clear();
+        self.slice.clear();
         let mut counted = 0;
         loop {
-            let rows = self.picked.rows + counted;
+            let rows = self.slice.rows + counted;
             // A batch that is full enough ends with its task: then nothing has to be copied.
-            let is_enough = rows > rows_max / 2 || self.picked.is_wide(By::Series);
+            let is_enough = rows > rows_max / 2 || self.slice.is_wide(RowOrder::Series);
             if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
             }
@@ -52,8 +53,8 @@ impl Reader {
                 None => match self.tasks.lock().pop_front() {
                     None => break,
                     Some(Task::Count(rows)) => self.current = Some(Current::Count(rows)),
-                    Some(Task::Merge(by, sources)) => {
-                        self.current = Some(Current::Merge(Box::new(Merge::new(by, sources))));
+                    Some(Task::Merge(order, sources)) => {
+                        self.current = Some(Current::Merge(Box::new(Merge::new(order, sources))));
                     }
                 },
                 Some(Current::Count(left)) => {
@@ -65,7 +66,7 @@ impl Reader {
                     }
                 }
                 Some(Current::Merge(merge)) => {
-                    if !merge.fill(&self.plan, rows_max - counted, &mut self.picked)? {
+                    if !merge.fill(&self.plan, rows_max - counted, &mut self.slice)? {
                         self.current = None;
                     } else {
                         break;
@@ -73,23 +74,23 @@ impl Reader {
                 }
             }
         }
-        let rows = self.picked.rows + counted;
+        let rows = self.slice.rows + counted;
         if rows == 0 {
             return Ok(None);
         }
         let backward = self.plan.order == ReadOrder::Time(Order::Descending);
-        Ok(Some((gather::arrays(&self.plan, &self.picked, backward)?, rows)))
+        Ok(Some((gather::arrays(&self.plan, &self.slice, backward)?, rows)))
     }
 
     /// The series of the rows that were given last, if the plan needs to know them.
     pub(super) fn series(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
-        gather::series(&self.picked)
+        gather::series(&self.slice)
     }
 }
 
 /// A reader as the contract has it.
 pub(super) struct LocalReader {
-    pub(super) reader: Reader,
+    pub(super) reader: TaskReader,
     pub(super) schema: SchemaRef,
     pub(super) batch_rows: usize,
     /// Rows that are still wanted.

@@ -13,8 +13,8 @@ use model::{TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{BatchReader, Order, SeriesSet, StoreError};
 
-use super::plan::{Output, Plan, Source, cut};
-use super::reader::{Reader, batch};
+use super::plan::{Output, ReadPlan, Source, cut};
+use super::reader::{TaskReader, batch};
 
 /// Rows of each series that a first slice should have, if all report alike.
 const FIRST_SLICE_ROWS: u64 = 2;
@@ -26,15 +26,15 @@ const SLICE_GROWTH: f64 = 4.0;
 const TASK_SERIES: u64 = 16 * 1024;
 
 /// What the readers of a read share.
-pub(super) struct Ends {
-    pub(super) plan: Plan,
+pub(super) struct LastRowRead {
+    pub(super) plan: ReadPlan,
     pub(super) sources: Vec<Source>,
     pub(super) order: Order,
     pub(super) schema: SchemaRef,
     pub(super) batch_rows: usize,
 }
 
-impl Ends {
+impl LastRowRead {
     /// Readers for these series of so many, one or as many as there is work for.
     pub(super) fn readers(
         self,
@@ -44,10 +44,10 @@ impl Ends {
     ) -> Vec<Box<dyn BatchReader>> {
         let tasks = tasks(series, readers_max);
         let count = tasks.len().min(readers_max.max(1));
-        let (ends, tasks) = (Arc::new(self), Arc::new(Mutex::new(tasks)));
+        let (read, tasks) = (Arc::new(self), Arc::new(Mutex::new(tasks)));
         let reader = |_| {
-            let (ends, tasks) = (ends.clone(), tasks.clone());
-            Box::new(EndReader { ends, all: all.max(1), tasks, search: None }) as Box<dyn BatchReader>
+            let (read, tasks) = (read.clone(), tasks.clone());
+            Box::new(LastRowReader { read, all: all.max(1), tasks, search: None }) as Box<dyn BatchReader>
         };
         (0..count).map(reader).collect()
     }
@@ -93,9 +93,9 @@ fn length_us(range: TimeRange) -> u64 {
     if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) }
 }
 
-/// Looks for the ends of one task's series after the other's.
-struct EndReader {
-    ends: Arc<Ends>,
+/// Looks for the read of one task's series after the other's.
+struct LastRowReader {
+    read: Arc<LastRowRead>,
     /// Series of the table.
     all: u64,
     /// Series that no reader has begun with.
@@ -103,19 +103,19 @@ struct EndReader {
     search: Option<Search>,
 }
 
-impl BatchReader for EndReader {
+impl BatchReader for LastRowReader {
     fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         loop {
             let Some(search) = &mut self.search else {
                 let Some(series) = self.tasks.lock().pop_front() else { return Ok(None) };
-                self.search = Some(Search::new(&self.ends, &series, self.all));
+                self.search = Some(Search::new(&self.read, &series, self.all));
                 continue;
             };
-            if let Some((arrays, rows)) = search.reader.next(self.ends.batch_rows)? {
+            if let Some((arrays, rows)) = search.reader.next(self.read.batch_rows)? {
                 search.strike_out(&arrays);
-                return Ok(Some(batch(&self.ends.schema, arrays, rows)));
+                return Ok(Some(batch(&self.read.schema, arrays, rows)));
             }
-            if !search.go_on(&self.ends) {
+            if !search.go_on(&self.read) {
                 self.search = None;
             }
         }
@@ -130,15 +130,15 @@ struct Search {
     rest: TimeRange,
     /// Rows of the table in the slice at hand, about.
     rows: f64,
-    reader: Reader,
+    reader: TaskReader,
 }
 
 impl Search {
     /// For some series of so many.
-    fn new(ends: &Ends, series: &SeriesSet, all: u64) -> Self {
+    fn new(read: &LastRowRead, series: &SeriesSet, all: u64) -> Self {
         let is_field = |output: &Output| matches!(output, Output::Field(_) | Output::Numbers { .. });
-        let mut missing: Vec<_> = (0..ends.plan.outputs.len())
-            .filter(|place| is_field(&ends.plan.outputs[*place]))
+        let mut missing: Vec<_> = (0..read.plan.outputs.len())
+            .filter(|place| is_field(&read.plan.outputs[*place]))
             .map(|place| (Some(place), series.clone()))
             .collect();
         if missing.is_empty() {
@@ -147,9 +147,9 @@ impl Search {
         let wanted = (FIRST_SLICE_ROWS * series.len()).min(FIRST_SLICE_ROWS_MAX);
         // Others have rows in the slice as well.
         let rows = wanted as f64 * all as f64 / series.len().max(1) as f64;
-        let slice_us = ends.slice_us(ends.plan.range, rows);
-        let (slice, rest) = divided(ends.plan.range, slice_us, ends.order);
-        Self { missing, rest, rows, reader: reader(ends, slice, series.clone()) }
+        let slice_us = read.slice_us(read.plan.range, rows);
+        let (slice, rest) = divided(read.plan.range, slice_us, read.order);
+        Self { missing, rest, rows, reader: reader(read, slice, series.clone()) }
     }
 
     /// Leaves out series that have values in the rows just read.
@@ -165,15 +165,15 @@ impl Search {
     }
 
     /// Begins the next slice; `false` if there is nothing left to look for, or nowhere.
-    fn go_on(&mut self, ends: &Ends) -> bool {
+    fn go_on(&mut self, read: &LastRowRead) -> bool {
         let missing = self.missing.iter().fold(SeriesSet::new(), |all, (_, of_field)| all | of_field);
         if missing.is_empty() || self.rest.is_empty() {
             return false;
         }
         self.rows *= SLICE_GROWTH;
-        let (slice, rest) = divided(self.rest, ends.slice_us(self.rest, self.rows), ends.order);
+        let (slice, rest) = divided(self.rest, read.slice_us(self.rest, self.rows), read.order);
         self.rest = rest;
-        self.reader = reader(ends, slice, missing);
+        self.reader = reader(read, slice, missing);
         true
     }
 }
@@ -199,10 +199,10 @@ fn divided(range: TimeRange, slice_us: u64, order: Order) -> (TimeRange, TimeRan
     }
 }
 
-fn reader(ends: &Ends, range: TimeRange, series: SeriesSet) -> Reader {
-    let plan = Plan { range, series: Some(Arc::new(series)), ..ends.plan.clone() };
-    let tasks = plan.tasks(ends.sources.clone(), 1, Vec::new);
-    Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)))
+fn reader(read: &LastRowRead, range: TimeRange, series: SeriesSet) -> TaskReader {
+    let plan = ReadPlan { range, series: Some(Arc::new(series)), ..read.plan.clone() };
+    let tasks = plan.tasks(read.sources.clone(), 1, Vec::new);
+    TaskReader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)))
 }
 
 #[cfg(test)]

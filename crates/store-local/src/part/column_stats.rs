@@ -12,20 +12,20 @@ use crate::row::KeyId;
 
 /// What some rows hold.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct ColumnStats {
     /// By key number.
-    keys: Vec<SurveyedKey>,
+    keys: Vec<KeyStats>,
 }
 
 /// What was found under a key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SurveyedKey {
+pub(crate) struct KeyStats {
     /// A bit for each type.
     types: u8,
     scale: ScaleFinder,
 }
 
-impl SurveyedKey {
+impl KeyStats {
     /// Whether there are values of this type.
     pub(crate) fn has(&self, field_type: FieldType) -> bool {
         self.types & 1 << field_type.code() != 0
@@ -37,7 +37,7 @@ impl SurveyedKey {
     }
 }
 
-impl Survey {
+impl ColumnStats {
     /// Nothing seen so far.
     pub(crate) fn new() -> Self {
         Self { keys: Vec::new() }
@@ -45,19 +45,19 @@ impl Survey {
 
     /// Looks at the rows of a part-to-be.
     pub(crate) fn of(chunks: &[Arc<Chunk>], rows: &Sorted) -> Self {
-        let mut survey = Self::new();
+        let mut stats = Self::new();
         match rows {
             Sorted::Numbers(key, rows) => {
-                rows.iter().for_each(|row| survey.add(*key, ValueRef::F64(row.value)));
+                rows.iter().for_each(|row| stats.add(*key, ValueRef::F64(row.value)));
             }
-            Sorted::Places(rows) => {
+            Sorted::ChunkRows(rows) => {
                 for row in rows {
                     let fields = chunks[row.chunk()].fields(row.row());
-                    fields.for_each(|(key, value)| survey.add(key, value));
+                    fields.for_each(|(key, value)| stats.add(key, value));
                 }
             }
         }
-        survey
+        stats
     }
 
     /// Takes a value.
@@ -70,16 +70,16 @@ impl Survey {
         }
     }
 
-    fn key(&mut self, key: KeyId) -> &mut SurveyedKey {
+    fn key(&mut self, key: KeyId) -> &mut KeyStats {
         let key = key as usize;
         if self.keys.len() <= key {
-            self.keys.resize(key + 1, SurveyedKey::default());
+            self.keys.resize(key + 1, KeyStats::default());
         }
         &mut self.keys[key]
     }
 
     /// By key number.
-    pub(crate) fn keys(&self) -> &[SurveyedKey] {
+    pub(crate) fn keys(&self) -> &[KeyStats] {
         &self.keys
     }
 }

@@ -23,7 +23,7 @@ use super::read::PartReader;
 
 impl PartReader {
     /// The pages of a column in a row group.
-    pub(super) fn pages(&self, column: usize, group: usize) -> Result<Box<dyn PageReader>> {
+    pub(super) fn column_pages(&self, column: usize, group: usize) -> Result<Box<dyn PageReader>> {
         let rows = self.metadata().row_group(group);
         let chunk = rows.column(column);
         let index = self.metadata().offset_index().and_then(|groups| groups.get(group)?.get(column));
