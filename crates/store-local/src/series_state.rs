@@ -1,6 +1,6 @@
-//! What an append needs of a series, in 32 bytes: at a million series each access is a cache miss, and there must be
-//! no second one behind it. So the latest value stands here as long as the series has one key and that is a number;
-//! all others are in the [`LatestPool`].
+//! The state of a series that an append needs, in 32 bytes. With a million series each access is a cache miss, and an
+//! append must not cause a second one. So the latest value is here as long as the series has one key and its value is a
+//! number; all other latest values are in the [`LatestPool`].
 
 use model::{Value, ValueRef};
 
@@ -8,11 +8,11 @@ use crate::chunk::NO_ROW;
 use crate::latest::{Latest, LatestPool, Newest};
 use crate::row::KeyId;
 
-/// One series. The alignment keeps it within one cache line.
+/// The state of one series. The alignment keeps it within one cache line.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct SeriesState {
-    /// The series' last row and the open chunk that has it: chunk number << 16 | row.
+    /// The last row of the series, and the open chunk that has it: chunk number << 16 | row.
     head: u64,
     newest_ts: i64,
     /// The newest value, or its index in the pool.
@@ -22,14 +22,14 @@ pub(crate) struct SeriesState {
     newest: LatestCache,
 }
 
-/// Where the latest values are.
+/// Where the latest values of a series are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LatestCache {
-    /// In memtable and parts only.
+    /// Only in memtable and parts.
     NotCached,
-    /// The series never had a row.
+    /// Nowhere: the series never had a row.
     NoRow,
-    /// Here: one key, no text.
+    /// In the [`SeriesState`]: one key, and no text.
     Bool,
     I64,
     F64,
@@ -37,12 +37,12 @@ enum LatestCache {
     Pool,
 }
 
-/// Whether a series can have rows from before.
+/// Whether a series can have older rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It was just created.
+    /// No: it was just created.
     New,
-    /// Log, series file or parts know it.
+    /// Yes: log, series file or parts have it.
     Before,
 }
 
@@ -55,18 +55,19 @@ impl SeriesState {
             Origin::New => LatestCache::NoRow,
             Origin::Before => LatestCache::NotCached,
         };
-        // Chunks are numbered from 1, so that this head is in none.
+        // Chunks are numbered from 1, so no chunk has this head.
         Self { head: 0, newest_ts: 0, newest_bits: 0, table, newest_key: 0, newest }
     }
 
-    /// Notes that the series' last row is now `row` of the open chunk with this number; returns the one before in it.
+    /// Notes that the last row of the series is now `row` of the open chunk with this number. Returns the previous row of
+    /// the series in that chunk.
     #[inline]
     pub(crate) fn link(&mut self, chunk: u64, row: u32) -> u32 {
         let head = std::mem::replace(&mut self.head, chunk << ROW_BITS | u64::from(row));
         if head >> ROW_BITS == chunk { head as u32 & ((1 << ROW_BITS) - 1) } else { NO_ROW }
     }
 
-    /// The series' last row in the open chunk with this number.
+    /// The last row of the series in the open chunk with this number.
     pub(crate) fn head(&self, chunk: u64) -> Option<u32> {
         (self.head >> ROW_BITS == chunk).then_some(self.head as u32 & ((1 << ROW_BITS) - 1))
     }
@@ -109,7 +110,7 @@ impl SeriesState {
         }
     }
 
-    /// Moves the latest values to the pool, unless they are nowhere.
+    /// Moves the latest values to the pool, unless they are not cached.
     #[inline]
     pub(crate) fn move_to_pool(&mut self, id: u32, pool: &mut LatestPool) -> Option<usize> {
         match self.newest {
@@ -124,14 +125,15 @@ impl SeriesState {
         Some(self.put_into_pool(id, latest, pool))
     }
 
-    /// Begins to keep values that are nowhere at present, those of older rows being absent.
+    /// Starts a partial cache, without the values of older rows, unless there is a cache already.
     pub(crate) fn begin_partial(&mut self, id: u32, pool: &mut LatestPool) {
         if self.newest == LatestCache::NotCached {
             self.put_into_pool(id, Latest::new(false), pool);
         }
     }
 
-    /// Adds what older rows hold, if what [`begin_partial`](Self::begin_partial) began is still kept.
+    /// Adds the values of older rows to the cache that [`begin_partial`](Self::begin_partial) has started, if it still
+    /// exists.
     pub(crate) fn complete(&mut self, older: Vec<Newest>, pool: &mut LatestPool) {
         if self.newest != LatestCache::Pool {
             return;
@@ -146,7 +148,7 @@ impl SeriesState {
         }
     }
 
-    /// Drops the values if one of them is older than `oldest`; they are read again when they are asked for.
+    /// Drops the values if one of them is older than `oldest`. The next read loads them again.
     pub(crate) fn forget_older(&mut self, oldest: i64, pool: &mut LatestPool) {
         let has_older = match self.newest {
             LatestCache::NotCached | LatestCache::NoRow => false,
@@ -163,12 +165,13 @@ impl SeriesState {
         }
     }
 
-    /// Says that the pool has dropped the values.
+    /// Notes that the pool has dropped the values.
     pub(crate) fn forget(&mut self) {
         self.newest = LatestCache::NotCached;
     }
 
-    /// All latest values, sorted by key number, if they are kept. `one` is where a single value is put.
+    /// All latest values, sorted by key number; `None` if they are not cached. `one` provides the memory for a single
+    /// value.
     pub(crate) fn latest<'a>(
         &self,
         pool: &'a mut LatestPool,
@@ -193,7 +196,7 @@ impl SeriesState {
         matches!(self.newest, LatestCache::Bool | LatestCache::I64 | LatestCache::F64)
     }
 
-    /// The value that is kept here.
+    /// The value that is in this state.
     fn one(&self) -> Option<Newest> {
         let bits = self.newest_bits;
         let value = match self.newest {
@@ -205,7 +208,7 @@ impl SeriesState {
         Some(Newest { key: self.newest_key.into(), ts: self.newest_ts, value })
     }
 
-    /// How a value is kept here, if it can be.
+    /// The representation of a value in this state; `None` if it does not fit.
     fn bits(key: KeyId, value: ValueRef<'_>) -> Option<(LatestCache, u16, u64)> {
         let key = u16::try_from(key).ok()?;
         Some(match value {

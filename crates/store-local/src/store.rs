@@ -1,4 +1,4 @@
-//! The embedded store as callers see it, and the life of its threads.
+//! The embedded store as its callers see it. Starts and ends its threads.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -30,21 +30,21 @@ use crate::stall::stall_reason;
 
 /// A store in one directory of this machine.
 ///
-/// Dropped without [`close`](Store::close) it ends as in a crash: what was not yet acknowledged may be gone.
+/// A drop without [`close`](Store::close) ends the store as in a crash: rows that were not acknowledged may be lost.
 pub struct LocalStore {
     core: Arc<Core>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held until the threads have ended.
+    /// The lock of the directory. The store releases it when the threads have ended.
     lock: Mutex<Option<Box<dyn DiskLock>>>,
 }
 
 impl LocalStore {
-    /// Opens the store in `dir`, created if it does not exist, and recovers what an earlier process left.
+    /// Opens the store in `dir` and recovers the rows of an earlier process. Creates the directory if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when another process has the directory; [`StoreError::Io`] when it cannot be written;
-    /// [`StoreError::Corrupt`] when manifest or series file do not hold what they must. Damage to the log or to parts
-    /// is no error but stands in the report.
+    /// [`StoreError::InUse`] when another process uses the directory; [`StoreError::Io`] when the directory cannot be
+    /// written; [`StoreError::Corrupt`] when manifest or series file are damaged. Damage to the log or to parts is no
+    /// error; it is in the report.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -76,13 +76,13 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Turns everything in memory into parts and waits until that is done.
+    /// Writes all rows in memory into parts, and waits until that is done.
     ///
-    /// The store does this by itself when memtable or log have grown; callers need it before they copy the parts. Unlike
-    /// the store's own flushes it does not wait for merges that have fallen behind.
+    /// The store does this by itself when memtable or log have grown. A caller needs it before it copies the parts. Unlike
+    /// the flushes of the store itself it does not wait for merges that have fallen behind.
     ///
     /// # Errors
-    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    /// [`StoreError::Closed`] or [`StoreError::Sealed`] when the store is closed or sealed, now or during the wait.
     pub fn flush(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
@@ -94,11 +94,11 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Merges parts until there is nothing to merge and waits until that is done. The store does this by itself if
-    /// [`Options::compact`] says so.
+    /// Merges parts until there is nothing to merge, and waits until that is done. With [`Options::compact`] the store does
+    /// this by itself.
     ///
     /// # Errors
-    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    /// [`StoreError::Closed`] or [`StoreError::Sealed`] when the store is closed or sealed, now or during the wait.
     pub fn compact(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
@@ -121,7 +121,7 @@ impl LocalStore {
         drop(state);
         self.core.segments.stop();
         for thread in self.threads.lock().drain(..) {
-            // None has panicked: that ends the process.
+            // No thread has panicked, because a panic ends the process.
             let _ = thread.join();
         }
         *self.lock.lock() = None;
@@ -256,6 +256,7 @@ impl Store for LocalStore {
     }
 }
 
+/// An upper bound of the log bytes that define a series.
 fn key_bytes(key: &SeriesKey) -> usize {
     let tags = key.tags().iter().map(|(name, value)| 3 * name.len() + value.len() + 40);
     key.table().len() + 40 + tags.sum::<usize>()

@@ -1,8 +1,8 @@
-//! What tables, columns, tags and series there are, and by which numbers the files know them.
+//! The catalog: all tables, columns, tags and series, and the numbers that the files use for them.
 //!
-//! Numbers are dense and never reused. A key of a table has one number; a column is (key, type), and each has the
-//! physical name under which it stands in parts: the key itself for the first type seen, `key:type` otherwise or if
-//! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
+//! Numbers are dense and never reused. A key of a table has one number. A column is (key, type), and has a physical name
+//! in parts: the key for the first type, `key:type` for other types or if the plain name is taken. A definition can be
+//! applied twice, because recovery finds the definitions of the manifest in the log again.
 
 mod gaps;
 mod ids;
@@ -29,7 +29,7 @@ use crate::row::KeyId;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
-/// Column of the row's sequence in parts of version 1; the name stays taken.
+/// Column of the row's sequence in parts of version 1. The name stays taken.
 pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
 /// Column of the row's time in parts.
 pub(crate) const TS_COLUMN: &str = "ts";
@@ -39,33 +39,33 @@ pub(crate) const TABLE_OF_SERIES_MISSING: Malformed = Malformed("series of an un
 /// A series entry without the definition of one of its tags before it.
 pub(crate) const TAG_OF_SERIES_MISSING: Malformed = Malformed("series with an unknown tag");
 
-/// All definitions, and those of them that no manifest or series file holds yet.
+/// All definitions, and the list of those that manifest and series file do not have yet.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) tables: Vec<Table>,
-    /// Readers take this lock without that of the state, and never wait for the latter while they hold it.
+    /// Readers take this lock without the lock of the state. A thread that holds this lock must not wait for that one.
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
     table_numbers: HashMap<Arc<str>, u32, RandomState>,
-    /// Encoded table, column and tag entries to go into the next manifest edit.
+    /// Encoded table, column and tag entries for the next manifest edit.
     unsaved: Vec<u8>,
-    /// The time by which old rows were dropped last, as the manifest has it.
+    /// The time by which retention dropped rows last, as the manifest records it.
     pub(crate) retention: Option<i64>,
-    /// Definitions made up by [`fill_gaps`](Self::fill_gaps).
+    /// Number of definitions that [`fill_gaps`](Self::fill_gaps) has made up.
     stand_ins: usize,
 }
 
-/// One table's keys, columns and tags.
+/// The definitions of one table: keys, columns and tags.
 pub(crate) struct Table {
     pub(crate) name: Arc<str>,
     pub(crate) keys: Vec<Key>,
     pub(crate) tags: Vec<Tag>,
-    /// How long rows are kept, in microseconds; 0 for good. `None` if nobody has said it.
+    /// How long the store keeps the rows, in microseconds; 0 means forever. `None` without a setting.
     pub(crate) ttl_us: Option<u64>,
-    /// Key numbers, each with the types that have columns as bits.
+    /// Key numbers. Each has a bit for every type that has a column.
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
     /// Physical names in use.
     taken: HashSet<Arc<str>, RandomState>,
-    /// The columns as readers see them; made when first asked after a change.
+    /// The columns as readers see them. The first reader after a change computes them.
     view: OnceLock<Arc<TableView>>,
 }
 
@@ -75,13 +75,13 @@ pub(crate) struct Key {
     columns: [Option<Arc<str>>; FieldType::ALL.len()],
 }
 
-/// A tag and the column that shows it in parts.
+/// A tag, and the column that shows it in parts.
 pub(crate) struct Tag {
     pub(crate) name: Arc<str>,
     pub(crate) physical: Arc<str>,
 }
 
-/// A table's columns as its definitions say.
+/// The columns of a table, as its definitions say.
 #[derive(Debug)]
 pub(crate) struct TableView {
     /// As readers see them.
@@ -111,7 +111,7 @@ impl TableView {
             with_integers: false,
         };
         let fields = stored.iter().map(field).collect();
-        // Joined columns stand in other places, but those of a key still together.
+        // Joined columns have other positions, but the columns of a key are still neighbours.
         let keys = stored.iter().map(|slot| slot.key).collect();
         Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
     }
@@ -174,7 +174,7 @@ impl Table {
         }
     }
 
-    /// Columns that the table's parts may have, the internal ones not counted.
+    /// The number of columns that the parts of the table may have, without the internal ones.
     pub(crate) fn columns(&self) -> usize {
         self.taken.len() - 3
     }
@@ -184,10 +184,10 @@ impl Table {
         self.view.get_or_init(|| Arc::new(TableView::new(self))).clone()
     }
 
-    /// A free physical name for `name`, by preference the plain one. It is no name that readers know already, so that the columns
-    /// which they have keep theirs.
+    /// A free physical name for `name`, if possible the plain one. Readers do not know the name yet, so the columns that
+    /// they know keep their names.
     fn free_name(&self, name: &str, suffix: &str) -> Arc<str> {
-        // Readers' names that no column of the files has end like this.
+        // Names that readers know and that no column in the files has end with `:i64`.
         let is_shown = |name: &str| name.ends_with(":i64") && self.view().columns().has_column(name);
         TableColumns::free_name(name, suffix, |name| self.taken.contains(name) || is_shown(name))
     }
@@ -210,8 +210,8 @@ impl Catalog {
         self.series.read().find(table, &encoded)
     }
 
-    /// Defines the series of a key that [`find_series`](Self::find_series) did not find, with whatever it needs;
-    /// calls `log` with each new definition.
+    /// Defines the series of a key that [`find_series`](Self::find_series) did not find, and its missing table and tags.
+    /// Calls `log` with each new definition.
     pub(crate) fn create_series(
         &mut self,
         key: &SeriesKey,
@@ -268,7 +268,7 @@ impl Catalog {
         tag
     }
 
-    /// The key number under which a value of `field_type` is kept, its column defined if it is new.
+    /// The key number for values of `field_type`. Defines the column if it is new.
     pub(crate) fn column(
         &mut self,
         table: u32,
@@ -290,7 +290,7 @@ impl Catalog {
         key
     }
 
-    /// Applies a definition from a file, or one that was just made. Repeating a known one changes nothing.
+    /// Applies a new definition, or one from a file. A known definition changes nothing. Returns whether it was new.
     pub(crate) fn apply(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
         match entry {
             Entry::Table { id, name } => self.apply_table(id, name),
@@ -315,7 +315,7 @@ impl Catalog {
         }
     }
 
-    /// As [`apply`](Self::apply), and marks a new definition to be saved with the next flush.
+    /// Like [`apply`](Self::apply), and remembers a new definition for the next manifest edit.
     pub(crate) fn apply_unsaved(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
         let new = self.apply(entry)?;
         if new && !matches!(entry, Entry::Series { .. }) {
@@ -330,12 +330,12 @@ impl Catalog {
         Ok(())
     }
 
-    /// Definitions that the manifest does not hold yet.
+    /// The encoded definitions that the manifest does not have yet.
     pub(crate) fn unsaved(&self) -> &[u8] {
         &self.unsaved
     }
 
-    /// Says that the manifest holds the first `bytes` of [`unsaved`](Self::unsaved).
+    /// Notes that the manifest has the first `bytes` of [`unsaved`](Self::unsaved).
     pub(crate) fn saved(&mut self, bytes: usize) {
         self.unsaved.drain(..bytes);
     }
@@ -425,7 +425,7 @@ impl Table {
     }
 }
 
-/// Refuses what would be one more than `limit`.
+/// Refuses one more item when `present` has reached the limit.
 pub(crate) fn check(what: &'static str, present: usize, limit: usize) -> Result<(), StoreError> {
     match present < limit {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! The log: every frame, and whether what it holds can be understood.
+//! Checks the log: every frame and every entry.
 
 use model::FieldType;
 use store::{Finding, Sequence, StoreError};
@@ -20,8 +20,8 @@ const KEEP: &str = "Back the directory up as it is before the next start: the st
      only come from their senders, or from a backup that was made after they were written.";
 
 impl Checker<'_, '_> {
-    /// Walks over the segments; of each only the given number of bytes counts, if there is one. `durable` is the
-    /// sequence up to which rows must be there.
+    /// Checks the segments; of each only the given number of bytes, if there is one. `durable` is the sequence up to which
+    /// the log must have all rows.
     pub(super) fn log(
         &mut self,
         manifest: &ManifestContent,
@@ -76,7 +76,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Checks rows against definitions and keeps nothing of them.
+/// Compares rows with definitions. Keeps no row.
 struct Rows<'a> {
     catalog: &'a mut Catalog,
 }

@@ -1,7 +1,7 @@
-//! Reads everything that a directory holds and says what is not as it must be. It changes no file.
+//! Checks all files of a directory and reports every deviation. It changes no file.
 //!
-//! What an open takes on trust until it is asked for (the bytes of parts) is read here, and what it repairs by itself
-//! (a torn tail, an orphan) is a note. Damage is named with file, offset, the rows that it concerns, and a remedy.
+//! The check reads the bytes of parts, which an open does not read. A deviation that an open repairs by itself (a torn tail,
+//! an orphan) is a note. A finding of damage names the file, the offset, the affected rows and a remedy.
 
 mod checker;
 mod definitions;
@@ -22,13 +22,13 @@ use crate::disk::{Disk, Layout, LockError};
 use crate::log::acknowledged;
 use crate::part::PartInfo;
 
-/// Checks the directory of a store that is not open. The lock is held meanwhile, so that no store opens it.
+/// Checks the directory of a store that is not open. Holds the lock during the check, so that no store opens the directory.
 ///
-/// `segment_bytes` is the size of the log segments of the store that wrote it ([`Options`](crate::Options)).
+/// `segment_bytes` is the size of the log segments of the store that wrote the directory ([`Options`](crate::Options)).
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a process has the directory, [`StoreError::Io`] when it cannot be locked or listed.
-/// Everything else that is wrong stands in the report.
+/// [`StoreError::InUse`] when a process uses the directory, [`StoreError::Io`] when it cannot be locked or listed. All other
+/// problems are in the report.
 pub fn check(
     disk: &dyn Disk,
     dir: &Path,
@@ -44,7 +44,7 @@ pub fn check(
     check_unlocked(disk, dir, segment_bytes, progress)
 }
 
-/// As [`check`], of a directory that nobody can open meanwhile, such as a backup's.
+/// Like [`check`], without a lock: for a directory that no store can open, such as a backup.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the directory cannot be listed.

@@ -1,4 +1,4 @@
-//! Parts: that they are there, their length, every block's checksum; then their rows (part.rs).
+//! Checks parts: existence, length, the checksum of every block, and then the rows (part.rs).
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::disk::{DiskFile, OpenMode};
 use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 
-/// Blocks that are read at once.
+/// The number of blocks that are read at once.
 const READ_BLOCKS: usize = 32;
 
 impl Checker<'_, '_> {
-    /// Reads all parts. Rows are compared with definitions only where these are `known`.
+    /// Checks all parts. Compares rows with definitions only if these are `known`.
     pub(super) fn parts(&mut self, parts: &[Arc<PartInfo>], known: bool) {
         for part in parts {
             if self.meter.ended {
@@ -23,7 +23,7 @@ impl Checker<'_, '_> {
             }
             let before = self.meter.done;
             self.part(part, known);
-            // Whatever was left out because of damage is not waited for.
+            // Counts the bytes that the check has skipped because of damage.
             let rest = (before + 2 * part.bytes).saturating_sub(self.meter.done);
             self.meter.add(rest);
         }
@@ -61,7 +61,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Offsets of the blocks whose checksum does not match.
+    /// The offsets of the blocks whose checksums do not match.
     fn blocks(&mut self, file: &dyn DiskFile, part: &PartInfo) -> std::io::Result<Vec<u64>> {
         let mut bad = Vec::new();
         let mut buffer = vec![0; READ_BLOCKS * BLOCK_BYTES];
@@ -113,7 +113,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Damage that concerns all rows of a part.
+    /// Reports damage that affects all rows of a part.
     pub(super) fn lost(&mut self, part: &PartInfo, offset: Option<u64>, what: &str) {
         let table = self.table_name(part.tables.0);
         let rows = words::rows_of(part, table.as_deref().unwrap_or("?"));
@@ -127,7 +127,7 @@ impl Checker<'_, '_> {
         );
     }
 
-    /// Damage that a reader of a part met.
+    /// Reports an error of the reader of a part.
     pub(super) fn unreadable_part(&mut self, part: &PartInfo, error: &StoreError) {
         match error {
             StoreError::Corrupt { offset, reason, .. } => self.lost(part, Some(*offset), reason),

@@ -1,4 +1,4 @@
-//! Rows of a chunk in the order of a part, each (series, ts) once, and their fields as columns.
+//! Sorted rows: rows of a chunk in the order of a part, each (series, ts) once, with their fields as columns.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use store::table::UTC;
 use crate::array_cache::SeriesRun;
 use crate::row::{Fields, KeyId};
 
-/// Which rows of a chunk make which row of a table.
+/// The rows of a table that the rows of a chunk make. Several rows of a chunk may make one row.
 #[derive(Debug)]
 pub(crate) struct SortedRows {
     pub(crate) runs: Arc<[SeriesRun]>,
@@ -64,7 +64,7 @@ impl SortedRows {
         self.ts.len()
     }
 
-    /// Rows of the chunk that belong to one series, by time and arrival.
+    /// The rows of the chunk of one series, by time and arrival.
     pub(crate) fn chunk_rows_of(&self, series: u32) -> &[u32] {
         let run = self.runs.partition_point(|run| run.series < series);
         match self.runs.get(run) {

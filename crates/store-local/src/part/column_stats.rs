@@ -1,5 +1,5 @@
-//! What the rows of a part-to-be hold, found before the first of them is written: which columns there are, and which
-//! numbers are decimals.
+//! Statistics about the rows of a new part, computed before the writer writes the first row: the types of each key, and
+//! the scales of numbers.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::rows::Sorted;
 use crate::chunk::Chunk;
 use crate::row::KeyId;
 
-/// What some rows hold.
+/// The types and the scales of the values of some rows.
 #[derive(Debug)]
 pub(crate) struct ColumnStats {
     /// By key number.
     keys: Vec<KeyStats>,
 }
 
-/// What was found under a key.
+/// The types and the scale of the values of one key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KeyStats {
-    /// A bit for each type.
+    /// A bit for each type that has a value.
     types: u8,
     scale: ScaleFinder,
 }
@@ -31,19 +31,19 @@ impl KeyStats {
         self.types & 1 << field_type.code() != 0
     }
 
-    /// The scale at which every f64 is a decimal.
+    /// The scale at which every f64 is a decimal; `None` if there is none.
     pub(crate) fn scale(&self) -> Option<u8> {
         self.scale.scale()
     }
 }
 
 impl ColumnStats {
-    /// Nothing seen so far.
+    /// Statistics without any value.
     pub(crate) fn new() -> Self {
         Self { keys: Vec::new() }
     }
 
-    /// Looks at the rows of a part-to-be.
+    /// The statistics of the rows of a new part.
     pub(crate) fn of(chunks: &[Arc<Chunk>], rows: &Sorted) -> Self {
         let mut stats = Self::new();
         match rows {
@@ -60,7 +60,7 @@ impl ColumnStats {
         stats
     }
 
-    /// Takes a value.
+    /// Adds a value.
     #[inline]
     pub(crate) fn add(&mut self, key: KeyId, value: ValueRef<'_>) {
         let found = self.key(key);

@@ -29,8 +29,8 @@ use crate::array_cache::{ArrayCache, ArrayKey, Cached, Keep, SeriesRun};
 use crate::catalog::Slot;
 
 impl PartReader {
-    /// The pages among which all are that hold rows of a table's series between two numbers, both included. `table_of`
-    /// says the table of a series.
+    /// A range of pages that includes all pages with rows of a table and of series between two numbers, both included.
+    /// `table_of` gives the table of a series.
     pub(crate) fn pages_of(
         &self,
         table: u32,
@@ -50,11 +50,11 @@ impl PartReader {
         first as u32..end.max(first) as u32
     }
 
-    /// For each page of a narrow part two tables of which it has rows, the smaller one first; nothing if some are not
+    /// For each page of a narrow part two tables that have rows in it, the smaller one first. Empty if a table is not
     /// known.
     fn tables_of_pages(&self, table_of: impl Fn(u32) -> Option<u32>) -> Vec<(u32, u32)> {
         let tables = |page: &Page| {
-            // The table of its smallest series and that of its largest; these may be any of the page's tables.
+            // The tables of its smallest and its largest series. They may be any of the tables of the page.
             let (a, b) = (table_of(page.series.0)?, table_of(page.series.1)?);
             Some((a.min(b), a.max(b)))
         };
@@ -65,7 +65,7 @@ impl PartReader {
         self.file.error(&parquet::errors::ParquetError::External(Box::new(error)))
     }
 
-    /// Begins to decode one column at a page; gives an array for each of `pages`, which are of one size and group.
+    /// Starts to decode one column. Gives an array for each of `pages`, which have the same size and are in one row group.
     fn stream(&self, column: usize, pages: Range<u32>) -> Result<ParquetRecordBatchReader, StoreError> {
         let (first, last) = (&self.pages[pages.start as usize], &self.pages[pages.end as usize - 1]);
         let rows = (last.start + last.rows - first.start) as usize;
@@ -82,8 +82,8 @@ impl PartReader {
     }
 }
 
-/// The first and the end of the pages that may have rows of a table. Rows are sorted by table, so what a page has lies
-/// between what its neighbours have.
+/// The range of the pages that may have rows of a table. Rows are sorted by table, so the tables of a page are between
+/// those of its neighbours.
 fn tables_between(pages: &[(u32, u32)], table: u32) -> Option<(usize, usize)> {
     let next = pages.get(1..)?;
     let first = next.partition_point(|page| page.0 < table);
@@ -91,7 +91,7 @@ fn tables_between(pages: &[(u32, u32)], table: u32) -> Option<(usize, usize)> {
     Some((first, end))
 }
 
-/// A column's type in the contract, where the file has it in another form.
+/// The array of a column in the type of the contract, where the file has another form.
 fn plain(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Decimal64(_, scale) => {
@@ -104,7 +104,7 @@ fn plain(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The series numbers of a page as runs.
+/// The runs of equal series numbers in a page.
 fn runs(array: &ArrayRef) -> Option<Arc<[SeriesRun]>> {
     let numbers = array.as_primitive_opt::<UInt64Type>()?.values();
     let mut runs = Vec::new();
@@ -116,13 +116,13 @@ fn runs(array: &ArrayRef) -> Option<Arc<[SeriesRun]>> {
     Some(runs.into())
 }
 
-/// Reads columns of a part; each column is a stream of its own that goes on where it was.
+/// Reads the columns of a part. Each column is a stream that continues where it was.
 pub(crate) struct PartColumns {
     pub(crate) part: u64,
     pub(crate) reader: Arc<PartReader>,
     cache: Arc<ArrayCache>,
     keep: Keep,
-    /// Pages that will be asked for, one after the other; others are decoded alone.
+    /// The pages that the caller will read one after the other. Other pages are decoded alone.
     ahead: Range<u32>,
     streams: Mutex<HashMap<usize, Stream, RandomState>>,
 }
@@ -144,7 +144,7 @@ impl PartColumns {
         Self { part, reader, cache, keep, ahead, streams: Mutex::default() }
     }
 
-    /// Whether rows of other tables may stand between those of one, so that the series of a page need not ascend.
+    /// Whether rows of other tables may be between those of one table, so that the series of a page need not ascend.
     pub(crate) fn may_mix_tables(&self) -> bool {
         !self.reader.narrow.is_empty()
     }
@@ -166,7 +166,7 @@ impl PartColumns {
         Ok(runs)
     }
 
-    /// The values of a field in a page, for the rows of the table of one of its rows; `None` if there are none.
+    /// The values of a field in a page, for the rows of the table that `row` belongs to; `None` if there are none.
     pub(crate) fn field(&self, page: u32, slot: &Slot, row: u32) -> Result<Option<ArrayRef>, StoreError> {
         let narrow = &self.reader.narrow;
         if narrow.is_empty() {
@@ -176,7 +176,7 @@ impl PartColumns {
         if !is_narrow(slot) {
             return Ok(None);
         }
-        // All rows of a table in a row group have their values in the same column.
+        // In a row group all rows of a table have their values in the same column.
         let group = self.reader.pages[page as usize].group as usize;
         for column in narrow.iter().filter(|column| !self.reader.is_empty(group, **column)) {
             let array = self.array(page, *column)?;
@@ -224,7 +224,8 @@ impl PartColumns {
         self.reader.file.corrupt(0, format!("a column holds other {what} than its row group says"))
     }
 
-    /// The pages from this one that can be decoded as one stream: of its group and size, but for the last.
+    /// The pages from this one on that one stream can decode: those of the same row group and size. The last one may be
+    /// smaller.
     fn alike(&self, page: u32) -> Range<u32> {
         let first = &self.reader.pages[page as usize];
         let mut end = page + 1;
@@ -243,7 +244,7 @@ impl PartColumns {
     }
 }
 
-/// A part's file with the bytes of a column fetched at once.
+/// A part file with the bytes of a column that were read at once.
 struct Ahead {
     file: BlockFile,
     start: u64,
@@ -251,7 +252,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Fetches the pages of `rows` rows if `fetch` says that they will all be read.
+    /// Reads the pages of `rows` rows at once if `fetch` is set, because the caller will use all of them.
     fn new(
         reader: &PartReader,
         column: usize,

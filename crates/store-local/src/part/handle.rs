@@ -11,7 +11,7 @@ use super::info::{PartInfo, PartLayout};
 pub(crate) struct Part {
     pub(crate) info: Arc<PartInfo>,
     pub(crate) path: PathBuf,
-    /// Compaction could not read it and leaves it alone from then on.
+    /// The compactor could not read the part.
     damaged: AtomicBool,
 }
 
@@ -20,26 +20,26 @@ impl Part {
         Self { info, path, damaged: AtomicBool::new(false) }
     }
 
-    /// Whether compaction could not read it.
+    /// Whether the compactor could not read it.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Keeps compaction away from it: what cannot be read must not be rewritten as if it were good.
+    /// Excludes the part from merges, because a merge would rewrite a damaged part as if it were intact.
     pub(crate) fn set_damaged(&self) {
         self.damaged.store(true, Ordering::Relaxed);
     }
 
-    /// Of two parts that have the same row, the fields of the one with the larger rank are newer.
+    /// The rank of the part. If two parts have the same row, the fields in the part with the larger rank are newer.
     ///
-    /// A table's rows go to wide parts once it is not narrow any more, so all its wide parts are newer than its narrow
-    /// ones. Sequences cannot say so: those of a narrow part are of all its tables, merged ones included.
+    /// A table that is not narrow any more gets only wide parts, so its wide parts are newer than its narrow ones. Sequences
+    /// cannot show this, because a narrow part has the sequences of all its tables.
     pub(crate) fn rank(&self) -> Rank {
         (self.info.layout, self.info.sequence.1)
     }
 }
 
-/// What decides between sources that have the same row.
+/// Decides between sources that have the same row.
 pub(crate) type Rank = (PartLayout, u64);
 
 /// The rank of the memtable.

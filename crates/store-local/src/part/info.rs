@@ -2,47 +2,47 @@
 
 use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
 
-/// How a part is laid out.
+/// The layout of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PartLayout {
-    /// Many tables, each with one f64 field; sorted by (table, series, ts).
+    /// Many tables, each with one f64 field. Sorted by (table, series, ts).
     Narrow,
-    /// One table, a column for each tag and field; sorted by (series, ts).
+    /// One table, with a column for each tag and field. Sorted by (series, ts).
     Wide,
 }
 
-/// What the manifest keeps of a part.
+/// The entry of a part in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartInfo {
     pub(crate) id: u64,
     pub(crate) layout: PartLayout,
-    /// Smallest and largest table; a wide part has one.
+    /// Smallest and largest table. A wide part has one table.
     pub(crate) tables: (u32, u32),
-    /// Partition: the days whose rows the part may hold, in microseconds, half-open.
+    /// Partition: the days whose rows the part may have, in microseconds, half-open.
     pub(crate) partition: (i64, i64),
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
-    /// Smallest and largest.
+    /// Smallest and largest series.
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) sequence: (u64, u64),
-    /// Fields of rows; 0 when it is not known, because a program of before version 3 wrote the part.
+    /// Number of fields of all rows; 0 when it is not known, because a program before version 3 wrote the part.
     pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the text of a text. 0
+    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the length of a text. 0
     /// when it is not known.
     pub(crate) raw_bytes: u64,
-    /// Of a narrow part: its tables, ascending, each with its rows. Empty when they are not known.
+    /// The tables of a narrow part, ascending, each with the number of its rows. Empty when they are not known.
     pub(crate) shares: Vec<(u32, u64)>,
-    /// Checksum of each block of the file.
+    /// The checksum of each block of the file.
     pub(crate) block_crcs: Vec<u32>,
 }
 
-/// Codes of layouts.
+/// Codes of the layouts in the manifest.
 const WIDE: u64 = 0;
 const NARROW: u64 = 1;
 
 impl PartInfo {
-    /// Whether the part may hold rows of a table.
+    /// Whether the part may have rows of a table.
     pub(crate) fn may_have(&self, table: u32) -> bool {
         match self.shares.is_empty() {
             true => self.tables.0 <= table && table <= self.tables.1,
@@ -56,10 +56,10 @@ impl PartInfo {
         range.into_iter().flatten().chain(self.shares.iter().map(|share| share.0))
     }
 
-    /// The rows of one table; an even share of those of a narrow part of which it is not known.
+    /// The number of rows of one table. If the shares of a narrow part are not known, each table counts for an even share.
     pub(crate) fn rows_of(&self, table: u32) -> u64 {
         match self.shares.binary_search_by_key(&table, |share| share.0) {
-            Ok(place) => self.shares[place].1,
+            Ok(index) => self.shares[index].1,
             Err(_) if self.shares.is_empty() && self.may_have(table) => {
                 self.rows.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
             }
@@ -67,9 +67,9 @@ impl PartInfo {
         }
     }
 
-    /// How much of what the part has in all to count for one table: in proportion to its rows.
-    pub(crate) fn share_of(&self, table: u32, whole: u64) -> u64 {
-        let share = u128::from(whole) * u128::from(self.rows_of(table));
+    /// The share of one table in a total of the part, in proportion to its rows.
+    pub(crate) fn share_of(&self, table: u32, total: u64) -> u64 {
+        let share = u128::from(total) * u128::from(self.rows_of(table));
         u64::try_from(share.div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
     }
 

@@ -1,4 +1,4 @@
-//! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
+//! Makes a part file: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use crate::codec::Malformed;
 use crate::core::Core;
 use crate::disk::OpenMode;
 
-/// What a part-to-be is.
+/// The identity of a new part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartPlan {
-    /// Its number; not used before.
+    /// Its number, which no other part has had.
     pub(crate) id: u64,
-    /// The range of time whose rows it may hold, half-open.
+    /// The range of time of the rows that it may have, half-open.
     pub(crate) partition: (i64, i64),
-    /// Smallest and largest sequence of its rows.
+    /// The smallest and the largest sequence of its rows.
     pub(crate) sequence: (Sequence, Sequence),
 }
 
-/// Makes a part of the rows that `fill` gives to the writer. After an error nothing is left.
+/// Makes a part of the rows that `fill` gives to the writer. After an error no file is left.
 ///
-/// The directory must be synced before a manifest edit names the part.
+/// The caller must sync the directory before a manifest edit names the part.
 pub(crate) fn make_part(
     core: &Core,
     plan: PartPlan,
@@ -70,8 +70,7 @@ pub(crate) fn make_part(
     })
 }
 
-/// A file that is removed unless it is finished, whatever ends its writing. What stays, because even that fails, the next
-/// open removes.
+/// A file that the drop removes, unless it is finished. If the removal fails, the next open removes the file.
 struct Unfinished<'a> {
     core: &'a Core,
     path: &'a Path,
@@ -83,7 +82,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// The live store; tags are copied a thousand series for each time the lock is taken.
+/// The open store. It copies the tags of a thousand series under one lock.
 struct Live<'a>(&'a Core);
 
 impl WriteContext for Live<'_> {

@@ -2,10 +2,10 @@
 //! ts). docs/format/part.md.
 //!
 //! Invariants:
-//! 1. A part is written under a temporary name, synced and renamed before a manifest edit names it; a part without an
-//!    edit is an orphan and is removed when the store opens.
-//! 2. Each (series, ts) appears once in a part; rows are sorted as the layout says.
-//! 3. Every byte that is read from a part was checked against the block checksums in the manifest before it is used.
+//! 1. The store writes a part under a temporary name, syncs it and renames it before a manifest edit names it. A part
+//!    without an edit is an orphan; the open removes it.
+//! 2. Each (series, ts) appears once in a part. Rows are sorted as the layout says.
+//! 3. The store checks every byte of a part against the block checksums in the manifest before it uses the byte.
 
 pub(crate) mod blocks;
 pub(crate) mod column;

@@ -10,21 +10,21 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page {
     pub(crate) group: u32,
-    /// Its first row in the row group.
+    /// The first row of the page in the row group.
     pub(crate) start: u32,
     pub(crate) rows: u32,
-    /// Smallest and largest; as wide as can be where the file does not say.
+    /// Smallest and largest series; the full range if the file does not have them.
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
 }
 
 impl Page {
-    /// Whether all of its rows lie in a range.
+    /// Whether all of its rows are in a range.
     pub(crate) fn is_within(&self, range: &TimeRange) -> bool {
         range.start.micros() <= self.ts.0 && self.ts.1 < range.end.micros()
     }
 
-    /// Whether some of its rows may lie in a range.
+    /// Whether some of its rows may be in a range.
     pub(crate) fn overlaps(&self, range: &TimeRange) -> bool {
         self.ts.0 < range.end.micros() && range.start.micros() <= self.ts.1
     }
@@ -51,7 +51,7 @@ pub(super) fn pages(metadata: &ParquetMetaData, series: usize, ts: usize) -> Vec
             let end = page_starts.get(page + 1).copied().unwrap_or(rows);
             let bounds = |column: usize| {
                 let index = statistics(column)?;
-                // Statistics of other pages would be those of other rows.
+                // If the column has other page boundaries, its statistics belong to other rows.
                 let same = column == ts || starts(column).as_ref() == Some(&page_starts);
                 same.then_some(())?;
                 Some((*index.min_value(page)?, *index.max_value(page)?))

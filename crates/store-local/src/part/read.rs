@@ -1,4 +1,4 @@
-//! A part whose footer was read: its columns, and where its rows stand. How bytes become arrays is in columns.rs.
+//! The reader of a part: its columns and its pages, as the footer describes them. columns.rs decodes the columns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -22,24 +22,24 @@ use super::schema::NARROW_VALUES;
 use crate::catalog::{SERIES_COLUMN, Slot, TS_COLUMN};
 use crate::disk::{Disk, OpenMode};
 
-/// A part whose footer was read.
+/// An open part with its footer.
 pub(crate) struct PartReader {
     pub(super) file: BlockFile,
     columns: HashMap<Box<str>, usize, RandomState>,
     pub(super) arrow: ArrowReaderMetadata,
     pub(crate) pages: Vec<Page>,
-    /// Of a narrow part, by page: two of its tables, found when they are first needed.
+    /// Of a narrow part, by page: two of its tables. The first read that needs them computes them.
     pub(super) tables: OnceLock<Vec<(u32, u32)>>,
     pub(super) series: usize,
     pub(crate) ts: usize,
-    /// Columns of a narrow part one of which has the value of a row.
+    /// The value columns of a narrow part. One of them has the value of a row.
     pub(super) narrow: Vec<usize>,
-    /// By column: the scale of decimals.
+    /// By column: the scale of its decimals.
     pub(super) scales: Vec<Option<u8>>,
 }
 
 impl PartReader {
-    /// Opens a part's file and reads its footer.
+    /// Opens the file of a part and reads its footer.
     pub(crate) fn of(disk: &dyn Disk, part: &Part) -> Result<Self, StoreError> {
         let file = disk.open(&part.path, OpenMode::Read);
         let file = file.map_err(|error| StoreError::io("open", &part.path, error))?;
@@ -95,25 +95,25 @@ impl PartReader {
         chunk.statistics().and_then(Statistics::null_count_opt) == Some(chunk.num_values() as u64)
     }
 
-    /// Bytes of a row group before they were compressed.
+    /// The uncompressed bytes of a row group.
     pub(super) fn unpacked_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata().row_group(group).total_byte_size()).unwrap_or(0)
     }
 
-    /// Rows of a row group; `None` behind the last one.
+    /// The number of rows of a row group; `None` after the last one.
     pub(super) fn rows_of_group(&self, group: usize) -> Option<usize> {
         let metadata = self.metadata();
         (group < metadata.num_row_groups()).then(|| metadata.row_group(group).num_rows() as usize)
     }
 }
 
-/// Whether narrow parts may have values of a field: of the first key, as numbers. What the field is called there has
-/// nothing to do with its name in wide parts.
+/// Whether narrow parts may have values of a field. They have only numbers of the first key. The name of the field in wide
+/// parts does not matter.
 pub(super) fn is_narrow(slot: &Slot) -> bool {
     (slot.key, slot.field_type) == (0, FieldType::F64)
 }
 
-/// Options under which our columns become the arrays of the contract.
+/// Metadata with the Arrow types of the contract.
 fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<ArrowReaderMetadata> {
     let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let plain = ArrowReaderMetadata::try_new(metadata.clone(), options())?;
@@ -129,7 +129,7 @@ fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<ArrowReaderMe
     ArrowReaderMetadata::try_new(metadata, options().with_schema(Arc::new(hinted)))
 }
 
-/// The scale of a column of decimals.
+/// The scale of a column; `None` if it does not have decimals.
 fn scale_of(column: &ColumnDescriptor) -> Option<u8> {
     match column.logical_type_ref() {
         Some(LogicalType::Decimal(decimal)) => u8::try_from(decimal.scale).ok().filter(|scale| *scale <= 18),

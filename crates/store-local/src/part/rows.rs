@@ -1,4 +1,4 @@
-//! Sorts and merges the rows of a flush: in goes what arrived, out comes each (series, ts) once.
+//! Sorts the rows of a flush by partition, series, time and arrival.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use super::sort::{SortRow, sorted};
 use crate::chunk::{Chunk, Extent, Numbers};
 use crate::row::KeyId;
 
-/// Microseconds of a partition.
+/// The length of a partition in microseconds.
 pub(crate) const PARTITION_US: i64 = 86_400_000_000;
 
-/// Most chunks of one table in a flush, and most rows of a chunk: a [`ChunkRow`] has 16 bits for each.
+/// The largest number of chunks of one table in a flush, and of rows of a chunk: a [`ChunkRow`] has 16 bits for each.
 pub(crate) const CHUNKS_MAX: usize = 1 << 16;
 
 /// A row of a chunk, by its sort key and its number.
@@ -32,7 +32,7 @@ impl ChunkRow {
     }
 }
 
-/// A whole row, if it is one f64.
+/// A row that has one f64.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct NumberRow {
     pub(crate) series: u32,
@@ -60,11 +60,11 @@ impl SortRow for NumberRow {
     }
 }
 
-/// The rows of one part-to-be.
+/// The rows of one new part.
 pub(crate) struct Partition {
-    /// Microseconds, half-open.
+    /// The range of time in microseconds, half-open.
     pub(crate) range: (i64, i64),
-    /// All sequences of the rows lie between these two.
+    /// The sequences of all rows are between these two.
     pub(crate) sequence: (u64, u64),
     pub(crate) rows: Sorted,
 }
@@ -86,12 +86,12 @@ impl Partition {
     }
 }
 
-/// Which days share a part: each day has its own, unless there are more than `parts_max`.
+/// The ranges of days that share a part: one day each, unless this makes more than `parts_max` parts.
 pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i64)> {
     let mut days: BTreeMap<i64, usize> = BTreeMap::new();
     for chunk in chunks {
         let day = |ts: &i64| ts.div_euclid(PARTITION_US);
-        // Nearly always all rows are of one day.
+        // Nearly always all rows belong to one day.
         let times = chunk.times();
         if let Some(Extent { ts: (first, last), .. }) = chunk.extent()
             && day(&first) == day(&last)
@@ -117,10 +117,10 @@ pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i
     ranges.into_iter().map(|(start, end, _)| (start, end)).collect()
 }
 
-/// The sorted rows of one range of days; rows without any field are left out.
+/// The sorted rows of one range of days, without the rows that have no fields.
 pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partition {
     assert!(chunks.len() <= CHUNKS_MAX, "BUG: a flush begins before a table has this many chunks");
-    // The end of the last day saturates; i64::MAX itself belongs to it.
+    // The end of the last day saturates; i64::MAX itself belongs to that day.
     let inside = move |ts: i64| range.0 <= ts && (ts < range.1 || range.1 == i64::MAX);
     let here = chunks.iter().filter(|chunk| chunk.times().iter().any(|ts| inside(*ts)));
     let sequence = here.map(|chunk| chunk.sequences());

@@ -1,12 +1,12 @@
-//! Decoded columns.
+//! Decoded values of a column, row by row.
 
 use model::{FieldType, ValueRef};
 use parquet::data_type::ByteArray;
 
-/// Values of one column in some rows.
+/// The values of one column in some rows.
 pub(crate) struct Values {
     typed: Typed,
-    /// By row: the position of its value; `None` when every row has one.
+    /// By row: the index of its value; `None` when every row has a value.
     positions: Option<Vec<u32>>,
 }
 
@@ -14,14 +14,14 @@ pub(crate) enum Typed {
     Bool(Vec<bool>),
     I64(Vec<i64>),
     F64(Vec<f64>),
-    /// Checked to be UTF-8.
+    /// Valid UTF-8.
     Text(Vec<ByteArray>, FieldType),
 }
 
 const NO_VALUE: u32 = u32::MAX;
 
 impl Values {
-    /// Values and the definition level of each row; no levels if every row has a value.
+    /// From the values and the definition level of each row; no levels if every row has a value.
     pub(crate) fn new(typed: Typed, levels: &[i16]) -> Self {
         if levels.iter().all(|level| *level != 0) {
             return Self { typed, positions: None };
@@ -35,7 +35,7 @@ impl Values {
         Self { typed, positions: Some(positions) }
     }
 
-    /// The value of a row, if it has one.
+    /// The value of a row; `None` if it has no value.
     #[inline]
     pub(crate) fn get(&self, row: usize) -> Option<ValueRef<'_>> {
         let position = match &self.positions {

@@ -1,9 +1,9 @@
-//! Writes rows that come in order as a Parquet file, row group by row group.
+//! The writer of parts: takes sorted rows and writes a Parquet file, row group by row group.
 //!
 //! Invariants:
-//! 1. Rows come in the order of (series, ts), in a narrow part of (table, series, ts); a row that comes again is a later
+//! 1. Rows arrive in the order of (series, ts), in a narrow part of (table, series, ts). A row that arrives again is a later
 //!    write of the same row.
-//! 2. Memory follows one row group and the footer, not the part.
+//! 2. Memory depends on one row group and the footer, not on the part.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,23 +39,23 @@ pub(crate) struct PartWriter<'a> {
     descriptors: Vec<ColumnDescPtr>,
     compressor: Compressor,
     columns: Columns,
-    /// The table whose rows come, and the last row.
+    /// The table of the next rows, and the last row.
     table: u32,
     last: Option<(u32, u32, i64)>,
     summary: PartSummary,
 }
 
-/// What a finished part holds.
+/// The content of a finished part, for the manifest.
 #[derive(Debug, Clone)]
 pub(crate) struct PartSummary {
     pub(crate) rows: u64,
-    /// Fields of rows.
+    /// Number of fields of all rows.
     pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns.
+    /// Bytes of the times and fields as plain columns.
     pub(crate) raw_bytes: u64,
-    /// Ascending, with their rows.
+    /// The tables, ascending, each with the number of its rows.
     pub(crate) tables: Vec<(u32, u64)>,
-    /// Smallest and largest.
+    /// Smallest and largest series.
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) bytes: u64,
@@ -63,7 +63,7 @@ pub(crate) struct PartSummary {
 }
 
 impl PartSummary {
-    /// Smallest and largest table.
+    /// The smallest and the largest table.
     pub(crate) fn tables(&self) -> (u32, u32) {
         let ends = self.tables.first().zip(self.tables.last());
         ends.map_or((u32::MAX, 0), |(first, last)| (first.0, last.0))
@@ -71,7 +71,7 @@ impl PartSummary {
 }
 
 impl<'a> PartWriter<'a> {
-    /// Begins a part in an empty file; errors will name `path`.
+    /// Starts a part in an empty file. Errors name `path`.
     pub(crate) fn new(
         file: Arc<dyn DiskFile>,
         path: PathBuf,
@@ -113,7 +113,7 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Rows of this table follow. For narrow parts; a wide part has one table.
+    /// Sets the table of the next rows. For narrow parts, because a wide part has one table.
     pub(crate) fn table(&mut self, table: u32) {
         debug_assert!(
             self.schema.layout == PartLayout::Narrow || table == self.schema.table,
@@ -122,10 +122,10 @@ impl<'a> PartWriter<'a> {
         self.table = table;
     }
 
-    /// Begins a row, or goes on with the last one if it has the same series and ts; its fields follow.
+    /// Starts a row, or continues the last one if it has the same series and ts. The fields of the row follow.
     ///
     /// # Panics
-    /// When a row comes out of order: the file would be sorted wrong, and reads would miss rows.
+    /// When a row is out of order, because reads of such a file would miss rows.
     #[inline]
     pub(crate) fn row(&mut self, series: u32, ts: i64) -> Result<(), Abort> {
         let row = Some((self.table, series, ts));
@@ -142,13 +142,13 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Sets a field of the row that [`row`](Self::row) began; of several with one key the last one counts.
+    /// Sets a field of the row that [`row`](Self::row) has started. Of several fields with one key the last one counts.
     #[inline]
     pub(crate) fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
         self.columns.field(key, value);
     }
 
-    /// Writes what is left, page indexes and footer, and syncs the file.
+    /// Writes the rest, the page indexes and the footer, and syncs the file.
     pub(crate) fn finish(mut self) -> Result<PartSummary, Abort> {
         self.write_row_group()?;
         let Self { writer, path, summary, .. } = self;
@@ -177,7 +177,7 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The I/O error inside a Parquet error, so that a full disk is recognised.
+/// The I/O error inside a Parquet error, so that callers recognise a full disk.
 #[cold]
 fn failed(path: &Path, error: ParquetError) -> Abort {
     let error = match error {
@@ -192,14 +192,14 @@ fn failed(path: &Path, error: ParquetError) -> Abort {
 
 /// The columns of one row group.
 struct Columns {
-    /// Tables and series, each with the row at which its run ends.
+    /// The runs of tables and series, each with the row at which it ends.
     tables: Vec<(u32, usize)>,
     series: Vec<(u32, usize)>,
     ts: Vec<i64>,
-    /// About how many bytes the values take, those among them that later ones replaced.
+    /// About the bytes of the values, with those that later values have replaced.
     bytes: usize,
     fields: Vec<ColumnBuilder>,
-    /// Index into `fields` by key number and type code.
+    /// Indices into `fields`, by key number and type code.
     index: Vec<[u32; FieldType::ALL.len() + 1]>,
     /// By key number: the row (plus one) that has a value, and the column that holds it.
     holder: Vec<(u32, u32)>,
@@ -210,9 +210,9 @@ impl Columns {
         let keys = schema.fields.iter().map(|field| field.key as usize + 1).max().unwrap_or(0);
         let mut index = vec![[u32::MAX; FieldType::ALL.len() + 1]; keys];
         for (column, field) in schema.fields.iter().enumerate() {
-            // In a narrow part the first column gathers the values of all.
-            let place = &mut index[field.key as usize][field.field_type.code() as usize];
-            *place = (*place).min(column as u32);
+            // In a narrow part the first column gathers the values of all tables.
+            let column_of_key = &mut index[field.key as usize][field.field_type.code() as usize];
+            *column_of_key = (*column_of_key).min(column as u32);
         }
         Self {
             tables: Vec::new(),
@@ -256,7 +256,7 @@ impl Columns {
         self.fields[column as usize].set(rows - 1, value);
     }
 
-    /// Widens an summary to these rows.
+    /// Adds these rows to the summary.
     fn add_to(&self, summary: &mut PartSummary) {
         summary.rows += self.ts.len() as u64;
         summary.raw_bytes += size_of_val(self.ts.as_slice()) as u64;
@@ -279,7 +279,7 @@ impl Columns {
         summary.ts = self.ts.iter().fold(summary.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
     }
 
-    /// Writes the row group in the order of the schema and empties the columns.
+    /// Writes the row group in the order of the schema, and empties the columns.
     fn write(
         &mut self,
         schema: &PartSchema,

@@ -1,7 +1,7 @@
-//! Reads of one series: a snapshot of what holds its rows, taken under the lock, and the reads outside of it.
+//! Reads of one series. The snapshot of its chunks and parts is taken under the lock; the read runs without it.
 //!
-//! They go the way of whole tables (table/mod.rs) with one series and an order by time; only the open chunk is treated
-//! otherwise, because it knows the rows of each series.
+//! A read goes through the files of table/ with one series and an order by time. Only the open chunk is special, because it
+//! can find the rows of a series.
 
 mod latest;
 mod values;
@@ -23,10 +23,10 @@ use crate::table::plan::{Output, ReadPlan, sources};
 use crate::table::reader::TaskReader;
 use values::Columns;
 
-/// Fewest rows of the first batch of a scan; each further batch has more.
+/// The smallest number of rows of the first batch of a scan. Each further batch has more rows.
 const FIRST_BATCH_ROWS: usize = 256;
 
-/// What a read of one series looks at: chunks and parts that may have rows of it, oldest first.
+/// The chunks and parts that may have rows of one series, oldest first.
 struct Snapshot {
     table: u32,
     series: u32,
@@ -34,7 +34,7 @@ struct Snapshot {
     parts: Vec<Arc<Part>>,
 }
 
-/// Rows of one series by time, as columns.
+/// Reads the rows of one series by time, as columns.
 struct SeriesReader {
     reader: TaskReader,
     types: Vec<FieldType>,
@@ -43,7 +43,7 @@ struct SeriesReader {
 }
 
 impl SeriesReader {
-    /// `rows` is how many are likely to be wanted.
+    /// `rows` is the number of rows that the caller probably wants.
     fn new(
         core: &Arc<Core>,
         snapshot: &Snapshot,
@@ -72,7 +72,7 @@ impl SeriesReader {
         Self { reader, types, batch_rows, batch_rows_max }
     }
 
-    /// The next rows, with a column for each slot; `None` after the last.
+    /// The next rows, with a column for each slot; `None` after the last row.
     fn next(&mut self) -> Result<Option<Columns>, StoreError> {
         let rows = self.batch_rows;
         self.batch_rows = (4 * rows).min(self.batch_rows_max);
@@ -115,7 +115,7 @@ fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
 }
 
-/// The columns of some keys.
+/// The slots of some keys.
 fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
     keys.sort_unstable();
     keys.dedup();
@@ -129,8 +129,8 @@ fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
     keys.into_iter().flat_map(of_key).collect()
 }
 
-/// Tables have many chunks and parts, most of which have other series or times than those of the range (all, if there is
-/// none). They are told apart here, before anything is made of each.
+/// Takes a snapshot of the chunks and parts that may have rows of a series in a range; of all times without a range. A table
+/// has many chunks and parts, and most of them have only other series or times. This skips them before any work on them.
 fn snapshot(state: &mut State, series: u32, range: Option<TimeRange>) -> Snapshot {
     let is_wanted = |(first, last): (i64, i64)| {
         range.is_none_or(|range| first < range.end.micros() && range.start.micros() <= last)

@@ -46,7 +46,7 @@ pub(crate) fn arrays(
     Ok(arrays.iter().map(|array| take(array).expect("BUG: indices lie within the batch")).collect())
 }
 
-/// The pieces with the newest write for each row that several blocks have.
+/// The pieces. For a row that several blocks have, the piece is its newest write.
 fn newest<'a>(slice: &MergeSlice, pieces: &'a [Piece]) -> Cow<'a, [Piece]> {
     choose(slice, pieces, |writes| writes[0])
 }
@@ -75,7 +75,7 @@ fn ts(slice: &MergeSlice, pieces: &[Piece]) -> Result<ArrayRef, StoreError> {
     Ok(gather(&arrays, pieces, &TS_TYPE, slice.rows))
 }
 
-/// The column in a slot, of each block.
+/// The column of a slot in each block.
 type OfBlocks = Vec<Option<ArrayRef>>;
 
 fn column(plan: &ReadPlan, slice: &MergeSlice, slot: usize) -> Result<OfBlocks, StoreError> {
@@ -91,7 +91,7 @@ fn field(plan: &ReadPlan, slice: &MergeSlice, pieces: &[Piece], slot: usize) -> 
     Ok(gather(&arrays, &pieces, &arrow_type(plan.slots[slot].field_type), slice.rows))
 }
 
-/// The integers and the floats of a key as floats.
+/// The integers and the floats of a key, as floats.
 fn numbers(
     plan: &ReadPlan,
     slice: &MergeSlice,
@@ -110,7 +110,7 @@ fn numbers(
     Ok(joined(integers.as_primitive(), floats))
 }
 
-/// Floats, and integers as the nearest floats where there is none; no row has both.
+/// The floats, and the nearest floats of the integers. No row has both.
 fn joined(integers: &Int64Array, floats: ArrayRef) -> ArrayRef {
     if integers.null_count() == integers.len() {
         return floats;
@@ -129,7 +129,8 @@ fn joined(integers: &Int64Array, floats: ArrayRef) -> ArrayRef {
     Arc::new(Float64Array::new(values.into(), nulls.filter(|nulls| nulls.null_count() > 0)))
 }
 
-/// The pieces with the newest write that has the key of a slot, whatever the type of its value, for each row that several blocks have.
+/// The pieces. For a row that several blocks have, the piece is the newest write with the key of a slot, whatever the type
+/// of the value.
 fn deciding<'a>(
     plan: &ReadPlan,
     slice: &MergeSlice,
@@ -150,7 +151,7 @@ fn deciding<'a>(
     Ok(choose(slice, pieces, newest))
 }
 
-/// Puts pieces of arrays together; all of them are rows of one block.
+/// Concatenates pieces of the arrays of blocks.
 fn gather(arrays: &[Option<ArrayRef>], pieces: &[Piece], data_type: &DataType, rows: usize) -> ArrayRef {
     if let [Piece::Rows { block, start, end }] = pieces
         && let Some(array) = &arrays[*block as usize]
@@ -221,7 +222,7 @@ fn gather_any(arrays: &[Option<ArrayRef>], pieces: &[Piece], rows: usize) -> Arr
     make_array(out.freeze())
 }
 
-/// The series of a batch's rows: the number, and which rows. A series may come more than once.
+/// The series of the rows of a batch: the number, and the range of its rows. A series may occur more than once.
 pub(super) fn series(slice: &MergeSlice) -> impl Iterator<Item = (u32, Range<usize>)> {
     let mut tags = Tags::default();
     tags.find_runs(slice, &slice.pieces);
@@ -233,16 +234,16 @@ pub(super) fn series(slice: &MergeSlice) -> impl Iterator<Item = (u32, Range<usi
     })
 }
 
-/// Tag columns of a batch: one string for each run of rows of a series.
+/// The tag columns of a batch: one text for each run of rows of a series.
 #[derive(Default)]
 struct Tags {
     /// By run.
     series: Vec<u32>,
-    /// By run: the row behind it. A batch has less than 2^31 rows.
+    /// By run: the row after its last one. A batch has less than 2^31 rows.
     ends: Vec<i32>,
 }
 
-/// Series looked up while the index is held, so that new series need not wait for long.
+/// The number of series that are looked up under one lock of the index, so that new series need not wait for long.
 const SERIES_LOOKED_UP: usize = 1024;
 
 impl Tags {

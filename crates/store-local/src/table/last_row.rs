@@ -1,8 +1,9 @@
-//! One end of each series: its newest or its oldest rows.
+//! Reads of the last row of each series: its newest or its oldest rows.
 //!
-//! A short slice of time at that end of the table has rows of every series that reports as the others do. A series without a value of some
-//! field there is looked for in the slice behind it, which has several times as many rows, and so on. How many rows a slice
-//! has is guessed from where sources lie, so that a single row in a far future does not make it long.
+//! A short slice of time at one end of the table has rows of every series that reports regularly. If a series has no value
+//! of a field there, the search continues in the next slice, which has several times as many rows, and so on. The length of
+//! a slice follows from an estimate of its rows by the extents of the sources, so that a single row in the far future does
+//! not make the slice long.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use store::{BatchReader, Order, SeriesSet, StoreError};
 use super::plan::{Output, ReadPlan, Source, cut};
 use super::reader::{TaskReader, batch};
 
-/// Rows of each series that a first slice should have, if all report alike.
+/// The number of rows of each series in the first slice, if all series report alike.
 const FIRST_SLICE_ROWS: u64 = 2;
-/// Rows of a first slice that are enough if most series do not report any more.
+/// The largest number of rows of the first slice, for the case that most series do not report any more.
 const FIRST_SLICE_ROWS_MAX: u64 = 64 * 1024;
-/// How many times as many rows each slice has as the one before.
+/// The ratio of the rows of a slice to those of the slice before.
 const SLICE_GROWTH: f64 = 4.0;
-/// Series that are worth a task of their own.
+/// The number of series that are worth a task of their own.
 const TASK_SERIES: u64 = 16 * 1024;
 
-/// What the readers of a read share.
+/// The state that the readers of a read share.
 pub(super) struct LastRowRead {
     pub(super) plan: ReadPlan,
     pub(super) sources: Vec<Source>,
@@ -35,7 +36,7 @@ pub(super) struct LastRowRead {
 }
 
 impl LastRowRead {
-    /// Readers for these series of so many, one or as many as there is work for.
+    /// The readers for these series. `all` is the number of series of the table.
     pub(super) fn readers(
         self,
         series: &SeriesSet,
@@ -52,7 +53,7 @@ impl LastRowRead {
         (0..count).map(reader).collect()
     }
 
-    /// The length of a slice at the end of a range in which sources have about so many rows.
+    /// The length of a slice at the end of a range that has about this many rows.
     fn slice_us(&self, range: TimeRange, rows: f64) -> u64 {
         let mut slice_us = 1;
         while slice_us < length_us(range) && self.rows_within(divided(range, slice_us, self.order).0) < rows {
@@ -61,7 +62,7 @@ impl LastRowRead {
         slice_us
     }
 
-    /// About how many rows sources have, if those of each are at equal distances.
+    /// An estimate of the rows in a range, as if the rows of each source had equal distances.
     fn rows_within(&self, range: TimeRange) -> f64 {
         let rows = |source: &Source| {
             let (first, last) = source.extent.ts;
@@ -83,22 +84,22 @@ fn tasks(series: &SeriesSet, readers_max: usize) -> VecDeque<SeriesSet> {
         task.insert_range(first..=last);
         task & series
     };
-    // Each goes through all sources, so there are no more than readers.
+    // Each task visits all sources, so there are at most as many tasks as readers.
     let count = series.len().div_ceil(TASK_SERIES).min(readers_max as u64);
     cut(Some(series), (first, last), count).into_iter().map(within).collect()
 }
 
-/// Microseconds.
+/// The length in microseconds.
 fn length_us(range: TimeRange) -> u64 {
     if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) }
 }
 
-/// Looks for the read of one task's series after the other's.
+/// Searches the last rows of the series of one task after the other.
 struct LastRowReader {
     read: Arc<LastRowRead>,
-    /// Series of the table.
+    /// The number of series of the table.
     all: u64,
-    /// Series that no reader has begun with.
+    /// The sets of series that no reader has taken yet.
     tasks: Arc<Mutex<VecDeque<SeriesSet>>>,
     search: Option<Search>,
 }
@@ -112,51 +113,52 @@ impl BatchReader for LastRowReader {
                 continue;
             };
             if let Some((arrays, rows)) = search.reader.next(self.read.batch_rows)? {
-                search.strike_out(&arrays);
+                search.remove_found(&arrays);
                 return Ok(Some(batch(&self.read.schema, arrays, rows)));
             }
-            if !search.go_on(&self.read) {
+            if !search.next_slice(&self.read) {
                 self.search = None;
             }
         }
     }
 }
 
-/// A walk from one end of time towards the other.
+/// A search from one end of time towards the other.
 struct Search {
-    /// By output that is a field, or only one that any row has a value of: its place, and the series without a value so far.
+    /// For each output that is a field: its index, and the series without a value so far. Without such outputs one entry
+    /// without an index, for which every row counts.
     missing: Vec<(Option<usize>, SeriesSet)>,
-    /// What has not been read, without the slice at hand.
+    /// The range after the current slice.
     rest: TimeRange,
-    /// Rows of the table in the slice at hand, about.
+    /// About the number of rows of the table in the current slice.
     rows: f64,
     reader: TaskReader,
 }
 
 impl Search {
-    /// For some series of so many.
+    /// Starts the search for some of the `all` series.
     fn new(read: &LastRowRead, series: &SeriesSet, all: u64) -> Self {
         let is_field = |output: &Output| matches!(output, Output::Field(_) | Output::Numbers { .. });
         let mut missing: Vec<_> = (0..read.plan.outputs.len())
-            .filter(|place| is_field(&read.plan.outputs[*place]))
-            .map(|place| (Some(place), series.clone()))
+            .filter(|output| is_field(&read.plan.outputs[*output]))
+            .map(|output| (Some(output), series.clone()))
             .collect();
         if missing.is_empty() {
             missing.push((None, series.clone()));
         }
         let wanted = (FIRST_SLICE_ROWS * series.len()).min(FIRST_SLICE_ROWS_MAX);
-        // Others have rows in the slice as well.
+        // Other series have rows in the slice as well.
         let rows = wanted as f64 * all as f64 / series.len().max(1) as f64;
         let slice_us = read.slice_us(read.plan.range, rows);
         let (slice, rest) = divided(read.plan.range, slice_us, read.order);
         Self { missing, rest, rows, reader: reader(read, slice, series.clone()) }
     }
 
-    /// Leaves out series that have values in the rows just read.
-    fn strike_out(&mut self, arrays: &[ArrayRef]) {
+    /// Removes the series that have values in the rows just read.
+    fn remove_found(&mut self, arrays: &[ArrayRef]) {
         for (series, rows) in self.reader.series() {
-            for (place, missing) in &mut self.missing {
-                let nulls = place.and_then(|place| arrays[place].nulls());
+            for (output, missing) in &mut self.missing {
+                let nulls = output.and_then(|output| arrays[output].nulls());
                 if nulls.is_none_or(|nulls| rows.clone().any(|row| nulls.is_valid(row))) {
                     missing.remove(series);
                 }
@@ -164,8 +166,8 @@ impl Search {
         }
     }
 
-    /// Begins the next slice; `false` if there is nothing left to look for, or nowhere.
-    fn go_on(&mut self, read: &LastRowRead) -> bool {
+    /// Starts the next slice. `false` when no series is missing or no time is left.
+    fn next_slice(&mut self, read: &LastRowRead) -> bool {
         let missing = self.missing.iter().fold(SeriesSet::new(), |all, (_, of_field)| all | of_field);
         if missing.is_empty() || self.rest.is_empty() {
             return false;
@@ -178,7 +180,8 @@ impl Search {
     }
 }
 
-/// The slice at the end where a walk begins, and what is behind it. What would be hardly longer than the slice belongs to it.
+/// The slice at the end where a search starts, and the rest of the range. A rest that is hardly longer than the slice
+/// belongs to the slice.
 fn divided(range: TimeRange, slice_us: u64, order: Order) -> (TimeRange, TimeRange) {
     let (start, end) = (range.start, range.end);
     let cut = match order {

@@ -1,5 +1,5 @@
-//! Merges sources run by run: where only one source has rows they are taken as a whole, where several have the same
-//! row its fields are chosen one by one later.
+//! Merges sources run by run. It takes whole runs where only one source has rows. Where several sources have the same row,
+//! it takes all of its writes, and gather.rs chooses field by field.
 //!
 //! Sources are ranked: every row of a newer source has a later sequence than every row of an older one (manifest.rs,
 //! invariant 4), so at one (series, ts) the newest source that has a key decides it.
@@ -20,7 +20,7 @@ use super::plan::{ReadPlan, Source};
 pub(crate) struct MergeSlice {
     pub(crate) blocks: Vec<Arc<Block>>,
     pub(crate) pieces: Vec<Piece>,
-    /// Block and row of the writes of one row, newest first, one row after the other.
+    /// The writes of rows that several blocks have: block and row, newest first, row after row.
     pub(crate) writes: Vec<(u32, u32)>,
     pub(crate) rows: usize,
     /// The number of this slice; the one before had another.
@@ -45,8 +45,8 @@ impl MergeSlice {
         self.serial += 1;
     }
 
-    /// Whether it keeps so many decoded blocks in memory for few rows that it should be given. Blocks of a walk by time are kept by
-    /// their cursors anyway.
+    /// Whether the slice keeps so many decoded blocks in memory that the batch should end, although it has few rows. In a
+    /// walk by time the cursors keep the blocks anyway.
     pub(super) fn is_wide(&self, order: RowOrder) -> bool {
         order == RowOrder::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
     }
@@ -72,9 +72,9 @@ struct Cursor {
     scope: Scope,
     blocks: Option<Blocks>,
     block: Option<Arc<Block>>,
-    /// Picks of the block that are left, but for the one at hand.
-    pick: usize,
-    /// Rows of the pick at hand that are left.
+    /// The index of the current span in the block.
+    span: usize,
+    /// The rows of the current span that are left.
     start: u32,
     end: u32,
     /// The serial of a slice, and the index of the block among the blocks of that slice.
@@ -82,7 +82,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Opens the next block; `false` when there is none.
+    /// Opens the next block. `false` when there is none.
     fn load(&mut self, plan: &ReadPlan) -> Result<bool, StoreError> {
         let blocks = match &mut self.blocks {
             Some(blocks) => blocks,
@@ -91,11 +91,11 @@ impl Cursor {
         self.block = blocks.next(&self.scope, plan.slots.len())?.map(Arc::new);
         self.in_slice = (u64::MAX, 0);
         let Some(block) = &self.block else { return Ok(false) };
-        self.pick = match self.scope.order {
+        self.span = match self.scope.order {
             Order::Ascending => 0,
-            Order::Descending => block.picks.len() - 1,
+            Order::Descending => block.spans.len() - 1,
         };
-        (self.start, self.end) = (block.picks[self.pick].start, block.picks[self.pick].end);
+        (self.start, self.end) = (block.spans[self.span].start, block.spans[self.span].end);
         Ok(true)
     }
 
@@ -103,7 +103,7 @@ impl Cursor {
         self.block.is_some()
     }
 
-    /// The row at hand.
+    /// The current row.
     fn row(&self) -> u32 {
         match self.scope.order {
             Order::Ascending => self.start,
@@ -113,7 +113,7 @@ impl Cursor {
 
     fn key(&self, order: RowOrder) -> Result<OrderKey, StoreError> {
         let block = self.block.as_ref().expect("BUG: only loaded cursors have a row");
-        Ok(order.key(block.picks[self.pick].series, block.times()?[self.row() as usize]))
+        Ok(order.key(block.spans[self.span].series, block.times()?[self.row() as usize]))
     }
 
     fn number_in(&mut self, slice: &mut MergeSlice) -> u32 {
@@ -126,7 +126,7 @@ impl Cursor {
         self.in_slice.1
     }
 
-    /// Gives rows before `bound` until the slice has `rows_max` or the block ends.
+    /// Adds rows before `bound` to the slice, until it has `rows_max` or the block ends.
     fn take(
         &mut self,
         order: RowOrder,
@@ -138,14 +138,14 @@ impl Cursor {
         while let Some(loaded) = &self.block
             && slice.rows < rows_max
         {
-            let series = loaded.picks[self.pick].series;
+            let series = loaded.spans[self.span].series;
             let (start, end) = (self.start, self.end);
             let before = match bound {
                 None => end - start,
                 Some(bound) => {
                     let times = &loaded.times()?[start as usize..end as usize];
                     let is_before = |ts: &i64| order.key(series, *ts) < bound;
-                    // Mostly sources do not overlap in time, and the farthest row tells that all are before the bound.
+                    // Mostly sources do not overlap in time, and the farthest row shows that all are before the bound.
                     let count = match order.is_backward() {
                         false if times.last().is_some_and(is_before) => times.len(),
                         false => times.partition_point(is_before),
@@ -168,7 +168,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Leaves rows of the pick at hand behind; after the last of the block it is not loaded any more.
+    /// Passes rows of the current span. After the last row of the block no block is loaded.
     fn pass(&mut self, count: u32) {
         match self.scope.order {
             Order::Ascending => self.start += count,
@@ -179,24 +179,25 @@ impl Cursor {
         }
         let Some(block) = &self.block else { return };
         let next = match self.scope.order {
-            Order::Ascending => Some(self.pick + 1).filter(|pick| *pick < block.picks.len()),
-            Order::Descending => self.pick.checked_sub(1),
+            Order::Ascending => Some(self.span + 1).filter(|span| *span < block.spans.len()),
+            Order::Descending => self.span.checked_sub(1),
         };
         match next {
-            Some(pick) => {
-                self.pick = pick;
-                (self.start, self.end) = (block.picks[pick].start, block.picks[pick].end);
+            Some(span) => {
+                self.span = span;
+                (self.start, self.end) = (block.spans[span].start, block.spans[span].end);
             }
             None => self.block = None,
         }
     }
 }
 
-/// The walk over several sources at once.
+/// A walk over several sources at once.
 pub(crate) struct Merge {
     order: RowOrder,
     cursors: Vec<Cursor>,
-    /// The key of each cursor's row, or one before it while it is not loaded; the newest source first.
+    /// For each cursor the key of its row, or a key before it while no block is loaded. At one key the newest source is
+    /// first.
     heap: BinaryHeap<Reverse<(OrderKey, Reverse<u32>, usize)>>,
     same: Vec<usize>,
 }
@@ -212,7 +213,7 @@ impl Merge {
                 _ => extent.ts.0,
             };
             let first = match order {
-                // The first series may begin at any time.
+                // The first series may start at any time.
                 RowOrder::Series => (series.into(), i64::MIN),
                 RowOrder::Time(_) => order.key(series, ts),
             };
@@ -222,7 +223,7 @@ impl Merge {
                 scope,
                 blocks: None,
                 block: None,
-                pick: 0,
+                span: 0,
                 start: 0,
                 end: 0,
                 in_slice: (u64::MAX, 0),
@@ -241,7 +242,7 @@ impl Merge {
         if let [only] = self.cursors.as_mut_slice() {
             while slice.rows < rows_max && !slice.is_wide(self.order) {
                 if !only.is_loaded() {
-                    // A slice that is full enough ends with its block: then nothing has to be copied.
+                    // A slice that is full enough ends with its block, which saves a copy.
                     if slice.rows > rows_max / 2 {
                         return Ok(true);
                     }
@@ -294,7 +295,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Gives the row that several cursors have at hand.
+    /// Adds the row that is the current row of several cursors.
     fn take_same(&mut self, slice: &mut MergeSlice) {
         let cursors = &mut self.cursors;
         self.same.sort_unstable_by_key(|index| Reverse(cursors[*index].source.rank));

@@ -1,9 +1,9 @@
-//! Whole tables: a snapshot is the parts and chunks that hold a table's rows at one moment.
+//! Reads of whole tables. A snapshot is the parts and chunks that have the rows of a table at one moment.
 //!
-//! The way of a read: sources (plan.rs) are divided into groups that share no row, and these into tasks; a reader
-//! takes tasks from the shared list, a merge (merge.rs) picks rows out of the blocks (block.rs) of its sources, and
-//! gather.rs makes arrays of them. A source that shares no row with another is neither sorted nor copied: its arrays
-//! are those that the decoder made.
+//! A read goes through these steps: plan.rs divides the sources into groups that share no row, and the groups into tasks.
+//! The readers (reader.rs) take tasks from a shared list. A merge (merge.rs) chooses rows of the blocks (block.rs) of its
+//! sources. gather.rs makes arrays of them. A source that shares no row with another one is neither sorted nor copied; the
+//! batch has the arrays of the decoder.
 
 pub(crate) mod block;
 mod gather;
@@ -39,7 +39,7 @@ pub(crate) struct LocalTable {
     core: Arc<Core>,
     table: u32,
     view: Arc<TableView>,
-    /// Series from this number on came later.
+    /// The series from this number on are newer than the snapshot.
     series_end: u32,
     /// Oldest first.
     parts: Vec<Arc<Part>>,
@@ -65,7 +65,7 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
         let sum = |what: fn(&PartInfo) -> u64| {
             parts().map(|part: &Part| part.info.share_of(number, what(&part.info))).sum::<u64>()
         };
-        // A part that a program of an older version wrote does not say it.
+        // A part that an older version of the program wrote does not have the number.
         let counted = parts().all(|part: &Part| part.info.points > 0);
         TableStatus {
             table: table.name.to_string(),
@@ -97,7 +97,8 @@ fn time_range<'a>(
     Some(TimeRange::new(Timestamp::from_micros(first), Timestamp::from_micros(last.saturating_add(1))))
 }
 
-/// How many of so many rows lie in a range, if they are spread evenly from the first to the last time; at least one if any may.
+/// An estimate of the number of rows in a range, for rows that are spread evenly from the first to the last time. At least
+/// one if a row may be in the range.
 fn share_within(rows: u64, (first, last): (i64, i64), range: TimeRange) -> u64 {
     let start = first.max(range.start.micros());
     let end = last.saturating_add(1).min(range.end.micros());
@@ -184,12 +185,12 @@ impl TableSnapshot for LocalTable {
 }
 
 impl LocalTable {
-    /// Linear in the columns; `columns` are those that `read` asks for.
+    /// The plan of a read; `columns` are the columns that it requests. The cost is linear in the columns.
     fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> ReadPlan {
         let view = &self.view;
-        // The key of the column with this index; fields stand behind the time.
+        // The key of the column with this index. Fields follow the time.
         let key = |index: &usize| view.keys[index - view.columns.ts_index() - 1];
-        // Whoever asks for a column needs the key's other columns where writes of several sources meet.
+        // Where several sources have the same row, a read of a column needs the other columns of its key.
         let fields =
             columns.iter().zip(&read.columns).filter(|(column, _)| matches!(column, Column::Field(_)));
         let mut keys: Vec<KeyId> = fields.map(|(_, index)| key(index)).collect();
@@ -230,7 +231,7 @@ impl LocalTable {
         }
     }
 
-    /// The readers of one end of each series.
+    /// The readers of the last row of each series.
     fn last_rows(
         &self,
         plan: ReadPlan,
@@ -248,7 +249,8 @@ impl LocalTable {
         last_rows.readers(&series, all.len(), read.readers_max)
     }
 
-    /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.
+    /// The series to read; `None` means all series of the sources. Parts that tables share have series of other tables, so
+    /// then the set is explicit.
     fn wanted(&self, read: &TableRead) -> Option<SeriesSet> {
         let is_shared =
             |part: &Arc<Part>| part.info.layout == PartLayout::Narrow && part.info.members().count() > 1;

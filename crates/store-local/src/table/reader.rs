@@ -1,4 +1,4 @@
-//! Readers: take tasks from a list that they share, pick rows, and make arrays of them.
+//! Readers: they take tasks from a shared list, merge rows, and make arrays of them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::merge::{Merge, MergeSlice};
 use super::order::RowOrder;
 use super::plan::{ReadPlan, Task};
 
-/// The tasks of a read, in the order in which they are to be taken.
+/// The tasks of a read, in the order in which readers take them.
 pub(crate) type Tasks = Arc<Mutex<VecDeque<Task>>>;
 
-/// Gives the rows of one task after the other as arrays.
+/// Executes one task after the other, and gives the rows as arrays.
 pub(crate) struct TaskReader {
     plan: Arc<ReadPlan>,
     tasks: Tasks,
@@ -30,7 +30,7 @@ enum Current {
     Merge(Box<Merge>),
 }
 
-/// The columns of a batch, and how many rows it has.
+/// The columns of a batch, and the number of its rows.
 pub(crate) type Arrays = (Vec<ArrayRef>, usize);
 
 impl TaskReader {
@@ -38,13 +38,13 @@ impl TaskReader {
         Self { plan, tasks, current: None, slice: MergeSlice::default() }
     }
 
-    /// The next rows, at most `rows_max`; fewer where that saves copying them.
+    /// The next rows, at most `rows_max`; fewer where that saves a copy.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Arrays>, StoreError> {
         self.slice.clear();
         let mut counted = 0;
         loop {
             let rows = self.slice.rows + counted;
-            // A batch that is full enough ends with its task: then nothing has to be copied.
+            // A batch that is full enough ends with its task, which saves a copy.
             let is_enough = rows > rows_max / 2 || self.slice.is_wide(RowOrder::Series);
             if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
@@ -82,18 +82,18 @@ impl TaskReader {
         Ok(Some((gather::arrays(&self.plan, &self.slice, backward)?, rows)))
     }
 
-    /// The series of the rows that were given last, if the plan needs to know them.
+    /// The series of the last rows, if the plan needs them.
     pub(super) fn series(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
         gather::series(&self.slice)
     }
 }
 
-/// A reader as the contract has it.
+/// A reader of the contract.
 pub(super) struct LocalReader {
     pub(super) reader: TaskReader,
     pub(super) schema: SchemaRef,
     pub(super) batch_rows: usize,
-    /// Rows that are still wanted.
+    /// The number of rows that are still wanted.
     pub(super) left: usize,
 }
 
@@ -110,7 +110,7 @@ impl BatchReader for LocalReader {
     }
 }
 
-/// A batch of the columns that a plan for this schema gives.
+/// Makes a batch of the columns that a plan for this schema gives.
 pub(super) fn batch(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> RecordBatch {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
