@@ -100,7 +100,7 @@ impl KeptScan {
             (Some(before), Some(now)) => is_like(before, now) && (before == 1) == (now == 1),
             (before, now) => before == now,
         };
-        let can_be_ordered = matches!(self.order, ReadOrder::Any | ReadOrder::End(_))
+        let can_be_ordered = matches!(self.order, ReadOrder::Any | ReadOrder::LastRow(_))
             || now.series.is_some_and(|series| series <= limits::QUERY_TIME_ORDER_SERIES_MAX);
         self.constants == now.constants
             && self.partitions == now.partitions
@@ -198,7 +198,7 @@ impl StoreScan {
         Self::with(question, snapshot, self.schema(), read, self.constants.clone(), rows)
     }
 
-    /// The same rows but for those behind one end of each series ([`ReadOrder::End`]); `None` if they have an order, a limit or very many
+    /// The same rows but for those behind one end of each series ([`ReadOrder::LastRow`]); `None` if they have an order, a limit or very many
     /// fields, or if the others are too few to be worth it.
     pub(crate) fn at_end(&self, end: Order) -> Result<Option<Self>> {
         let RowCount::About(all) = self.rows else { return Ok(None) };
@@ -208,7 +208,7 @@ impl StoreScan {
         if !pays || !is_plain || field_count(&self.schema()) > limits::QUERY_END_FIELDS_MAX {
             return Ok(None);
         }
-        let read = TableRead { order: ReadOrder::End(end), ..self.read.clone() };
+        let read = TableRead { order: ReadOrder::LastRow(end), ..self.read.clone() };
         Ok(Some(self.reading_about(RowCount::About(of_ends), read)))
     }
 
@@ -308,7 +308,7 @@ impl StoreScan {
                 partitions == 1 || self.series_count()? >= SERIES_PER_PARTITION_MIN * partitions
             }
             ReadOrder::SeriesThenTime => true,
-            ReadOrder::End(_) => false,
+            ReadOrder::LastRow(_) => false,
             ReadOrder::Time(_) => self.series_count()? == 1,
         })
     }
@@ -334,7 +334,7 @@ fn row_count(snapshot: &dyn TableSnapshot, read: &TableRead, limit: Option<usize
         return Ok(RowCount::None);
     }
     let mut rows = (rows as f64 * share_of_series(snapshot, read)?).ceil() as u64;
-    if let ReadOrder::End(_) = read.order {
+    if let ReadOrder::LastRow(_) = read.order {
         let series = match &read.series {
             Some(series) => series.len(),
             None => all_series(snapshot)?,
@@ -356,7 +356,7 @@ fn all_series(snapshot: &dyn TableSnapshot) -> Result<u64> {
 
 fn partitions(read: &TableRead, rows: RowCount) -> usize {
     match (read.order, rows) {
-        (ReadOrder::Any | ReadOrder::End(_), RowCount::About(rows)) if rows >= PARALLEL_ROWS_MIN => {
+        (ReadOrder::Any | ReadOrder::LastRow(_), RowCount::About(rows)) if rows >= PARALLEL_ROWS_MIN => {
             read.readers_max.max(1)
         }
         _ => 1,
@@ -413,7 +413,7 @@ impl DisplayAs for StoreScan {
             ReadOrder::Time(order) => {
                 write!(f, ", order=ts {}", if order == Order::Descending { "DESC" } else { "ASC" })?;
             }
-            ReadOrder::End(end) => {
+            ReadOrder::LastRow(end) => {
                 write!(f, ", only={}", if end == Order::Descending { "newest" } else { "oldest" })?;
             }
             ReadOrder::Any | ReadOrder::SeriesThenTime => {}

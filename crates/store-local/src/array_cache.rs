@@ -1,7 +1,7 @@
-//! Columns of parts and chunks as Arrow arrays, kept after they were decoded.
+//! A cache of decoded columns of parts and chunks.
 //!
-//! What is asked for again and again, such as the last hour of a device on a dashboard, is decoded once. The cache is
-//! bounded in bytes; a full scan uses what is here but replaces nothing, so that it cannot push out what pays.
+//! Rows that are read again and again, such as the last hour of a device on a dashboard, are decoded once. The cache is
+//! bounded in bytes. A full scan uses cached columns but evicts none, so that it cannot evict columns of frequent reads.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use foldhash::fast::RandomState;
 use model::FieldType;
 use parking_lot::Mutex;
 
-/// What an array is made of.
+/// The key of a cached column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ArrayKey {
-    /// A cell of a column of a part.
-    Part { part: u64, column: u32, cell: u32 },
+    /// A page of a column of a part.
+    Part { part: u64, column: u32, page: u32 },
     /// A column of a frozen chunk.
     Chunk { chunk: u64, key: u32, field_type: FieldType },
 }
 
-/// Rows of one series that stand one after the other.
+/// Successive rows of one series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct SeriesRun {
     pub(crate) series: u32,
     /// The row after the last.
     pub(crate) end: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Run {
 pub(crate) enum Cached {
     Array(ArrayRef),
     /// The column of series numbers.
-    Runs(Arc<[Run]>),
+    Runs(Arc<[SeriesRun]>),
 }
 
 impl Cached {
@@ -46,19 +46,19 @@ impl Cached {
     }
 }
 
-/// What an entry takes besides its array.
+/// Bytes of an entry besides its array.
 const ENTRY_BYTES: usize = 128;
 
-/// Whether an array may push out others.
+/// Whether an array may evict other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// It was read for its own sake and will probably be asked for again.
+    /// Yes: a later read will probably need it again.
     Always,
-    /// It was passed by.
+    /// No: a scan has read it.
     IfRoom,
 }
 
-/// Decoded columns, the longest unused dropped first.
+/// Decoded columns. The cache evicts the column that was unused for the longest time.
 pub(crate) struct ArrayCache {
     bytes_max: usize,
     inner: Mutex<Inner>,
@@ -67,7 +67,7 @@ pub(crate) struct ArrayCache {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<ArrayKey, Entry, RandomState>,
-    /// In the order in which they will be looked at when room is needed.
+    /// The keys in the order of eviction.
     queue: VecDeque<ArrayKey>,
     bytes: usize,
 }
@@ -99,7 +99,7 @@ impl ArrayCache {
             return;
         }
         if let Some(old) = inner.entries.insert(key, Entry { value, bytes, used: false }) {
-            // Two readers decoded the same.
+            // Two readers have decoded the same column.
             inner.bytes -= old.bytes;
         } else {
             inner.queue.push_back(key);
@@ -110,7 +110,7 @@ impl ArrayCache {
 }
 
 impl Inner {
-    /// Drops entries that were not used since they were looked at last.
+    /// Evicts entries that were not used since the last pass.
     fn make_room(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max
             && let Some(key) = self.queue.pop_front()
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    fn key(cell: u32) -> ArrayKey {
-        ArrayKey::Part { part: 1, column: 2, cell }
+    fn key(page: u32) -> ArrayKey {
+        ArrayKey::Part { part: 1, column: 2, page }
     }
 
     fn value() -> Cached {
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_what_is_passed_by_pushes_nothing_out() {
         let cache = ArrayCache::new(10 * value().bytes());
-        (0..10).for_each(|cell| cache.put(key(cell), value(), Keep::Always));
+        (0..10).for_each(|page| cache.put(key(page), value(), Keep::Always));
         cache.put(key(10), value(), Keep::IfRoom);
         assert!(cache.get(&key(10)).is_none());
         assert!(cache.get(&key(0)).is_some());
         cache.put(key(11), value(), Keep::Always);
-        let found: Vec<u32> = (0..12).filter(|cell| cache.get(&key(*cell)).is_some()).collect();
+        let found: Vec<u32> = (0..12).filter(|page| cache.get(&key(*page)).is_some()).collect();
         assert_eq!(found, [0, 2, 3, 4, 5, 6, 7, 8, 9, 11]);
         assert!(cache.inner.lock().bytes <= cache.bytes_max);
     }

@@ -1,12 +1,13 @@
-//! Changes of the durable state: the one way in which parts come and go, whoever makes them.
+//! Changes of the durable state. The flusher, the compactor and retention add and drop parts only through this file.
 //!
-//! The manifest has a lock of its own. It is taken before that of the state and never while that is held, so appends
-//! wait for no edit. Whoever holds it alone replaces the version; so versions follow each other as edits do.
+//! The manifest has a lock of its own. A thread takes it before the lock of the state and never while it holds that one,
+//! so no append waits for an edit. Only the thread that holds it replaces the version, so versions follow each other in
+//! the order of the edits.
 //!
 //! Invariants:
 //! 1. Readers see a change only after its edit is durable.
-//! 2. The file of a dropped part is removed only after a mark stands behind the edit (manifest.rs, invariant 3) and
-//!    when no version that a reader holds has the part. If the process ends before, the next open removes it.
+//! 2. The store removes the file of a dropped part only when a mark follows the edit (manifest.rs, invariant 3) and no
+//!    reader holds a version with the part. If the process ends earlier, the next open removes the file.
 
 use std::sync::Arc;
 
@@ -14,25 +15,26 @@ use store::StoreError;
 
 use crate::core::{Core, State};
 use crate::log::recover::Covered;
-use crate::manifest::{Edit, PartInfo};
-use crate::part::Part;
+use crate::manifest::Edit;
+use crate::part::{Part, PartInfo};
 
-/// A change on its way into the manifest. Whatever it names is durable.
+/// A change that is about to enter the manifest. Everything that it names is durable.
 #[derive(Default)]
 pub(crate) struct Change {
-    /// What the log need not be read for any more, and the length of the series file; unchanged when `None`.
+    /// The part of the log that a recovery need not read any more, and the length of the series file; `None` when both
+    /// stay as they are.
     pub(crate) covered: Option<(Covered, u64)>,
-    /// Encoded definitions that the catalog has not got yet.
+    /// Encoded definitions that the catalog does not have yet.
     pub(crate) definitions: Vec<u8>,
     pub(crate) added: Vec<PartInfo>,
     pub(crate) dropped: Vec<Arc<Part>>,
 }
 
 impl Core {
-    /// Makes a change durable, with all definitions that are not yet, and shows it to readers. `finish` is called in
-    /// the same moment, with the state locked. May be repeated after a failure that passes by itself.
+    /// Makes a change durable, together with all definitions that are not durable yet, and shows it to readers. Calls
+    /// `finish` at the same moment, with the state locked. The caller may retry after a transient failure.
     ///
-    /// `false`, and nothing has happened, if somebody else has dropped one of the parts before.
+    /// `false` when another thread has already dropped one of the parts. Then nothing has changed.
     pub(crate) fn change(
         &self,
         change: &Change,
@@ -67,36 +69,36 @@ impl Core {
         state.catalog.saved(saved_bytes);
         finish(&mut state);
         self.compact_work.notify_all();
-        self.flush_work.notify_all(); // a flush may have waited for this
+        self.flush_work.notify_all(); // a flush may wait for this change
         drop(state);
-        drop((version, before)); // not under the lock: it may be the last of many parts
+        drop((version, before)); // not under the lock: this may free many parts
         Ok(true)
     }
 
-    /// Rewrites a manifest that has grown.
+    /// Rewrites the manifest if it has grown.
     pub(crate) fn rewrite_manifest(&self) -> Result<(), StoreError> {
         let bytes_max = self.options.manifest_rewrite_bytes;
         self.manifest.lock().rewrite_if_large(self.disk.as_ref(), &self.layout, bytes_max)
     }
 
-    /// Removes the files of dropped parts that nobody can read any more; the others have to wait.
+    /// Removes the files of the dropped parts that no reader uses any more. The other files have to wait.
     pub(crate) fn remove_dropped(&self) -> Result<(), StoreError> {
         let unused = {
             if self.dropped_parts.lock().is_empty() {
                 return Ok(());
             }
-            // Held on, so that no part comes to the list whose edit has no mark yet.
+            // Keeps the lock, so that no part without a mark after its edit enters the list.
             let mut manifest = self.manifest.lock();
             if !manifest.mark()? {
                 return Ok(());
             }
             let mut dropped = self.dropped_parts.lock();
-            // Whoever could make a copy has one already; at one it is ours.
+            // A thread that could clone the `Arc` holds a clone already. If the count is one, only the list has the part.
             dropped.extract_if(.., |part| Arc::strong_count(part) == 1).collect::<Vec<_>>()
         };
         for part in unused {
             self.part_cache.forget(part.info.id);
-            // A file that stays is removed by the next open.
+            // If this fails, the next open removes the file.
             let _ = self.disk.remove(&part.path);
         }
         Ok(())

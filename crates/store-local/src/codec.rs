@@ -1,8 +1,8 @@
-//! The few byte encodings that all our files share: varints, zigzag, little-endian words, length-prefixed text.
+//! The byte encodings that all files of the store share: varints, zigzag, little-endian words, text with a length.
 //!
-//! A varint is seven bits per byte, lowest first, the top bit set on all bytes but the last.
+//! A varint has seven bits per byte, lowest first. The top bit is set in all bytes except the last.
 
-/// Bytes that do not follow the format. The caller knows the file and adds path and offset.
+/// An error in encoded bytes. The caller knows the file and adds path and offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
@@ -26,7 +26,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Walks over encoded bytes.
+/// Reads encoded bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Bytes not yet read.
+    /// The number of unread bytes.
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len()
     }

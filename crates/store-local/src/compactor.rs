@@ -1,11 +1,11 @@
-//! The compactor: the one thread that merges parts, one plan after the other (compaction/mod.rs decides which).
+//! The compactor: the one thread that merges parts. It executes one plan after the other (compaction/mod.rs).
 //!
-//! A merge reads its inputs window by window and writes through the part writer, so that memory follows the number of
-//! inputs and not their size. Until the edit that names the outputs and drops the inputs nothing has happened: a merge
-//! that ends early leaves nothing, or orphans that the next open removes.
+//! A merge reads its inputs window by window and writes through the part writer, so its memory depends on the number of
+//! inputs and not on their size. A merge takes effect with the edit that names the outputs and drops the inputs. A merge
+//! that ends earlier leaves nothing, or orphans that the next open removes.
 //!
-//! A part that cannot be read is left alone from then on and readers go on being told of the damage; merged, it would
-//! look whole.
+//! The compactor does not merge a part that it cannot read, and readers still get the error. The output of such a merge
+//! would look whole.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,43 +14,31 @@ use model::panics::contain_panic;
 use model::{FieldType, limits};
 use store::StoreError;
 
+use crate::abort::Abort;
 use crate::change::Change;
-use crate::compaction::{Merge, Plan, choose};
-use crate::core::{Abort, Core};
-use crate::manifest::PartInfo;
+use crate::compaction::{Merge, MergePlan, choose};
+use crate::core::Core;
 use crate::options::Compacted;
-use crate::part::Part;
 use crate::part::encode::decimal::ScaleFinder;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::read::PartReader;
-use crate::part::schema::{Layout, PartSchema};
+use crate::part::schema::PartSchema;
 use crate::part::stream::PartStream;
 use crate::part::write::PartWriter;
+use crate::part::{Part, PartInfo, PartLayout};
 use crate::version::Version;
 
-/// How long files that somebody still reads wait for the next look.
+/// The interval at which the compactor checks whether readers have released dropped parts.
 const DROPPED_LOOK: Duration = Duration::from_secs(1);
-/// How often the pause after a failure that passes by itself doubles: up to a minute with the pause that a flush makes.
+/// How often the pause after a transient failure doubles: up to a minute with the default pause.
 const FULL_DOUBLINGS_MAX: u32 = 8;
 
-/// The compactor as seen from outside.
-#[derive(Default)]
-pub(crate) struct Compactor {
-    /// Compactions asked for and completed, counted.
-    pub(crate) asked: u64,
-    pub(crate) done: u64,
-    /// Parts found to be damaged, which the version does not tell.
-    pub(crate) damaged: u64,
-    /// What merging waits for that passes by itself, such as disk space.
-    pub(crate) stalled: Option<StoreError>,
-}
-
-/// Why a plan was not carried out.
+/// Why a plan was not executed.
 enum Failure {
     Abort(Abort),
-    /// An input cannot be read.
+    /// The compactor cannot read an input.
     Input(Arc<Part>, StoreError),
-    /// A merge panicked; one of its inputs, and what is to be told.
+    /// A merge panicked: one of its inputs, and the text for the observer.
     Panic(Arc<Part>, String),
 }
 
@@ -66,11 +54,11 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// What there is to do.
+/// The work that the compactor wakes up for.
 enum Wake {
-    /// A version that may have something to merge, and the compactions asked for so far.
+    /// A version that may have something to merge, and the number of compactions requested so far.
     Merge(Arc<Version>, u64),
-    /// Dropped parts may have become free.
+    /// Readers may have released dropped parts.
     Look,
 }
 
@@ -79,7 +67,7 @@ pub(crate) fn run(core: &Core) {
     let mut compaction = Compaction { core, settled: None, stalls_in_a_row: 0 };
     while let Some(wake) = compaction.wait() {
         let done = match wake {
-            Wake::Merge(version, asked) => compaction.step(version, asked),
+            Wake::Merge(version, requested) => compaction.step(version, requested),
             Wake::Look => core.remove_dropped().map_err(Abort::Failed),
         };
         match done {
@@ -92,9 +80,9 @@ pub(crate) fn run(core: &Core) {
 
 struct Compaction<'a> {
     core: &'a Core,
-    /// The version for which there is nothing to do.
+    /// The number of the version that has nothing to merge.
     settled: Option<u64>,
-    /// Plans given up one after the other for want of space, descriptors or memory.
+    /// The number of successive plans that failed for lack of space, descriptors or memory.
     stalls_in_a_row: u32,
 }
 
@@ -106,10 +94,10 @@ impl Compaction<'_> {
             if !state.is_open() {
                 return None;
             }
-            let asked = state.compactor.asked;
+            let requested = state.compactor.requested;
             let changed = core.options.compact && self.settled != Some(state.version.number());
-            if changed || asked > state.compactor.done {
-                return Some(Wake::Merge(state.version.clone(), asked));
+            if changed || requested > state.compactor.completed {
+                return Some(Wake::Merge(state.version.clone(), requested));
             }
             if core.dropped_parts.lock().is_empty() {
                 core.compact_work.wait(&mut state);
@@ -119,23 +107,23 @@ impl Compaction<'_> {
         }
     }
 
-    /// Carries out one plan.
-    fn step(&mut self, version: Arc<Version>, asked: u64) -> Result<(), Abort> {
+    /// Executes one plan.
+    fn step(&mut self, version: Arc<Version>, requested: u64) -> Result<(), Abort> {
         let core = self.core;
         let plan = choose(&version, &core.options.compaction);
         let number = version.number();
-        drop(version); // it holds the parts that are about to be dropped
+        drop(version); // it has the parts that the plan drops
         if plan.merges.is_empty() {
             core.remove_dropped()?;
             self.settled = Some(number);
             let mut state = core.state.lock();
-            state.compactor.done = asked;
+            state.compactor.completed = requested;
             state.compactor.stalled = None;
             drop(state);
             core.flush_work.notify_all();
             return Ok(());
         }
-        match carry_out(core, &plan) {
+        match execute(core, &plan) {
             Ok(()) => {
                 self.stalls_in_a_row = 0;
                 core.state.lock().compactor.stalled = None;
@@ -168,14 +156,14 @@ impl Compaction<'_> {
         }
     }
 
-    /// Leaves a part out of merges until the next start.
+    /// Excludes a part from merges until the next start.
     fn leave_alone(&self, part: &Part) {
         part.set_damaged();
         self.core.state.lock().compactor.damaged += 1;
         self.core.flush_work.notify_all();
     }
 
-    /// Leaves what there is to log and flush, longer each time.
+    /// Leaves the scarce resource to log and flush. Each successive pause is longer.
     fn pause(&mut self, error: &StoreError) {
         let pause_us = self.core.options.stalled_retry_us << self.stalls_in_a_row;
         self.stalls_in_a_row = (self.stalls_in_a_row + 1).min(FULL_DOUBLINGS_MAX);
@@ -187,8 +175,8 @@ impl Compaction<'_> {
     }
 }
 
-/// Makes all merges of a plan effective at once.
-fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
+/// Executes all merges of a plan. They take effect at once.
+fn execute(core: &Core, plan: &MergePlan) -> Result<(), Failure> {
     let begun_us = core.options.clock.now_us();
     let mut change = Change::default();
     let made = plan.merges.iter().try_for_each(|merge| {
@@ -203,13 +191,13 @@ fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
     });
     match committed {
         Ok(true) => {}
-        // Retention was faster; the outputs hold what it dropped.
+        // Retention was faster: the outputs contain rows that it has dropped.
         Ok(false) => {
             remove(core, &change.added);
             return Ok(());
         }
         Err(failure) => {
-            // After a failed sync the edit may be on the disk or not; the next open knows.
+            // After a failed sync the edit may or may not be on the disk. The next open finds out.
             if !matches!(&failure, Failure::Abort(Abort::Failed(error)) if error.is_sync()) {
                 remove(core, &change.added);
             }
@@ -231,7 +219,7 @@ fn carry_out(core: &Core, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A manifest that is large waits; the next change tries again.
+/// Rewrites the manifest. After a transient failure the next change tries again.
 fn retry_rewrite(core: &Core) -> Result<(), Failure> {
     match core.rewrite_manifest() {
         Err(error) if error.is_transient() => Ok(()),
@@ -239,16 +227,16 @@ fn retry_rewrite(core: &Core) -> Result<(), Failure> {
     }
 }
 
-/// Gives back the space of outputs that no edit names. What stays is removed by the next open.
+/// Removes outputs that no edit names. If a file stays, the next open removes it.
 fn remove(core: &Core, outputs: &[PartInfo]) {
     for output in outputs {
         let _ = core.disk.remove(&core.layout.part(output.id));
     }
 }
 
-/// As [`merge_parts`]. A bug that the rows of some parts bring out is not to end the server at each start: a part is left
-/// out of merges then, as one that cannot be read. Which of the inputs it was is not known; the first goes, until the
-/// culprit has gone or too few are left.
+/// Like [`merge_parts`], but contains a panic. A bug that some rows trigger must not end the server at each start. So after
+/// a panic the compactor excludes one input from merges, like a part that it cannot read. It does not know which input is
+/// at fault and excludes the first one, until the faulty part is out or too few inputs are left.
 fn merge_or_panic(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     contain_panic(|| merge_parts(core, merge)).unwrap_or_else(|panic| {
         let part = &merge.inputs[0];
@@ -270,7 +258,7 @@ fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     let plan = PartPlan {
         id: core.next_part(),
         partition: hull(infos().map(|info| info.partition)),
-        // Those of all inputs, overwritten rows included: what lies between them must not come out of order.
+        // The range of all inputs, overwritten rows included, so that the order of parts stays right.
         sequence: hull(infos().map(|info| info.sequence)),
     };
     let mut broken = None;
@@ -289,10 +277,10 @@ fn hull<T: Ord + Copy>(ranges: impl Iterator<Item = (T, T)>) -> (T, T) {
     joined.expect("BUG: a merge has inputs")
 }
 
-/// All columns that any of the inputs has.
+/// The schema of the output: all columns that any of the inputs has.
 fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Result<PartSchema, Failure> {
     let info = &merge.inputs[0].info;
-    if info.layout == Layout::Narrow {
+    if info.layout == PartLayout::Narrow {
         return Ok(PartSchema::narrow());
     }
     let mut schema = {
@@ -313,15 +301,15 @@ fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Res
     Ok(schema)
 }
 
-/// The table of each series, if the parts do not all have the same.
+/// The table of each series for narrow parts; empty for wide parts, which have one table.
 fn tables_of_series(core: &Core, schema: &PartSchema) -> Arc<[u32]> {
     match schema.layout {
-        Layout::Wide => Arc::default(),
-        Layout::Narrow => core.state.lock().series.iter().map(|series| series.table).collect(),
+        PartLayout::Wide => Arc::default(),
+        PartLayout::Narrow => core.state.lock().series.iter().map(|series| series.table).collect(),
     }
 }
 
-/// Brings the inputs' rows into one order. At one (series, ts) older inputs come first, so that the writer keeps the
+/// Writes the rows of all inputs in one order. At one (series, ts) older inputs come first, so that the writer keeps the
 /// newest value of each key.
 fn copy_rows(
     core: &Core,
@@ -341,61 +329,61 @@ fn copy_rows(
         let stream = PartStream::new(reader, schema, tables.clone(), core.options.merge_window_bytes);
         streams.push(stream.map_err(|error| blame(input, error))?);
     }
-    let mut places: Vec<Place> =
-        streams.iter().enumerate().map(|(input, stream)| place(stream.row(), input)).collect();
-    while let Some((input, until)) = next_input(&places) {
+    let mut keys: Vec<SortKey> =
+        streams.iter().enumerate().map(|(input, stream)| sort_key(stream.row(), input)).collect();
+    while let Some((input, until)) = next_input(&keys) {
         let stream = &mut streams[input];
-        while places[input] < until
+        while keys[input] < until
             && let Some((table, series, ts)) = stream.row()
         {
-            if schema.layout == Layout::Narrow {
+            if schema.layout == PartLayout::Narrow {
                 writer.table(table);
             }
             writer.row(series, ts)?;
             stream.fields(|key, value| writer.field(key, value));
             let read_window = stream.advance().map_err(|error| blame(input, error))?;
-            places[input] = place(stream.row(), input);
+            keys[input] = sort_key(stream.row(), input);
             if read_window {
-                check_go_on(core)?;
+                check_still_wanted(core)?;
             }
         }
     }
     Ok(())
 }
 
-/// A row's place in the order of all inputs' rows, in one number, because comparing parts of it one after the other costs more
-/// than all else of choosing: from the highest bit on its table, its series, its ts and its input.
-type Place = u128;
+/// The sort key of a row among the rows of all inputs: from the highest bit on table, series, ts and input. It is one
+/// number, because comparisons of the components one by one would take most of the time of the choice.
+type SortKey = u128;
 
-/// Bits of a place below its ts.
+/// Bits of a sort key below its ts.
 const INPUT_BITS: u32 = 6;
 const _: () = assert!(limits::COMPACTION_INPUTS_MAX < 1 << INPUT_BITS);
 const SERIES_BITS: u32 = 31;
 const _: () = assert!(limits::SERIES_MAX <= 1 << SERIES_BITS);
 const _: () = assert!(limits::TABLES_MAX < 1 << (u128::BITS - SERIES_BITS - i64::BITS - INPUT_BITS));
 
-/// Where the row at hand of an input stands; after all others when it has none left.
-fn place(row: Option<(u32, u32, i64)>, input: usize) -> Place {
-    let Some((table, series, ts)) = row else { return Place::MAX };
-    // As they come, negative numbers would be the larger ones.
+/// The sort key of the current row of an input; the largest key when the input has no rows left.
+fn sort_key(row: Option<(u32, u32, i64)>, input: usize) -> SortKey {
+    let Some((table, series, ts)) = row else { return SortKey::MAX };
+    // Without this negative times would be larger than positive ones.
     let ts = ts.cast_unsigned() ^ (1 << (i64::BITS - 1));
-    let series = Place::from(table) << SERIES_BITS | Place::from(series);
-    (series << i64::BITS | Place::from(ts)) << INPUT_BITS | input as Place
+    let series = SortKey::from(table) << SERIES_BITS | SortKey::from(series);
+    (series << i64::BITS | SortKey::from(ts)) << INPUT_BITS | input as SortKey
 }
 
-/// The input whose row is next, and the place of another input's row before which it stays the next.
-fn next_input(places: &[Place]) -> Option<(usize, Place)> {
-    let (mut first, mut second) = (Place::MAX, Place::MAX);
-    for place in places {
-        // Without branches: nobody could predict them.
-        second = second.min(first.max(*place));
-        first = first.min(*place);
+/// The input with the next row, and the key of the next row of the other inputs. The input stays next up to that key.
+fn next_input(keys: &[SortKey]) -> Option<(usize, SortKey)> {
+    let (mut first, mut second) = (SortKey::MAX, SortKey::MAX);
+    for key in keys {
+        // Without branches, because they would be unpredictable.
+        second = second.min(first.max(*key));
+        first = first.min(*key);
     }
-    (first != Place::MAX).then_some(((first & ((1 << INPUT_BITS) - 1)) as usize, second))
+    (first != SortKey::MAX).then_some(((first & ((1 << INPUT_BITS) - 1)) as usize, second))
 }
 
-/// Ends a merge when the store ends, or when log or flush need what it takes.
-fn check_go_on(core: &Core) -> Result<(), Abort> {
+/// Ends a merge when the store closes, or when log or flush lack a resource that the merge uses.
+fn check_still_wanted(core: &Core) -> Result<(), Abort> {
     let state = core.state.lock();
     if !state.is_open() {
         return Err(Abort::Stopped);
@@ -411,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_ordered_as_rows_are_and_by_input_where_these_are_equal() {
+    fn sort_keys_are_ordered_as_rows_are_and_by_input_where_these_are_equal() {
         let tables = [0, 1, limits::TABLES_MAX as u32];
         let series = [0, 1, (limits::SERIES_MAX - 1) as u32];
         let times = [i64::MIN, -1, 0, 1, i64::MAX];
@@ -420,17 +408,17 @@ mod tests {
         let all: Vec<_> = rows
             .flat_map(|row| [0, 1, limits::COMPACTION_INPUTS_MAX - 1].map(|input| (row, input)))
             .collect();
-        let places: Vec<Place> = all.iter().map(|(row, input)| place(Some(*row), *input)).collect();
-        assert!(all.is_sorted() && places.is_sorted_by(|a, b| a < b));
-        assert!(places.last() < Some(&place(None, 0)));
+        let keys: Vec<SortKey> = all.iter().map(|(row, input)| sort_key(Some(*row), *input)).collect();
+        assert!(all.is_sorted() && keys.is_sorted_by(|a, b| a < b));
+        assert!(keys.last() < Some(&sort_key(None, 0)));
     }
 
     #[test]
     fn the_next_row_is_the_smallest_and_comes_before_the_second() {
-        assert_eq!(next_input(&[place(None, 0), place(None, 1)]), None);
-        let places = [Some((0, 2, 5)), None, Some((0, 2, 4)), Some((0, 2, 5))];
-        let places: Vec<Place> = places.iter().enumerate().map(|(input, row)| place(*row, input)).collect();
-        assert_eq!(next_input(&places), Some((2, places[0])), "of two equal rows the older input's");
-        assert_eq!(next_input(&places[..2]), Some((0, Place::MAX)), "until it has no more");
+        assert_eq!(next_input(&[sort_key(None, 0), sort_key(None, 1)]), None);
+        let keys = [Some((0, 2, 5)), None, Some((0, 2, 4)), Some((0, 2, 5))];
+        let keys: Vec<SortKey> = keys.iter().enumerate().map(|(input, row)| sort_key(*row, input)).collect();
+        assert_eq!(next_input(&keys), Some((2, keys[0])), "of two equal rows the older input's");
+        assert_eq!(next_input(&keys[..2]), Some((0, SortKey::MAX)), "until it has no more");
     }
 }

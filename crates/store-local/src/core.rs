@@ -1,6 +1,5 @@
-//! What the callers and the store's threads share: one lock over the write side, atomics for progress.
+//! The state that the callers and the threads of the store share: one lock over the write side, atomics for progress.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,8 +11,7 @@ use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
 use crate::catalog::{Catalog, SeriesIndex};
 use crate::chunk::Chunk;
-use crate::compaction::{Crowd, Limits};
-use crate::compactor::Compactor;
+use crate::compaction::{Limits, OverlapPressure};
 use crate::disk::{Disk, Layout};
 use crate::latest::LatestPool;
 use crate::log::frame::FRAME_HEADER_BYTES;
@@ -23,30 +21,34 @@ use crate::options::Options;
 use crate::part::{Part, PartCache};
 use crate::retention::RetentionTime;
 use crate::series_state::{Origin, SeriesState};
+use crate::stall::stall_reason;
 use crate::version::Version;
+use crate::workers::{Committer, Compactor, Flusher};
 
-/// Everything of an open store but its threads.
+/// An open store without its threads.
 pub(crate) struct Core {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) layout: Layout,
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
-    /// The catalog's series, to be read without the lock of the state. Whoever holds this one must not wait for that.
+    /// The series of the catalog, readable without the lock of the state. A thread that holds this lock must not wait for
+    /// the lock of the state.
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
-    /// The committer sleeps here.
+    /// The committer waits here for work.
     pub(crate) commit_work: Condvar,
-    /// The flusher sleeps here, and whoever waits for it.
+    /// The flusher waits here for work; callers wait here for the flusher and the compactor.
     pub(crate) flush_work: Condvar,
     pub(crate) segments: Segments,
     pub(crate) part_cache: PartCache,
     pub(crate) arrays: Arc<ArrayCache>,
-    /// Taken before `state` and never while that is held: whoever has it waits for syncs (change.rs).
+    /// A thread takes this lock before `state`, and never while it holds `state`: it waits for syncs under this lock
+    /// (change.rs).
     pub(crate) manifest: Mutex<Manifest>,
-    /// Taken before `manifest`.
+    /// A thread takes this lock before `manifest`.
     pub(crate) retention: Mutex<RetentionTime>,
-    /// Parts that no version has any more and whose files are still there.
+    /// Parts that the current version does not have, and whose files still exist.
     pub(crate) dropped_parts: Mutex<Vec<Arc<Part>>>,
-    /// The compactor sleeps here.
+    /// The compactor waits here for work.
     pub(crate) compact_work: Condvar,
     next_part: AtomicU64,
     marks: Marks,
@@ -61,7 +63,7 @@ struct Marks {
     sealed: AtomicBool,
 }
 
-/// The write side, under one lock that is held for microseconds.
+/// The write side. Threads hold its lock for microseconds.
 pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) series: Vec<SeriesState>,
@@ -73,36 +75,37 @@ pub(crate) struct State {
     pub(crate) committer: Committer,
     pub(crate) flusher: Flusher,
     pub(crate) compactor: Compactor,
-    /// What is known about the batch being appended; kept for its memory.
+    /// Facts about the batch that is being appended. The store keeps the memory.
     pub(crate) scratch: Scratch,
     pub(crate) next_chunk: u64,
-    /// How often rows were dropped for their age: what was read before may be gone since.
+    /// How often retention has dropped rows. Rows that were read before the last time may be gone.
     pub(crate) expiries: u64,
     pub(crate) rows_appended: u64,
     pub(crate) stop: Stop,
-    /// The failure after which nothing more is written.
+    /// The failure after which the store writes nothing more.
     pub(crate) sealed: Option<StoreError>,
-    /// What a write waits for that passes by itself, such as disk space, by who met it: the log, the flush.
+    /// The transient failure, such as a full disk, that the log ([`STALLED_LOG`]) or the flush ([`STALLED_FLUSH`]) waits
+    /// out.
     pub(crate) stalled: [Option<StoreError>; 2],
 }
 
-/// Index into [`State::stalled`].
+/// Index of the log in [`State::stalled`].
 pub(crate) const STALLED_LOG: usize = 0;
-/// Index into [`State::stalled`].
+/// Index of the flush in [`State::stalled`].
 pub(crate) const STALLED_FLUSH: usize = 1;
 
-/// How far the end of a store has come.
+/// Whether the store ends, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
-    /// Open.
+    /// The store is open.
     Running,
-    /// Appends are refused; what was taken is being made durable.
+    /// The store refuses appends, and makes the rows that it has durable.
     Closing,
-    /// Threads end at once, as in a crash.
+    /// The threads end at once, as in a crash.
     Now,
 }
 
-/// One table's rows in memory, in the order of arrival: flushing, then frozen, then open.
+/// The rows of one table in memory, in the order of arrival: flushing, then frozen, then open.
 pub(crate) struct TableMemory {
     pub(crate) flushing: Vec<Arc<Chunk>>,
     pub(crate) frozen: Vec<Arc<Chunk>>,
@@ -111,19 +114,19 @@ pub(crate) struct TableMemory {
 
 /// Log entries on their way to the committer.
 pub(crate) struct Pending {
-    /// A frame in the making: room for its header, then entries.
+    /// The next frame: space for its header, then entries.
     pub(crate) buffer: Vec<u8>,
     pub(crate) rows: u32,
     pub(crate) first_sequence: u64,
-    /// Number of the frame that `buffer` will be.
+    /// The number of the frame that `buffer` will become.
     pub(crate) frame: u64,
-    /// The strongest class that waits; `None` when there is nothing.
+    /// The strongest class of the pending entries; `None` when there are none.
     pub(crate) wanted: Option<Durability>,
-    /// Whether somebody waits for the write alone.
+    /// Whether a caller waits for the write without the sync.
     pub(crate) wants_os: bool,
-    /// When the first entry came.
+    /// When the first pending entry arrived.
     pub(crate) since_us: u64,
-    /// Bytes of the frame that is being written.
+    /// Bytes of the frame that the committer writes.
     pub(crate) in_flight: usize,
 }
 
@@ -145,84 +148,45 @@ impl Pending {
         self.buffer.len() == FRAME_HEADER_BYTES
     }
 
-    /// Bytes not yet written and synced.
+    /// Bytes that are not written and synced yet.
     pub(crate) fn bytes(&self) -> usize {
         self.buffer.len() - FRAME_HEADER_BYTES + self.in_flight
     }
 }
 
-/// Bytes of rows that no part holds.
+/// Bytes of the rows that no part has.
 #[derive(Default)]
 pub(crate) struct MemoryUse {
     pub(crate) active: usize,
     pub(crate) flushing: usize,
 }
 
-/// What the committer is doing, so that appends wake it only when that is of use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
-    /// It will look at the pending buffer by itself.
-    Working,
-    /// There was nothing to do.
-    Idle,
-    /// It lets class `memory` entries gather.
-    Lazy,
-    /// It keeps the interval between syncs.
-    Paced,
-    /// The interval is over, and it lets rows gather until there are so many.
-    Gathering(u32),
-}
-
-/// The committer as seen from outside.
-pub(crate) struct Committer {
-    pub(crate) doing: Doing,
-    /// Somebody needs everything synced, pending entries or not.
-    pub(crate) sync_wanted: bool,
-    pub(crate) ended: bool,
-}
-
-/// The flusher as seen from outside.
-#[derive(Default)]
-pub(crate) struct Flusher {
-    /// Flushes asked for and completed, counted.
-    pub(crate) asked: u64,
-    pub(crate) done: u64,
-    /// The last one asked for by somebody who does not want to wait for merges.
-    pub(crate) urgent: u64,
-    /// The flusher waits for rows to become durable.
-    pub(crate) waiting: bool,
-    /// What the flusher waits to be merged.
-    pub(crate) held: Option<Crowd>,
-    /// An append was answered busy since.
-    pub(crate) refused: bool,
-}
-
 impl State {
-    /// Refuses writes to a store that is closed, sealed or waiting for disk space.
+    /// Refuses writes to a store that is closed or sealed, or that waits for disk space.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.check_open()?;
         match self.stalled.iter().flatten().next() {
-            Some(error) => Err(StoreError::Busy { reason: why_stalled(error) }),
+            Some(error) => Err(StoreError::Busy { reason: stall_reason(error) }),
             None => Ok(()),
         }
     }
 
-    /// Why the flusher waits for merges, if it does.
-    pub(crate) fn held(&self, limits: &Limits) -> Option<String> {
-        let Crowd { table, parts } = self.flusher.held?;
+    /// Why the flusher waits for merges; `None` when it does not.
+    pub(crate) fn backpressure(&self, limits: &Limits) -> Option<String> {
+        let OverlapPressure { table, parts } = self.flusher.backpressure?;
         let of = match table {
             Some(table) => format!("the table {}", self.catalog.tables[table as usize].name),
             None => "tables that share parts".to_owned(),
         };
         let limit = limits.overlap_max;
         let stalled = self.compactor.stalled.as_ref();
-        let stalled = stalled.map(|error| format!("; {}", why_stalled(error))).unwrap_or_default();
+        let stalled = stalled.map(|error| format!("; {}", stall_reason(error))).unwrap_or_default();
         Some(format!(
             "{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{stalled}"
         ))
     }
 
-    /// Refuses what a closed or sealed store cannot do any more.
+    /// Refuses requests to a closed or sealed store.
     pub(crate) fn check_open(&self) -> Result<(), StoreError> {
         if self.stop != Stop::Running {
             return Err(StoreError::Closed);
@@ -233,12 +197,12 @@ impl State {
         Ok(())
     }
 
-    /// Freezes a table's open chunk and begins a new one.
+    /// Freezes the open chunk of a table and begins a new one.
     pub(crate) fn freeze(&mut self, table: u32) {
         freeze(&mut self.tables[table as usize], &mut self.next_chunk, &mut self.memory);
     }
 
-    /// Adds what the memtable needs for tables and series that the catalog has got.
+    /// Adds the state of the tables and series that are new in the catalog.
     pub(crate) fn follow_catalog(&mut self, origin: Origin) {
         while self.tables.len() < self.catalog.tables.len() {
             let open = Chunk::new(self.next_chunk);
@@ -252,7 +216,7 @@ impl State {
         }
     }
 
-    /// Drops latest values that were not used lately until the bounds are met.
+    /// Drops latest values that were not used lately, until the bounds hold.
     pub(crate) fn bound_latest(&mut self, series_max: usize, bytes_max: usize) {
         while self.latest.is_over(series_max, bytes_max)
             && let Some(series) = self.latest.evict()
@@ -263,7 +227,7 @@ impl State {
 }
 
 impl TableMemory {
-    /// The open chunk, a new one if the last is full.
+    /// The open chunk; a new one if the last one is full.
     #[inline]
     pub(crate) fn open_chunk(
         &mut self,
@@ -282,7 +246,7 @@ fn freeze(table: &mut TableMemory, next_chunk: &mut u64, memory: &mut MemoryUse)
     if table.open.is_empty() {
         return;
     }
-    // Readers freeze as well; rows must not be lost on the way.
+    // Readers freeze chunks as well. A panic here would lose rows.
     let _guard = PanicEndsProcess::begin();
     let mut chunk = std::mem::replace(&mut table.open, Chunk::new(*next_chunk));
     *next_chunk += 1;
@@ -330,7 +294,7 @@ impl Core {
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        // Read in the order opposite to that of writing, so that durable <= written <= appended always holds.
+        // The writers set these in the opposite order, so durable <= written <= appended always holds.
         let sealed = self.marks.sealed.load(Ordering::Acquire);
         let durable = self.marks.durable.load(Ordering::Acquire);
         let written = self.marks.written.load(Ordering::Acquire);
@@ -338,7 +302,7 @@ impl Core {
         Progress { appended, written, durable, sealed }
     }
 
-    /// A part number that was not used before.
+    /// A new part number.
     pub(crate) fn next_part(&self) -> u64 {
         self.next_part.fetch_add(1, Ordering::Relaxed)
     }
@@ -359,13 +323,13 @@ impl Core {
         self.watchers.write().push(watcher);
     }
 
-    /// Must not be called with the state locked: watchers may read.
-    pub(crate) fn tell_watchers(&self) {
+    /// Calls all watchers. The caller must not hold the lock of the state, because watchers may read.
+    pub(crate) fn notify_watchers(&self) {
         let progress = self.progress();
         self.watchers.read().iter().for_each(|watcher| watcher.progress(progress));
     }
 
-    /// Refuses all further writes. The first cause is kept.
+    /// Makes the store refuse all further writes. The store remembers the first cause.
     pub(crate) fn seal(&self, cause: StoreError) {
         let mut state = self.state.lock();
         state.sealed.get_or_insert(cause);
@@ -374,47 +338,17 @@ impl Core {
         self.flush_work.notify_all();
         self.compact_work.notify_all();
         drop(state);
-        self.tell_watchers();
+        self.notify_watchers();
     }
 
-    /// Notes what `who` waits for, or that it does not wait any more.
-    pub(crate) fn set_stalled(&self, who: usize, error: Option<&StoreError>) {
+    /// Sets the failure that the log or the flush waits out; `None` when it does not wait any more.
+    pub(crate) fn set_stalled(&self, index: usize, error: Option<&StoreError>) {
         let mut state = self.state.lock();
-        let changed = state.stalled[who].is_some() != error.is_some();
-        state.stalled[who] = error.cloned();
+        let changed = state.stalled[index].is_some() != error.is_some();
+        state.stalled[index] = error.cloned();
         drop(state);
         if changed {
-            self.tell_watchers();
+            self.notify_watchers();
         }
-    }
-}
-
-/// Why work in the background did not end.
-pub(crate) enum Abort {
-    Failed(StoreError),
-    /// The store ends; recovery will do it.
-    Stopped,
-}
-
-impl From<StoreError> for Abort {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Says what a write waits for, and what to do.
-pub(crate) fn why_stalled(error: &StoreError) -> String {
-    let StoreError::Io { source, .. } = error else { return error.to_string() };
-    match source.kind() {
-        ErrorKind::StorageFull => format!("the disk is full: {error}; free some space"),
-        ErrorKind::QuotaExceeded => {
-            format!("the disk quota is used up: {error}; free some space or raise the quota")
-        }
-        ErrorKind::OutOfMemory => {
-            format!("the machine is out of memory: {error}; writing goes on when there is some")
-        }
-        _ => format!(
-            "no file descriptors are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
-        ),
     }
 }

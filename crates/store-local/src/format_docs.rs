@@ -14,9 +14,9 @@ use crate::log::frame::{
     segment_header,
 };
 use crate::log::recover::Covered;
-use crate::manifest::{Edit, PartInfo};
-use crate::part::schema::Layout;
-use crate::record::{FileKind, file_header, put_record, read_records};
+use crate::manifest::Edit;
+use crate::part::{PartInfo, PartLayout};
+use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
 use crate::row;
 
 /// The bytes of the first ```hex block after `heading` in a page of docs/format.
@@ -149,7 +149,7 @@ fn series() {
 fn manifest() {
     let part = PartInfo {
         id: 1,
-        layout: Layout::Wide,
+        layout: PartLayout::Wide,
         tables: (0, 0),
         partition: (1_699_920_000_000_000, 1_700_006_400_000_000),
         rows: 1,
@@ -176,7 +176,7 @@ fn manifest() {
     let bytes = example("manifest.md", "## Example");
     let records = read_records(Path::new("manifest"), FileKind::Manifest, &bytes).unwrap().records;
     assert_eq!(records.iter().map(|record| record.1).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(Edit::read(records[0].2, crate::manifest::VERSION), Ok(edit));
+    assert_eq!(Edit::read(records[0].2, MANIFEST_VERSION), Ok(edit));
 }
 
 /// The Parquet schema and the footer's pairs of a part of the fixture stand in part.md.

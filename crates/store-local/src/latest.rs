@@ -1,23 +1,23 @@
-//! The newest value of each key of one series, kept in memory while the series is active.
+//! The newest value of each key of one series. They are in memory while the series is active.
 //!
-//! A cache starts complete (a new series) or partial (loaded on demand: from that moment appends keep it up to date,
-//! and what memtable and parts hold from before is merged in). An entry is replaced by one with the same or a later
-//! ts, so that of two values at one ts the later write stays.
+//! The cache of a new series is complete from the beginning. Otherwise it starts partial: from that moment appends keep it
+//! up to date, and a read merges the older values of memtable and parts into it. A value replaces one with the same or an
+//! earlier ts, so of two values at one ts the later write stays.
 
 use model::{Timestamp, Value, ValueRef};
 use slab::Slab;
 
 use crate::row::KeyId;
 
-/// Newest values of one series.
+/// The newest values of one series.
 #[derive(Debug, Default)]
 pub(crate) struct Latest {
     /// Sorted by key number.
     entries: Vec<Newest>,
     text_bytes: usize,
-    /// Whether nothing older is missing.
+    /// Whether the values of older rows are merged in.
     pub(crate) complete: bool,
-    /// Used since the last look for something to drop.
+    /// Whether a caller has used it since the last search for an entry to evict.
     pub(crate) touched: bool,
 }
 
@@ -34,7 +34,7 @@ impl Latest {
         Self { complete, ..Self::default() }
     }
 
-    /// Memory taken.
+    /// The memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.entries.capacity() * size_of::<Newest>() + self.text_bytes
     }
@@ -43,8 +43,8 @@ impl Latest {
         &self.entries
     }
 
-    /// Takes a value that was written after all that are here. `hint` is where the key is expected; returns where
-    /// the next key of the same message probably is.
+    /// Takes a value that is a later write than all present ones. `hint` is the expected index of the key. Returns the
+    /// probable index of the next key of the same message.
     #[inline]
     pub(crate) fn update(&mut self, hint: usize, key: KeyId, ts: i64, value: ValueRef<'_>) -> usize {
         let index = match self.entries.get(hint) {
@@ -65,7 +65,7 @@ impl Latest {
         index + 1
     }
 
-    /// Takes values from before this cache began: at the same ts what is here already is the later write.
+    /// Takes values of rows from before the cache started. At the same ts the present value is the later write.
     pub(crate) fn merge_older(&mut self, older: Vec<Newest>) {
         for old in older {
             match self.entries.binary_search_by_key(&old.key, |entry| entry.key) {
@@ -84,7 +84,7 @@ impl Latest {
     fn insert(&mut self, index: usize, newest: Newest) {
         self.text_bytes += text_bytes(&newest.value);
         if self.entries.len() == self.entries.capacity() {
-            // There may be a million of these, most of them with a few keys that all come with the first row.
+            // There may be a million caches, most of them with a few keys that all arrive with the first row.
             self.entries.reserve_exact((self.entries.len() / 2).max(1));
         }
         self.entries.insert(index, newest);
@@ -98,7 +98,7 @@ fn text_bytes(value: &Value) -> usize {
     }
 }
 
-/// Assigns in place; a text reuses the memory of the text before it unless that is far too large.
+/// Assigns a value. A text reuses the memory of the old text, unless that is far too large.
 #[inline]
 fn assign(place: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
     match (&mut *place, value) {
@@ -124,13 +124,13 @@ impl Newest {
     }
 }
 
-/// The latest values of the series for which one number is not enough; see [`SeriesState`](crate::series_state).
+/// The latest values of the series that do not fit into their [`SeriesState`](crate::series_state).
 #[derive(Default)]
 pub(crate) struct LatestPool {
-    /// With the number of the series.
+    /// Each with the number of its series.
     entries: Slab<(u32, Latest)>,
     bytes: usize,
-    /// Where the search for something to drop goes on.
+    /// The index where the next search for an entry to evict begins.
     hand: usize,
 }
 
@@ -140,20 +140,20 @@ impl LatestPool {
         self.entries.insert((series, latest))
     }
 
-    pub(crate) fn remove(&mut self, place: usize) -> Latest {
-        let (_, latest) = self.entries.remove(place);
+    pub(crate) fn remove(&mut self, index: usize) -> Latest {
+        let (_, latest) = self.entries.remove(index);
         self.bytes -= latest.bytes();
         latest
     }
 
-    pub(crate) fn get(&self, place: usize) -> &Latest {
-        &self.entries[place].1
+    pub(crate) fn get(&self, index: usize) -> &Latest {
+        &self.entries[index].1
     }
 
-    /// Changes an entry and keeps account of its bytes.
+    /// Changes an entry, and updates the sum of bytes.
     #[inline]
-    pub(crate) fn change<T>(&mut self, place: usize, change: impl FnOnce(&mut Latest) -> T) -> T {
-        let latest = &mut self.entries[place].1;
+    pub(crate) fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Latest) -> T) -> T {
+        let latest = &mut self.entries[index].1;
         let before = latest.bytes();
         latest.touched = true;
         let result = change(latest);
@@ -161,15 +161,15 @@ impl LatestPool {
         result
     }
 
-    /// Whether more is kept than the bounds allow.
+    /// Whether the pool exceeds the bounds.
     #[inline]
     pub(crate) fn is_over(&self, series_max: usize, bytes_max: usize) -> bool {
         self.entries.len() > series_max || self.bytes > bytes_max
     }
 
-    /// Removes an entry that was not used lately and returns its series.
+    /// Removes an entry that was not used lately, and returns its series.
     pub(crate) fn evict(&mut self) -> Option<u32> {
-        // Every entry that is passed loses its mark, so the second round finds one.
+        // The search clears the mark of every entry that it passes, so the second round finds one.
         for _ in 0..2 * self.entries.capacity() {
             self.hand = (self.hand + 1) % self.entries.capacity();
             match self.entries.get_mut(self.hand) {

@@ -1,9 +1,17 @@
 //! The embedded store: log, memtable, parts, manifest, recovery.
 //!
-//! Synchronous code over a [`Disk`] and a [`Clock`], so that the tests of power cuts run what is shipped. It knows
-//! series and rows; it knows no SQL, no protocol and no network. The way of a batch is append/mod.rs, committer/mod.rs; of a
-//! read, read/mod.rs. File formats are described in docs/format.
+//! The code is synchronous and works on a [`Disk`] and a [`Clock`], so that the tests of power cuts run the shipped code.
+//! It knows series and rows; it knows no SQL, no protocol and no network. A batch goes through append/mod.rs and
+//! committer/mod.rs, a read through read/mod.rs or table/mod.rs. docs/format describes the files.
+//!
+//! The floors, lowest first; a file imports only from its own floor and from lower ones:
+//! 1. disk/, the byte encodings (codec.rs, row.rs, entry/) and the formats (record.rs, log/, part/, manifest.rs);
+//! 2. the state (catalog/, chunk/, series_state.rs, latest.rs, version.rs, workers.rs) and core.rs, which holds it;
+//! 3. the ways of writes and reads (append/, change.rs, read/, table/, retention/);
+//! 4. the workers (committer/, flusher/, compactor.rs) and the tools (open.rs, check/, backup/);
+//! 5. store.rs, the [`LocalStore`].
 
+mod abort;
 mod append;
 mod array_cache;
 pub mod backup;
@@ -35,9 +43,11 @@ mod retention;
 mod row;
 mod series_file;
 mod series_state;
+mod stall;
 mod store;
 mod table;
 mod version;
+mod workers;
 
 pub use crate::store::LocalStore;
 pub use check::{check, check_unlocked};

@@ -1,20 +1,21 @@
-//! The manifest: which parts there are, all definitions but series, and from where the log counts.
+//! The manifest: the list of the parts, all definitions except series, and the point from which the log counts.
 //! docs/format/manifest.md.
 //!
 //! Invariants:
-//! 1. An edit is written only when all it names is durable: parts under their final names, series file, log rows.
+//! 1. The store writes an edit only when everything that the edit names is durable: parts under their final names, the
+//!    series file, the rows in the log.
 //! 2. An edit takes effect as a whole: it is one record under one checksum.
-//! 3. What an edit makes superfluous (log segments, dropped parts) is given up only after the edit is synced and a
-//!    mark stands behind it, so that damage to the edit is never mistaken for an unfinished write.
-//! 4. Of two parts of a table and of one layout that may hold rows of the same time, every row of the one with the
-//!    larger last sequence is newer, and so is every field at one (series, ts). Parts of one flush hold different days; those of different
-//!    flushes have disjoint ranges of sequences; a merge takes neighbours in this order and its output has the range
-//!    around all of them, overwritten rows included. A table's wide parts are newer than its narrow ones: a table that
-//!    has a wide part gets no narrow one.
-//! 5. A rewrite replaces the file by rename, synced before and after. Until the directory is synced the file takes no
-//!    edit, and no mark is said to stand: a crash may find the file before it.
-//! 6. Edits are written in the version that the file's header names; a file of an older version is rewritten when it is
-//!    opened.
+//! 3. The store gives up the files that an edit makes superfluous (log segments, dropped parts) only after the edit is
+//!    synced and a mark follows it. So damage to the edit is never mistaken for an unfinished write.
+//! 4. Of two parts of a table and of one layout that may have rows of the same time, every row of the part with the larger
+//!    last sequence is newer, and so is every field at one (series, ts). Parts of one flush have different days. Parts of
+//!    different flushes have disjoint ranges of sequences. A merge takes neighbours in this order, and its output has the
+//!    range of all of them, overwritten rows included. The wide parts of a table are newer than its narrow ones: a table
+//!    that has a wide part gets no narrow one.
+//! 5. A rewrite replaces the file by a rename, with a sync before and after. Until the directory is synced, the file takes
+//!    no edit and [`Manifest::mark`] reports no mark: a crash may bring the old file back.
+//! 6. The store writes edits in the version that the header of the file names. It rewrites a file of an older version when
+//!    it opens it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,45 +24,17 @@ use std::sync::Arc;
 use store::StoreError;
 
 use crate::catalog::Catalog;
-use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
+use crate::codec::{Malformed, Reader, put_varint};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
 use crate::entry::Entry;
 use crate::log::recover::Covered;
-use crate::part::schema::Layout as PartLayout;
-use crate::record::{FileKind, file_header, put_record, read_records};
+use crate::part::PartInfo;
+use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
 
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
-/// The version of edits that are written. Version 4 has dropped keys; everything else is as in version 3.
-pub(crate) const VERSION: u32 = 4;
 
-/// What the manifest keeps of a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PartInfo {
-    pub(crate) id: u64,
-    pub(crate) layout: PartLayout,
-    /// Smallest and largest table; a wide part has one.
-    pub(crate) tables: (u32, u32),
-    /// Partition: the days whose rows the part may hold, in microseconds, half-open.
-    pub(crate) partition: (i64, i64),
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    /// Smallest and largest.
-    pub(crate) series: (u32, u32),
-    pub(crate) ts: (i64, i64),
-    pub(crate) sequence: (u64, u64),
-    /// Fields of rows; 0 when it is not known, because a program of before version 3 wrote the part.
-    pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the text of a text. 0
-    /// when it is not known.
-    pub(crate) raw_bytes: u64,
-    /// Of a narrow part: its tables, ascending, each with its rows. Empty when they are not known.
-    pub(crate) shares: Vec<(u32, u64)>,
-    /// Checksum of each block of the file.
-    pub(crate) block_crcs: Vec<u32>,
-}
-
-/// One change of the store's durable state.
+/// One change of the durable state of the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) covered: Covered,
@@ -72,23 +45,23 @@ pub(crate) struct Edit {
     pub(crate) dropped: Vec<u64>,
 }
 
-/// The open manifest and the state that its edits add up to.
+/// The open manifest, and the state that results from its edits.
 pub(crate) struct Manifest {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     bytes: u64,
     rewritten_bytes: u64,
     marked: bool,
-    /// Whether the directory was synced since the file got its name.
+    /// Whether the directory was synced after the file got its name.
     named: bool,
-    /// Of the file.
+    /// The version of the file.
     version: u32,
     pub(crate) state: Edit,
     pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
 }
 
 impl Manifest {
-    /// Makes the manifest of an empty store.
+    /// Creates the manifest of an empty store.
     pub(crate) fn create(disk: &dyn Disk, layout: &Layout, series_bytes: u64) -> Result<Self, StoreError> {
         let state = Edit { series_bytes, ..Edit::default() };
         let mut manifest = Self::replace(disk, layout, state, BTreeMap::new())?;
@@ -96,7 +69,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Reads the manifest and changes nothing; `None` if there is none.
+    /// Reads the manifest without a change to it; `None` if there is no manifest.
     pub(crate) fn open(disk: &dyn Disk, layout: &Layout) -> Result<Option<Self>, StoreError> {
         let path = layout.manifest();
         let failed = |error| StoreError::io("open", layout.manifest(), error);
@@ -121,10 +94,10 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Rewrites a file of an older version, in one step, so that no file mixes versions. After
+    /// Rewrites a file of an older version in one step, so that no file mixes versions. To be called after
     /// [`cut_unfinished`](Self::cut_unfinished).
     pub(crate) fn upgrade(self, disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
-        if self.version >= VERSION {
+        if self.version >= MANIFEST_VERSION {
             return Ok(self);
         }
         let mut upgraded = Self::replace(disk, layout, self.state, self.parts)?;
@@ -132,7 +105,7 @@ impl Manifest {
         Ok(upgraded)
     }
 
-    /// Makes the name of a new file durable, before anything depends on it (invariant 5).
+    /// Makes the name of a new file durable (invariant 5).
     pub(crate) fn sync_name(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), StoreError> {
         if !self.named {
             disk.sync_dir(&layout.root).map_err(|error| StoreError::io("sync", &layout.root, error))?;
@@ -141,13 +114,15 @@ impl Manifest {
         Ok(())
     }
 
-    /// Cuts off an unfinished edit at the end and makes the others durable. The caller has read all that they name.
+    /// Cuts off an unfinished edit at the end, and makes the other edits durable. The caller has read all files that they
+    /// name.
     pub(crate) fn cut_unfinished(&self) -> Result<(), StoreError> {
         let cut = || {
             if self.file.len()? > self.bytes {
                 self.file.set_len(self.bytes)?;
             }
-            // An edit that a killed process wrote may not be synced; what it makes superfluous is about to be removed.
+            // A killed process may have written an edit without a sync, and the caller is about to remove the files that
+            // the edit makes superfluous.
             self.file.sync_data()
         };
         cut().map_err(|error| StoreError::io("cut", &self.path, error))
@@ -158,8 +133,8 @@ impl Manifest {
         define(&self.path, &self.state.definitions, catalog)
     }
 
-    /// Makes an edit durable, after [`sync_name`](Self::sync_name). After a failure that passes by itself nothing of it is
-    /// left, and it may be repeated or given up.
+    /// Makes an edit durable. To be called after [`sync_name`](Self::sync_name). After a transient failure the file has
+    /// nothing of the edit, and the caller may retry or give up.
     pub(crate) fn append(&mut self, edit: Edit) -> Result<(), StoreError> {
         assert!(self.named, "BUG: an edit for a manifest whose name may not survive");
         let mut record = Vec::new();
@@ -170,12 +145,12 @@ impl Manifest {
         self.bytes += record.len() as u64;
         self.apply(edit);
         self.marked = false;
-        // Without a mark the next edit proves this one as well.
+        // If the mark fails, the next edit serves as the mark.
         self.mark().map(drop)
     }
 
-    /// Whether a mark stands behind the last edit, so that what it made superfluous may be given up (invariant 3).
-    /// Writes the mark if a full disk prevented it before.
+    /// Whether a mark follows the last edit, so that the files that it made superfluous may be given up (invariant 3).
+    /// Writes the mark if a full disk has prevented it before.
     pub(crate) fn mark(&mut self) -> Result<bool, StoreError> {
         if self.marked {
             return Ok(self.named);
@@ -193,8 +168,8 @@ impl Manifest {
         Ok(self.marked)
     }
 
-    /// Removes what a failed write may have left of a record: whoever gives the edit up removes the parts that it
-    /// names, and it must not come back after a crash. If that fails too nobody knows what is there.
+    /// Removes the bytes that a failed write may have left. A caller that gives the edit up removes the parts that it
+    /// names, so the edit must not come back after a crash. If the removal fails too, the state of the file is unknown.
     fn take_back(&self, error: StoreError) -> StoreError {
         if error.is_sync() {
             return error;
@@ -206,7 +181,7 @@ impl Manifest {
         }
     }
 
-    /// Rewrites a manifest that has grown much since the last time.
+    /// Rewrites the manifest if it has grown much since the last rewrite.
     pub(crate) fn rewrite_if_large(
         &mut self,
         disk: &dyn Disk,
@@ -219,7 +194,8 @@ impl Manifest {
         self.sync_name(disk, layout)
     }
 
-    /// Writes the whole state as one edit into a new file that takes the old one's place, whose name is not durable yet.
+    /// Writes the whole state as one edit into a new file, and replaces the old file by it. The new name is not durable
+    /// yet.
     fn replace(
         disk: &dyn Disk,
         layout: &Layout,
@@ -244,7 +220,7 @@ impl Manifest {
             rewritten_bytes: bytes,
             marked: true,
             named: false,
-            version: VERSION,
+            version: MANIFEST_VERSION,
             state,
             parts,
         })
@@ -261,22 +237,23 @@ impl Manifest {
     }
 }
 
-/// What a manifest's bytes say; reading them changes no file.
+/// The content of a manifest.
 pub(crate) struct ManifestContent {
     pub(crate) state: Edit,
     pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
-    /// The version that the header names.
+    /// The version in the header.
     pub(crate) version: u32,
     /// Where the last whole record ends.
     pub(crate) end: u64,
 }
 
 impl ManifestContent {
+    /// Reads all records of a manifest.
     pub(crate) fn read(path: &Path, content: &[u8]) -> Result<Self, StoreError> {
         let records = read_records(path, FileKind::Manifest, content)?;
         let first = records.records.first().map_or((records.end, None), |(at, kind, _)| (*at, Some(*kind)));
         if let (offset, None | Some(MARK)) = first {
-            // A manifest gets its name with its first edit in it, so one that does not begin with it is damaged, not torn.
+            // A manifest gets its name after its first edit is written, so a file without it is damaged, not torn.
             let reason = "its first record is missing".to_owned();
             return Err(StoreError::Corrupt { path: path.to_owned(), offset, reason });
         }
@@ -301,7 +278,7 @@ impl ManifestContent {
     }
 }
 
-/// The bytes of a manifest that is one edit.
+/// The bytes of a manifest that consists of one edit.
 pub(crate) fn encode_manifest(whole: &Edit) -> Vec<u8> {
     let mut bytes = file_header(FileKind::Manifest).to_vec();
     put_record(&mut bytes, EDIT, &whole.encode());
@@ -309,15 +286,15 @@ pub(crate) fn encode_manifest(whole: &Edit) -> Vec<u8> {
     bytes
 }
 
-/// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state, of any version: an edit that
-/// adds no parts has the same bytes in all of them.
+/// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state. The manifest may have any
+/// version, because an edit without new parts has the same bytes in all versions.
 pub(crate) fn put_dropped(bytes: &mut Vec<u8>, state: &Edit, dropped: Vec<u64>) {
     let edit = Edit { covered: state.covered, series_bytes: state.series_bytes, dropped, ..Edit::default() };
     put_record(bytes, EDIT, &edit.encode());
     put_record(bytes, MARK, &[]);
 }
 
-/// A state as one edit.
+/// The whole state as one edit.
 fn whole(state: &Edit, parts: &BTreeMap<u64, Arc<PartInfo>>) -> Edit {
     Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() }
 }
@@ -347,6 +324,7 @@ fn apply(state: &mut Edit, parts: &mut BTreeMap<u64, Arc<PartInfo>>, edit: Edit)
 }
 
 impl Edit {
+    /// The bytes of the edit.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.covered.frame, self.covered.sequence, self.covered.segment, self.series_bytes] {
@@ -361,7 +339,7 @@ impl Edit {
         out
     }
 
-    /// Reads an edit of a file of some version.
+    /// Reads an edit from a file of this version.
     pub(crate) fn read(payload: &[u8], version: u32) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(payload);
         let covered =
@@ -378,133 +356,10 @@ impl Edit {
     }
 }
 
-/// Codes of layouts.
-const WIDE: u64 = 0;
-const NARROW: u64 = 1;
-
-impl PartInfo {
-    /// Whether the part may hold rows of a table.
-    pub(crate) fn may_have(&self, table: u32) -> bool {
-        match self.shares.is_empty() {
-            true => self.tables.0 <= table && table <= self.tables.1,
-            false => self.shares.binary_search_by_key(&table, |share| share.0).is_ok(),
-        }
-    }
-
-    /// The tables that may have rows in the part.
-    pub(crate) fn members(&self) -> impl Iterator<Item = u32> {
-        let range = if self.shares.is_empty() { Some(self.tables.0..=self.tables.1) } else { None };
-        range.into_iter().flatten().chain(self.shares.iter().map(|share| share.0))
-    }
-
-    /// The rows of one table; an even share of those of a narrow part of which it is not known.
-    pub(crate) fn rows_of(&self, table: u32) -> u64 {
-        match self.shares.binary_search_by_key(&table, |share| share.0) {
-            Ok(place) => self.shares[place].1,
-            Err(_) if self.shares.is_empty() && self.may_have(table) => {
-                self.rows.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
-            }
-            Err(_) => 0,
-        }
-    }
-
-    /// How much of what the part has in all to count for one table: in proportion to its rows.
-    pub(crate) fn share_of(&self, table: u32, whole: u64) -> u64 {
-        let share = u128::from(whole) * u128::from(self.rows_of(table));
-        u64::try_from(share.div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
-    }
-
-    fn put(&self, out: &mut Vec<u8>) {
-        let layout = match self.layout {
-            PartLayout::Wide => WIDE,
-            PartLayout::Narrow => NARROW,
-        };
-        for number in [self.id, layout, self.tables.0.into(), self.tables.1.into()] {
-            put_varint(out, number);
-        }
-        for time in [self.partition.0, self.partition.1, self.ts.0, self.ts.1] {
-            put_zigzag(out, time);
-        }
-        let series = (u64::from(self.series.0), u64::from(self.series.1));
-        let numbers = [self.rows, self.bytes, series.0, series.1, self.sequence.0, self.sequence.1];
-        numbers.into_iter().for_each(|number| put_varint(out, number));
-        put_varint(out, self.points);
-        put_varint(out, self.raw_bytes);
-        if self.layout == PartLayout::Narrow {
-            put_varint(out, self.shares.len() as u64);
-            for (table, rows) in &self.shares {
-                put_varint(out, (*table).into());
-                put_varint(out, *rows);
-            }
-        }
-        put_varint(out, self.block_crcs.len() as u64);
-        self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
-    }
-
-    fn read(reader: &mut Reader<'_>, version: u32) -> Result<Self, Malformed> {
-        let id = reader.varint()?;
-        let layout = match version {
-            1 => WIDE,
-            _ => reader.varint()?,
-        };
-        let layout = match layout {
-            WIDE => PartLayout::Wide,
-            NARROW => PartLayout::Narrow,
-            _ => return Err(Malformed("unknown layout of a part")),
-        };
-        let first = reader.index()?;
-        let tables = (first, if version == 1 { first } else { reader.index()? });
-        let partition = (reader.zigzag()?, reader.zigzag()?);
-        let ts = (reader.zigzag()?, reader.zigzag()?);
-        let (rows, bytes) = (reader.varint()?, reader.varint()?);
-        let series = (reader.index()?, reader.index()?);
-        let sequence = (reader.varint()?, reader.varint()?);
-        let (points, raw_bytes) = if version < 3 { (0, 0) } else { (reader.varint()?, reader.varint()?) };
-        let shares = match layout {
-            PartLayout::Narrow if version >= 3 => read_shares(reader, tables)?,
-            _ => Vec::new(),
-        };
-        let blocks = reader.varint()?;
-        if blocks > reader.remaining() as u64 / 4 {
-            return Err(Malformed("more block checksums than bytes"));
-        }
-        let block_crcs = (0..blocks).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-        Ok(Self {
-            id,
-            layout,
-            tables,
-            partition,
-            rows,
-            bytes,
-            series,
-            ts,
-            sequence,
-            points,
-            raw_bytes,
-            shares,
-            block_crcs,
-        })
-    }
-}
-
-fn read_shares(reader: &mut Reader<'_>, tables: (u32, u32)) -> Result<Vec<(u32, u64)>, Malformed> {
-    let count = reader.varint()?;
-    if count > reader.remaining() as u64 / 2 {
-        return Err(Malformed("more tables of a part than bytes"));
-    }
-    let shares = (0..count).map(|_| Ok((reader.index()?, reader.varint()?)));
-    let shares: Vec<(u32, u64)> = shares.collect::<Result<_, Malformed>>()?;
-    let ascend = shares.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let ends = shares.first().zip(shares.last()).map(|(first, last)| (first.0, last.0));
-    match ascend && ends.is_none_or(|ends| ends == tables) {
-        true => Ok(shares),
-        false => Err(Malformed("the tables of a part are not those between its smallest and largest")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::PartLayout;
 
     #[test]
     fn an_edit_comes_back() {
@@ -533,10 +388,10 @@ mod tests {
             added: vec![part],
             dropped: vec![3, 4],
         };
-        assert_eq!(Edit::read(&edit.encode(), VERSION), Ok(edit.clone()));
+        assert_eq!(Edit::read(&edit.encode(), MANIFEST_VERSION), Ok(edit.clone()));
         let mut longer = edit.encode();
         longer.push(0);
-        assert!(Edit::read(&longer, VERSION).is_err());
+        assert!(Edit::read(&longer, MANIFEST_VERSION).is_err());
     }
 
     #[test]
@@ -562,7 +417,7 @@ mod tests {
     fn an_edit_without_new_parts_is_the_same_in_every_version() {
         let covered = Covered { frame: 300, sequence: 70_000, segment: 2 };
         let edit = Edit { covered, series_bytes: 99, dropped: vec![3, 400], ..Edit::default() };
-        for version in 1..=VERSION {
+        for version in 1..=MANIFEST_VERSION {
             assert_eq!(Edit::read(&edit.encode(), version), Ok(edit.clone()), "version {version}");
         }
     }

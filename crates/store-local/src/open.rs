@@ -1,4 +1,4 @@
-//! Opening a directory: take it, read what is there, and build the state that the threads go on with.
+//! Opens a directory: locks it, reads its files, and builds the state that the threads continue with.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use crate::append::Scratch;
 use crate::catalog::Catalog;
 use crate::chunk::Numbers;
 use crate::codec::Reader;
-use crate::compactor::Compactor;
-use crate::core::{Committer, Core, Doing, Flusher, MemoryUse, Pending, State, Stop};
+use crate::core::{Core, MemoryUse, Pending, State, Stop};
 use crate::disk::{Disk, DiskLock, Layout, LockError, OpenMode, numbered};
 use crate::entry::{Entry, Run};
 use crate::latest::LatestPool;
 use crate::log::acknowledged;
 use crate::log::recover::{Replay, recover};
 use crate::log::writer::Segments;
-use crate::manifest::{Manifest, PartInfo};
+use crate::manifest::Manifest;
 use crate::options::Options;
-use crate::part::Part;
 use crate::part::rows::CHUNKS_MAX;
+use crate::part::{Part, PartInfo};
 use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
 use crate::series_state::Origin;
 use crate::version::Version;
+use crate::workers::{Committer, CommitterState, Compactor, Flusher};
 
-/// A store whose threads have not been started.
+/// A store without running threads.
 pub(crate) struct Opened {
     pub(crate) core: Core,
     pub(crate) report: RecoveryReport,
@@ -37,7 +37,7 @@ pub(crate) struct Opened {
     pub(crate) series_file: SeriesFile,
 }
 
-/// Reads everything a directory holds.
+/// Reads the files of a directory and builds the state. Starts no thread.
 pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Result<Opened, StoreError> {
     options.chunk_rows = options.chunk_rows.clamp(1, CHUNKS_MAX);
     let layout = Layout::new(dir);
@@ -55,8 +55,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     let sequence = end.next_sequence - 1;
     state.pending = Pending::new(end.next_frame, end.next_sequence);
     report.clean_shutdown |= end.live.is_empty();
-    // What was damaged must not be met again by every later recovery.
-    state.flusher.asked = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
+    // A flush, so that later recoveries do not read the damaged log again.
+    state.flusher.requested = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
     report.parts = manifest.parts.len() as u64;
     report.series = state.catalog.series.read().len() as u64;
     let next_segment = end.next_segment;
@@ -73,12 +73,12 @@ fn take_directory(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskLock>,
         LockError::Held(holder) => StoreError::InUse { path: layout.root.clone(), holder },
         LockError::Io(error) => StoreError::io("write", layout.lock(), error),
     })?;
-    // The two directories must not vanish with the first files in them.
+    // The names of the two directories must be durable before files in them are.
     disk.sync_dir(&layout.root).map_err(|error| StoreError::io("sync", &layout.root, error))?;
     Ok(lock)
 }
 
-/// Opens manifest and series file, or makes them in a fresh directory, and shows their parts and definitions.
+/// Opens manifest and series file, or creates them in a new directory. Puts their parts and definitions into the state.
 fn open_files(
     disk: &dyn Disk,
     layout: &Layout,
@@ -89,7 +89,7 @@ fn open_files(
             manifest.define(&mut state.catalog)?;
             let series = SeriesFile::open(disk, layout, manifest.state.series_bytes, &mut state.catalog)?;
             check_names(layout, &manifest, &state.catalog)?;
-            // Only now that all is known to be good: a damaged directory is left as it was found.
+            // Only now that both files are known to be good: the open does not change a damaged directory.
             manifest.cut_unfinished()?;
             series.cut_unfinished()?;
             (manifest.upgrade(disk, layout)?, series)
@@ -97,7 +97,7 @@ fn open_files(
         None => {
             let parts = list(disk, &layout.parts)?;
             if let Some(part) = parts.iter().find(|name| name.ends_with(".parquet")) {
-                // The manifest is older than any part; without it the parts must not be taken for orphans.
+                // The store creates the manifest before the first part. Without it the parts are not orphans.
                 let reason = format!("the file is missing, but there are parts such as {part}");
                 return Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason });
             }
@@ -111,7 +111,7 @@ fn open_files(
     Ok((manifest, series))
 }
 
-/// Refuses a manifest with parts of tables or series that nothing defines: readers rely on them.
+/// Refuses a manifest with parts of undefined tables or series, because readers rely on the definitions.
 fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Result<(), StoreError> {
     let series = catalog.series.read().len();
     let unknown = |info: &PartInfo| {
@@ -129,7 +129,7 @@ fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Resul
     }
 }
 
-/// Reports a log that ends before what was acknowledged. It goes on from there, so the note is taken back.
+/// Reports a log that ends before the last acknowledged row. The log continues from its end, so this lowers the note.
 fn check_end(
     disk: &dyn Disk,
     layout: &Layout,
@@ -142,21 +142,21 @@ fn check_end(
     acknowledged::lower(disk, layout, sequence)
 }
 
-/// The largest number of any part file, so that no number is used twice.
+/// The largest number of all part files, so that no number is used twice.
 fn largest_part(disk: &dyn Disk, layout: &Layout, manifest: &Manifest) -> Result<u64, StoreError> {
     let files = list(disk, &layout.parts)?;
     let files = files.iter().filter_map(|name| numbered(name, ".parquet"));
     Ok(files.chain(manifest.parts.keys().copied()).max().unwrap_or(0))
 }
 
-/// Removes what no edit names, and reports what is named but not there.
+/// Removes part files that no edit names, and reports parts whose files are missing.
 fn check_parts(
     disk: &dyn Disk,
     layout: &Layout,
     manifest: &Manifest,
     report: &mut RecoveryReport,
 ) -> Result<(), StoreError> {
-    // Before orphans are removed: whoever misses a part may want them.
+    // Before the removal of orphans, because an operator who lacks a part may need them.
     for (id, info) in &manifest.parts {
         let path = layout.part(*id);
         let len = disk.open(&path, OpenMode::Read).and_then(|file| file.len());
@@ -175,7 +175,7 @@ fn check_parts(
         if ours && !known {
             let path = layout.parts.join(name);
             if name.ends_with(".parquet") && !report.damages.is_empty() {
-                // Durable rows are missing, so this may be a part whose edit was damaged.
+                // Durable rows are missing, and the edit of this part may be the damaged one.
                 let kept = layout.parts.join(format!("{name}.kept"));
                 disk.rename(&path, &kept).map_err(|error| StoreError::io("rename", &path, error))?;
                 report.damage(&path, 0, "the manifest does not name this part; it is kept as *.kept");
@@ -201,11 +201,11 @@ fn empty_state() -> State {
         latest: LatestPool::default(),
         version: Arc::new(Version::default()),
         memory: MemoryUse::default(),
-        committer: Committer { doing: Doing::Working, sync_wanted: false, ended: false },
+        committer: Committer { state: CommitterState::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
         compactor: Compactor::default(),
         scratch: Scratch::default(),
-        // Series begin with a head in chunk 0, which therefore never exists.
+        // A new series has its head in chunk 0, so no chunk has this number.
         next_chunk: 1,
         expiries: 0,
         rows_appended: 0,
@@ -234,7 +234,7 @@ impl Replay for MemoryReplay<'_> {
             definition => {
                 let catalog = &mut self.state.catalog;
                 let applied = catalog.apply_unsaved(definition).map(drop);
-                // Only after damage: the frame with the definitions before this one is gone.
+                // This happens only after damage: the frame with earlier definitions is lost.
                 let applied = applied.or_else(|_| {
                     catalog.fill_gaps(definition)?;
                     catalog.apply_unsaved(definition).map(drop)
@@ -250,17 +250,17 @@ impl MemoryReplay<'_> {
     fn row(&mut self, series: u32, ts: i64, body: &[u8], sequence: Sequence) -> Result<(), &'static str> {
         self.check(series, body)?;
         let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
-        let place = &mut all[series as usize];
-        let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+        let of_series = &mut all[series as usize];
+        let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
         let before = chunk.bytes();
         chunk.body_buffer().extend_from_slice(body);
-        let previous = place.link(chunk.number, chunk.len() as u32);
+        let previous = of_series.link(chunk.number, chunk.len() as u32);
         chunk.push(series, ts, sequence, previous);
         memory.active = memory.active + chunk.bytes() - before;
         Ok(())
     }
 
-    /// Rows that refer to something in vain are left out; the others are taken.
+    /// Takes the rows of a run, without those whose series or column is not defined.
     fn run(&mut self, run: &Run<'_>, sequence: Sequence, covered: Sequence) -> Result<(), &'static str> {
         let mut refused = Ok(());
         for (index, (series, ts, value)) in run.rows().enumerate() {
@@ -273,21 +273,21 @@ impl MemoryReplay<'_> {
                 continue;
             }
             let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
-            let place = &mut all[series as usize];
-            let chunk = tables[place.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
+            let of_series = &mut all[series as usize];
+            let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
             let before = chunk.bytes();
             let row = Numbers { key: run.key, series: &[series], ts: &[ts], values: &[value] };
             let number = chunk.number;
             match chunk.takes_numbers(run.key) {
-                true => chunk.push_numbers(row, sequence, |_, row| place.link(number, row)),
-                false => chunk.push_number_as_bytes(row, sequence, |row| place.link(number, row)),
+                true => chunk.push_numbers(row, sequence, |_, row| of_series.link(number, row)),
+                false => chunk.push_number_as_bytes(row, sequence, |row| of_series.link(number, row)),
             }
             memory.active = memory.active + chunk.bytes() - before;
         }
         refused
     }
 
-    /// A row enters memory only if every later read of it will succeed.
+    /// Checks that every later read of a row will succeed. Otherwise the row does not enter memory.
     fn check(&self, series: u32, body: &[u8]) -> Result<(), &'static str> {
         self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
         let mut reader = Reader::new(body);
@@ -299,8 +299,8 @@ impl MemoryReplay<'_> {
     }
 
     fn check_column(&self, series: u32, key: KeyId, field_type: FieldType) -> Result<(), &'static str> {
-        let place = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
-        let keys = &self.state.catalog.tables[place.table as usize].keys;
+        let of_series = self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
+        let keys = &self.state.catalog.tables[of_series.table as usize].keys;
         let known = keys.get(key as usize).and_then(|key| key.column(field_type));
         known.map(drop).ok_or("a row's column is not defined")
     }
@@ -311,8 +311,9 @@ mod tests {
     use super::*;
     use crate::disk::real::RealDisk;
     use crate::manifest::Edit;
+    use crate::part::PartLayout;
 
-    /// Opens a store whose manifest, under right checksums, names this part.
+    /// Opens a store whose manifest names this part, with correct checksums.
     fn open_with(info: PartInfo) -> Option<StoreError> {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -330,7 +331,7 @@ mod tests {
     fn a_part_of_an_unknown_table_or_series_is_refused_before_anything_is_made_for_it() {
         let part = |table, series| PartInfo {
             id: 1,
-            layout: crate::part::schema::Layout::Wide,
+            layout: PartLayout::Wide,
             tables: (table, table),
             partition: (0, 1),
             rows: 1,

@@ -1,4 +1,4 @@
-//! What can be set about a store. Defaults are the limits of `model::limits`; tests use tiny ones.
+//! The settings of a store. Defaults are the limits of `model::limits`; tests use tiny ones.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,66 +13,67 @@ use crate::compaction::Limits;
 pub struct Options {
     /// Size of a log segment file.
     pub segment_bytes: u64,
-    /// Keep one segment of zeros ready, so that a sync need not wait for the file system to find room.
+    /// Whether the store keeps a segment of zeros ready, so that a sync need not wait for the file system to allocate
+    /// blocks.
     pub preallocate: bool,
-    /// Log bytes not yet durable above which `append` answers busy.
+    /// Log bytes that are not durable yet, above which `append` answers busy.
     pub log_pending_bytes_max: usize,
-    /// Log bytes above which a flush begins, however small the memtable is.
+    /// Log bytes above which a flush begins, even if the memtable is small.
     pub log_flush_bytes: u64,
     /// Memtable bytes above which `append` answers busy.
     pub memtable_bytes_max: usize,
     /// Memtable bytes at which a flush to parts begins.
     pub memtable_flush_bytes: usize,
-    /// Rows after which a table's open chunk is frozen. At most 65,536.
+    /// Number of rows after which the store freezes the open chunk of a table. At most 65,536.
     pub chunk_rows: usize,
-    /// Series whose latest values are kept in memory.
+    /// Number of series whose latest values stay in memory.
     pub latest_series_max: usize,
     /// Bytes that the latest values may take in memory.
     pub latest_bytes_max: usize,
     /// Bytes that decoded columns of parts and chunks may take in memory.
     pub array_cache_bytes_max: usize,
-    /// Most columns of a table, tag columns included.
+    /// The largest number of columns of a table, tag columns included.
     pub columns_per_table_max: usize,
-    /// Most tables.
+    /// The largest number of tables.
     pub tables_max: usize,
-    /// Most parts that one flush makes of one table; beyond it neighbouring days share a part.
+    /// The largest number of parts that one flush writes for one table. Beyond it neighbouring days share a part.
     pub flush_parts_per_table_max: usize,
-    /// Rows of a row group in a part.
+    /// Number of rows of a row group in a part.
     pub row_group_rows: usize,
-    /// Bytes of values at which a row group in a part ends, however few rows it has.
+    /// Bytes of values at which a row group in a part ends, even if it has few rows.
     pub row_group_bytes: usize,
-    /// Bytes of each of its inputs that a merge decodes at once.
+    /// Bytes that a merge decodes at once from each input.
     pub merge_window_bytes: usize,
-    /// Most rows that a read of one series decodes at once.
+    /// The largest number of rows that a read of one series decodes at once.
     pub series_batch_rows: usize,
-    /// Rows of a data page in a part: what a read of one series decodes at least.
+    /// Number of rows of a data page in a part. A read of one series decodes at least one page.
     pub page_rows: usize,
-    /// Tables whose only field is one f64 share parts, unless they have parts of their own or a time to live of their
-    /// own. May be changed from one open to the next.
+    /// Whether tables whose only field is one f64 share parts. A table that has parts or a time to live of its own does
+    /// not share. The setting may change from one open to the next.
     pub narrow_parts: bool,
-    /// Level of zstd for parts, 1 to 22: higher is smaller and slower.
+    /// The level of zstd for parts, 1 to 22. A higher level is smaller and slower.
     pub zstd_level: i32,
-    /// A manifest larger than this, and than twice its last rewrite, is rewritten.
+    /// The store rewrites a manifest that is larger than this and larger than twice its last rewrite.
     pub manifest_rewrite_bytes: u64,
-    /// A sync begins no earlier than this after the beginning of the last one, unless much is waiting; twice as late
-    /// while that gathers more rows.
+    /// The shortest interval between the beginnings of two syncs, unless many bytes are pending. The interval is twice as
+    /// long while that gathers more rows.
     pub commit_interval_us: u64,
-    /// How long a batch of class `memory` may wait to be written.
+    /// The longest time that a batch of class `memory` waits for its write.
     pub lazy_write_us: u64,
-    /// Pause before a write that failed for want of space, descriptors or memory is tried again.
+    /// The pause before the store retries a write that failed for lack of space, descriptors or memory.
     pub stalled_retry_us: u64,
-    /// Pending log bytes that make a commit begin at once.
+    /// Pending log bytes at which a commit begins at once.
     pub commit_eager_bytes: usize,
-    /// For how long rows of tables are kept of which nobody has said it; for good when `None`.
+    /// How long the store keeps the rows of a table without a setting of its own; forever when `None`.
     pub ttl_default: Option<Duration>,
-    /// Merge parts whenever there is something to merge; otherwise only on
-    /// [`LocalStore::compact`](crate::LocalStore::compact), and then flushes wait for no merge.
+    /// Whether the compactor merges parts by itself. Otherwise it merges only on
+    /// [`LocalStore::compact`](crate::LocalStore::compact), and flushes do not wait for merges.
     pub compact: bool,
-    /// Which parts are merged.
+    /// The settings of compaction.
     pub compaction: Limits,
-    /// Told about syncs, flushes and merges.
+    /// Gets reports about syncs, flushes and merges.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Measures pauses. Wall time plays no role in the store.
+    /// Measures pauses. The store does not use the wall clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -119,45 +120,45 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// Somebody who measures the store. Called from the store's threads; must not block.
+/// Gets reports about the work of a store. The threads of the store make the calls; these must not block.
 pub trait Observer: Send + Sync {
-    /// A group of `rows` rows was written and synced: how long that took and how many log bytes it was.
+    /// The committer has written and synced `rows` rows with `bytes` log bytes in this time.
     fn synced(&self, duration: Duration, bytes: u64, rows: u64);
-    /// A flush made `parts` parts of `rows` rows with `bytes` bytes.
+    /// A flush has written `parts` parts with `rows` rows and `bytes` bytes.
     fn flushed(&self, _duration: Duration, _parts: u64, _rows: u64, _bytes: u64) {}
-    /// Some parts were merged.
+    /// The compactor has merged parts.
     fn compacted(&self, _compacted: &Compacted) {}
-    /// From now on flushes wait for merges, because parts of one table overlap that should be fewer, or do not any more.
+    /// Flushes wait for merges from now on, with the reason; with `None` they do not wait any more.
     fn flush_held(&self, _why: Option<&str>) {}
-    /// A part could not be read while parts were merged. It is left as it is; reads of it meet the same error.
+    /// A merge could not read a part. The compactor leaves the part as it is; reads of it get the same error.
     fn damaged(&self, _error: &StoreError) {}
-    /// A merge panicked, which is a bug. One of its parts, the first that is named, is not merged until the next start; the
-    /// rows of all are served.
+    /// A merge panicked, which is a bug. The compactor does not merge the first part that the text names until the next
+    /// start. The store serves the rows of all parts.
     fn merge_failed(&self, _what: &str) {}
-    /// Old rows are dropped by an earlier time than the wall clock's, because that went ahead by so much more than time
-    /// can have passed. Said at each look.
+    /// The wall clock is ahead by this much more than time can have passed, so retention uses an earlier time. Retention
+    /// reports this at each run.
     fn clock_ahead(&self, _ahead: Duration) {}
 }
 
-/// What one compaction did.
+/// The result of one compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
-    /// Parts that are gone.
+    /// Number of parts that were merged.
     pub inputs: u64,
-    /// Parts that took their place.
+    /// Number of new parts.
     pub outputs: u64,
-    /// Rows of the new parts.
+    /// Number of rows of the new parts.
     pub rows: u64,
-    /// Bytes of the parts that are gone.
+    /// Bytes of the parts that were merged.
     pub bytes_read: u64,
     /// Bytes of the new parts.
     pub bytes_written: u64,
 }
 
-/// Measures how long something took. It may stand still or jump; then the store syncs earlier or later, and follows the
-/// wall clock with the dropping of old rows slower or faster, no more.
+/// Measures durations. If the clock stands still or jumps, the store syncs earlier or later, and retention follows the
+/// wall clock slower or faster. It has no other effect.
 pub trait Clock: Send + Sync {
     /// Microseconds since any fixed point.
     fn now_us(&self) -> u64;

@@ -1,7 +1,7 @@
-//! Checksummed records in append-only files: what manifest and series file are made of. docs/format/README.md has the
-//! byte table.
+//! Checksummed records in append-only files. Manifest and series file consist of them. docs/format/README.md has the byte
+//! table.
 //!
-//! A bad record at the very end is an unfinished write; one with a valid record after it is damage.
+//! An invalid record at the very end is an unfinished write. An invalid record before a valid one is damage.
 
 use std::io;
 use std::path::Path;
@@ -10,13 +10,15 @@ use store::StoreError;
 
 use crate::disk::DiskFile;
 
-/// Bytes of a file's header.
+/// Bytes of the header of a file.
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
-/// Bytes before a record's payload.
+/// Bytes before the payload of a record.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
+/// The version of the manifests that the store writes. Version 4 has dropped keys; everything else is as in version 3.
+pub(crate) const MANIFEST_VERSION: u32 = 4;
 const RECORD_MAGIC: [u8; 4] = *b"TREC";
 
-/// Which file a header belongs to.
+/// The kinds of files that consist of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Manifest,
@@ -31,10 +33,10 @@ impl FileKind {
         }
     }
 
-    /// The version that is written; those before it can be read.
+    /// The version that the store writes. It can read all earlier ones.
     const fn version(self) -> u32 {
         match self {
-            Self::Manifest => crate::manifest::VERSION,
+            Self::Manifest => MANIFEST_VERSION,
             Self::Series => 1,
         }
     }
@@ -70,16 +72,17 @@ fn record_crc(length: u32, kind: u32, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, payload)
 }
 
-/// The records of a file, and where the last whole one ends.
+/// The records of a file.
 pub(crate) struct Records<'a> {
     /// Offset, kind and payload.
     pub(crate) records: Vec<(u64, u32, &'a [u8])>,
+    /// The end of the last whole record.
     pub(crate) end: u64,
     /// The version in the file's header.
     pub(crate) version: u32,
 }
 
-/// Reads all records; damage that is not an unfinished write at the end is an error.
+/// Reads all records. Damage is an error; an unfinished write at the end is not.
 pub(crate) fn read_records<'a>(
     path: &Path,
     kind: FileKind,
@@ -117,22 +120,22 @@ fn record_at(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {
     (record_crc(length, kind, payload) == crc).then_some((kind, payload))
 }
 
-/// Reads the records of a file one after the other, holding a window of it in memory.
+/// Reads the records of a file one after the other, with a window of the file in memory.
 pub(crate) struct RecordReader<'a> {
     file: &'a dyn DiskFile,
     window: Vec<u8>,
-    /// What of the window was read already.
+    /// The bytes of the window that were read already.
     used: usize,
-    /// Where in the file the window ends.
+    /// The position in the file where the window ends.
     window_end: u64,
     end: u64,
 }
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const WINDOW_BYTES: usize = 512 * 1024;
 
 impl<'a> RecordReader<'a> {
-    /// Reads the header of a file and then its records up to `end`.
+    /// Reads the header of a file. The records up to `end` follow.
     pub(crate) fn new(file: &'a dyn DiskFile, kind: FileKind, end: u64) -> io::Result<Result<Self, String>> {
         let mut reader = Self { file, window: Vec::new(), used: 0, window_end: 0, end };
         let has_header = reader.fill(FILE_HEADER_BYTES)?;
@@ -145,7 +148,7 @@ impl<'a> RecordReader<'a> {
         })
     }
 
-    /// Where the next record begins.
+    /// The position of the next record.
     pub(crate) fn offset(&self) -> u64 {
         self.window_end - (self.window.len() - self.used) as u64
     }
@@ -157,7 +160,7 @@ impl<'a> RecordReader<'a> {
         }
         let at = self.used + 8;
         let length: [u8; 4] = self.window[at..at + 4].try_into().expect("BUG: four bytes are four bytes");
-        // A length beyond the end is found before room is made for it.
+        // `fill` checks the length against the end before it makes room.
         if !self.fill(RECORD_HEADER_BYTES + u32::from_le_bytes(length) as usize)? {
             return Ok(None);
         }
@@ -166,7 +169,7 @@ impl<'a> RecordReader<'a> {
         Ok(Some((kind, payload)))
     }
 
-    /// Has `bytes` unread bytes in the window; `false` if the file ends before.
+    /// Makes sure that the window has `bytes` unread bytes. `false` if the file ends before.
     fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         let present = self.window.len() - self.used;
         let left = self.end - self.window_end;

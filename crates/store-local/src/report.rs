@@ -1,30 +1,30 @@
-//! What opening a store found.
+//! The report of a recovery.
 
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
 
-/// The outcome of a recovery. Nothing in it needs an action before the store is used; `damages` need an operator's
-/// attention, because acknowledged rows are gone or will be refused when asked for.
+/// The result of a recovery. The store can be used in every case. `damages` need the attention of an operator, because
+/// acknowledged rows are lost or cannot be read.
 #[derive(Debug, Default, Clone)]
 pub struct RecoveryReport {
     /// Whether the log ends with the mark of a closed store, or is empty.
     pub clean_shutdown: bool,
-    /// Log segments read.
+    /// Number of log segments that were read.
     pub segments: u64,
-    /// Group commits applied.
+    /// Number of group commits that were applied.
     pub frames: u64,
-    /// Rows taken from the log into memory.
+    /// Number of rows that were taken from the log into memory.
     pub rows: u64,
-    /// Parts found.
+    /// Number of parts.
     pub parts: u64,
-    /// Series known.
+    /// Number of series.
     pub series: u64,
-    /// A write that the end of the process or a power cut interrupted. Nobody had been told that it was kept.
+    /// A write that the end of the process or a power cut interrupted. The store had not acknowledged it.
     pub torn_tail: Option<TornTail>,
-    /// Files that an interrupted flush left behind; they were removed.
+    /// Files that an interrupted flush had left. The store has removed them.
     pub orphans: Vec<PathBuf>,
-    /// Each place where the disk no longer holds what was acknowledged ([`StoreError::Corrupt`]).
+    /// The damages: acknowledged content that the disk does not have any more ([`StoreError::Corrupt`]).
     pub damages: Vec<StoreError>,
 }
 
@@ -33,9 +33,9 @@ pub struct RecoveryReport {
 pub struct TornTail {
     /// The segment.
     pub path: PathBuf,
-    /// Where the unfinished frame begins.
+    /// The position where the unfinished frame begins.
     pub offset: u64,
-    /// Bytes from there to the end of the file.
+    /// Bytes from that position to the end of the file.
     pub bytes: u64,
 }
 

@@ -1,19 +1,20 @@
-//! A row's fields as bytes: the one encoding that the log and the memtable share.
+//! The fields of a row as bytes. The log and the memtable share this encoding.
 //!
-//! A body is a run of fields, each a varint tag (key number << 3 | type code) and the value: bool one byte, i64 a
-//! zigzag varint, f64 eight bytes, string and json a length and UTF-8. docs/format/log.md has the table. A repeated
-//! key means the last one wins.
+//! A body is a list of fields. A field is a varint tag (key number << 3 | type code) and the value: one byte for a bool, a
+//! zigzag varint for an i64, eight bytes for an f64, length and UTF-8 for a string or json. docs/format/log.md has the
+//! table. If a key is repeated, the last field wins.
 
 use model::{FieldType, ValueRef};
 
 use crate::codec::{Malformed, Reader, put_text, put_varint, put_zigzag};
 
-/// The number of a key within its table. Columns of several types share it.
+/// The number of a key within its table. The columns of all types of a key share it.
 pub(crate) type KeyId = u32;
 
 const TYPE_BITS: u32 = 3;
 const TYPE_MASK: u64 = (1 << TYPE_BITS) - 1;
 
+/// Appends a field.
 #[inline]
 pub(crate) fn put_field(out: &mut Vec<u8>, key: KeyId, value: ValueRef<'_>) {
     put_varint(out, u64::from(key) << TYPE_BITS | u64::from(value.field_type().code()));
@@ -25,10 +26,10 @@ pub(crate) fn put_field(out: &mut Vec<u8>, key: KeyId, value: ValueRef<'_>) {
     }
 }
 
-/// Most bytes that a row's fields take besides their text: tag, and number or length.
+/// The largest number of bytes of a field besides its text: tag, and number or length.
 pub(crate) const FIELD_OVERHEAD_BYTES: usize = 15;
 
-/// Reads a body that has not been checked yet.
+/// Reads a field of a body that was not checked yet.
 #[inline]
 pub(crate) fn read_field<'a>(reader: &mut Reader<'a>) -> Result<(KeyId, ValueRef<'a>), Malformed> {
     let tag = reader.varint()?;
@@ -51,13 +52,13 @@ pub(crate) fn read_field<'a>(reader: &mut Reader<'a>) -> Result<(KeyId, ValueRef
 /// The fields of a row in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields<'a> {
-    /// What the bytes do not hold.
+    /// A field that is not in the bytes.
     number: Option<(KeyId, f64)>,
     bytes: Reader<'a>,
 }
 
 impl Fields<'_> {
-    /// The one field of a row that is not kept as bytes.
+    /// The only field of a row that is not encoded.
     #[inline]
     pub(crate) fn number(key: KeyId, value: f64) -> Self {
         Self { number: Some((key, value)), bytes: Reader::new(&[]) }
@@ -77,7 +78,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The fields of a body that this process encoded or recovery has checked.
+/// The fields of a body that this process has encoded or checked.
 #[inline]
 pub(crate) fn fields(body: &[u8]) -> Fields<'_> {
     Fields { number: None, bytes: Reader::new(body) }

@@ -1,9 +1,9 @@
 //! The series file: every series in the order of its number. docs/format/series.md.
 //!
 //! Invariants:
-//! 1. Records are appended and synced before the manifest edit that names the new length.
-//! 2. What lies beyond the length that the manifest names is an unfinished write; it is cut off when the store opens.
-//! 3. Everything before that length is valid, or the file is damaged and the store does not open; then nothing is cut.
+//! 1. The flusher appends and syncs records before the manifest edit that names the new length.
+//! 2. Bytes beyond the length that the manifest names are an unfinished write. The open cuts them off.
+//! 3. All bytes before that length are valid; otherwise the file is damaged, and the store neither opens nor cuts it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::record::{FileKind, RecordReader, file_header, put_record};
 
 /// Bytes of entries after which a new record begins.
 const RECORD_BYTES: usize = 1024 * 1024;
-/// Series that are encoded under one hold of the index's lock.
+/// Number of series that are encoded under one lock of the index.
 const SLICE: u32 = 1024;
 const SERIES_RECORD: u32 = 1;
 
@@ -27,14 +27,14 @@ const SERIES_RECORD: u32 = 1;
 pub(crate) struct SeriesFile {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
-    /// Bytes that the manifest knows.
+    /// The length that the manifest names.
     pub(crate) bytes: u64,
-    /// Series that the file holds.
+    /// Number of series in the file.
     pub(crate) count: u32,
 }
 
 impl SeriesFile {
-    /// Makes an empty file; the caller syncs its name.
+    /// Creates an empty file. The caller syncs its name.
     pub(crate) fn create(disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
         let path = layout.series();
         let header = file_header(FileKind::Series);
@@ -48,7 +48,7 @@ impl SeriesFile {
         Ok(Self { file, path, bytes: header.len() as u64, count: 0 })
     }
 
-    /// Reads the first `bytes` of the file into the catalog, whose tables and tags are there already. Changes nothing.
+    /// Reads the first `bytes` of the file into the catalog, which already has the tables and tags. Changes no file.
     pub(crate) fn open(
         disk: &dyn Disk,
         layout: &Layout,
@@ -63,7 +63,7 @@ impl SeriesFile {
         Ok(Self { file, path, bytes, count })
     }
 
-    /// Cuts off what an unfinished flush left behind the bytes that the manifest knows (invariant 2).
+    /// Cuts off the bytes of an unfinished flush beyond the length that the manifest names (invariant 2).
     pub(crate) fn cut_unfinished(&self) -> Result<(), StoreError> {
         let cut = || match self.file.len()? > self.bytes {
             true => self.file.set_len(self.bytes).and_then(|()| self.file.sync_data()),
@@ -72,8 +72,8 @@ impl SeriesFile {
         cut().map_err(|error| StoreError::io("cut", &self.path, error))
     }
 
-    /// Appends the series with numbers below `end` and returns the new length, which counts once the manifest says so.
-    /// May be repeated after an error.
+    /// Appends the series with numbers below `end`, and returns the new length. The length takes effect with the manifest
+    /// edit. The caller may retry after an error.
     pub(crate) fn append(&self, series: &RwLock<SeriesIndex>, end: u32) -> Result<u64, StoreError> {
         let failed = |verb| move |error| StoreError::io(verb, self.path.clone(), error);
         let mut bytes = self.bytes;
@@ -93,7 +93,7 @@ impl SeriesFile {
     }
 }
 
-/// Reads the first `bytes` of a series file into the catalog. Changes nothing.
+/// Reads the first `bytes` of a series file into the catalog. Changes no file.
 pub(crate) fn read_series(
     file: &dyn DiskFile,
     layout: &Layout,
@@ -121,7 +121,7 @@ pub(crate) fn read_series(
         while !reader.is_empty() {
             let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
             applied.map_err(|malformed| match malformed {
-                // The record is as it was written, so it is the manifest that lost something.
+                // The record is intact, so the manifest has lost a definition.
                 TABLE_OF_SERIES_MISSING | TAG_OF_SERIES_MISSING => StoreError::Corrupt {
                     path: layout.manifest(),
                     offset: 0,
@@ -134,7 +134,7 @@ pub(crate) fn read_series(
     Ok(())
 }
 
-/// Encodes the series from number `next` on for one record, and leaves in `next` which comes after them.
+/// Encodes the series from number `next` on for one record, and sets `next` to the number after them.
 fn encode_series(series: &RwLock<SeriesIndex>, next: &mut u32, end: u32) -> Vec<u8> {
     let mut payload = Vec::new();
     while *next < end && payload.len() < RECORD_BYTES {

@@ -1,6 +1,6 @@
-//! What an append needs of a series, in 32 bytes: at a million series each access is a cache miss, and there must be
-//! no second one behind it. So the latest value stands here as long as the series has one key and that is a number;
-//! all others are in the [`LatestPool`].
+//! The state of a series that an append needs, in 32 bytes. With a million series each access is a cache miss, and an
+//! append must not cause a second one. So the latest value is here as long as the series has one key and its value is a
+//! number; all other latest values are in the [`LatestPool`].
 
 use model::{Value, ValueRef};
 
@@ -8,28 +8,28 @@ use crate::chunk::NO_ROW;
 use crate::latest::{Latest, LatestPool, Newest};
 use crate::row::KeyId;
 
-/// One series. The alignment keeps it within one cache line.
+/// The state of one series. The alignment keeps it within one cache line.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct SeriesState {
-    /// The series' last row and the open chunk that has it: chunk number << 16 | row.
+    /// The last row of the series, and the open chunk that has it: chunk number << 16 | row.
     head: u64,
     newest_ts: i64,
-    /// The newest value, or its place in the pool.
+    /// The newest value, or its index in the pool.
     newest_bits: u64,
     pub(crate) table: u32,
     newest_key: u16,
-    newest: Kept,
+    newest: LatestCache,
 }
 
-/// Where the latest values are.
+/// Where the latest values of a series are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// In memtable and parts only.
-    Nowhere,
-    /// The series never had a row.
+enum LatestCache {
+    /// Only in memtable and parts.
+    NotCached,
+    /// Nowhere: the series never had a row.
     NoRow,
-    /// Here: one key, no text.
+    /// In the [`SeriesState`]: one key, and no text.
     Bool,
     I64,
     F64,
@@ -37,12 +37,12 @@ enum Kept {
     Pool,
 }
 
-/// Whether a series can have rows from before.
+/// Whether a series can have older rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It was just created.
+    /// No: it was just created.
     New,
-    /// Log, series file or parts know it.
+    /// Yes: log, series file or parts have it.
     Before,
 }
 
@@ -52,21 +52,22 @@ const _: () = assert!(crate::part::rows::CHUNKS_MAX <= 1 << ROW_BITS, "a chunk's
 impl SeriesState {
     pub(crate) fn new(table: u32, origin: Origin) -> Self {
         let newest = match origin {
-            Origin::New => Kept::NoRow,
-            Origin::Before => Kept::Nowhere,
+            Origin::New => LatestCache::NoRow,
+            Origin::Before => LatestCache::NotCached,
         };
-        // Chunks are numbered from 1, so that this head is in none.
+        // Chunks are numbered from 1, so no chunk has this head.
         Self { head: 0, newest_ts: 0, newest_bits: 0, table, newest_key: 0, newest }
     }
 
-    /// Notes that the series' last row is now `row` of the open chunk with this number; returns the one before in it.
+    /// Notes that the last row of the series is now `row` of the open chunk with this number. Returns the previous row of
+    /// the series in that chunk.
     #[inline]
     pub(crate) fn link(&mut self, chunk: u64, row: u32) -> u32 {
         let head = std::mem::replace(&mut self.head, chunk << ROW_BITS | u64::from(row));
         if head >> ROW_BITS == chunk { head as u32 & ((1 << ROW_BITS) - 1) } else { NO_ROW }
     }
 
-    /// The series' last row in the open chunk with this number.
+    /// The last row of the series in the open chunk with this number.
     pub(crate) fn head(&self, chunk: u64) -> Option<u32> {
         (self.head >> ROW_BITS == chunk).then_some(self.head as u32 & ((1 << ROW_BITS) - 1))
     }
@@ -74,12 +75,12 @@ impl SeriesState {
     /// Takes a row with a single f64.
     #[inline]
     pub(crate) fn update_number(&mut self, id: u32, key: KeyId, ts: i64, value: f64, pool: &mut LatestPool) {
-        if self.newest == Kept::F64 && u32::from(self.newest_key) == key {
+        if self.newest == LatestCache::F64 && u32::from(self.newest_key) == key {
             if ts >= self.newest_ts {
                 self.newest_ts = ts;
                 self.newest_bits = value.to_bits();
             }
-        } else if self.newest != Kept::Nowhere {
+        } else if self.newest != LatestCache::NotCached {
             self.update_single(id, key, ts, ValueRef::F64(value), pool);
         }
     }
@@ -93,29 +94,29 @@ impl SeriesState {
         value: ValueRef<'_>,
         pool: &mut LatestPool,
     ) {
-        let here = self.newest == Kept::NoRow || self.is_here() && u32::from(self.newest_key) == key;
+        let here = self.newest == LatestCache::NoRow || self.is_here() && u32::from(self.newest_key) == key;
         match (Self::bits(key, value), here) {
-            (Some((kept, newest_key, bits)), true) => {
-                if self.newest == Kept::NoRow || ts >= self.newest_ts {
+            (Some((cache, newest_key, bits)), true) => {
+                if self.newest == LatestCache::NoRow || ts >= self.newest_ts {
                     (self.newest, self.newest_key, self.newest_ts, self.newest_bits) =
-                        (kept, newest_key, ts, bits);
+                        (cache, newest_key, ts, bits);
                 }
             }
             _ => {
-                if let Some(place) = self.move_to_pool(id, pool) {
-                    pool.change(place, |latest| latest.update(0, key, ts, value));
+                if let Some(index) = self.move_to_pool(id, pool) {
+                    pool.change(index, |latest| latest.update(0, key, ts, value));
                 }
             }
         }
     }
 
-    /// Moves the latest values to the pool, unless they are nowhere.
+    /// Moves the latest values to the pool, unless they are not cached.
     #[inline]
     pub(crate) fn move_to_pool(&mut self, id: u32, pool: &mut LatestPool) -> Option<usize> {
         match self.newest {
-            Kept::Nowhere => return None,
-            Kept::Pool => return Some(self.newest_bits as usize),
-            Kept::NoRow | Kept::Bool | Kept::I64 | Kept::F64 => {}
+            LatestCache::NotCached => return None,
+            LatestCache::Pool => return Some(self.newest_bits as usize),
+            LatestCache::NoRow | LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => {}
         }
         let mut latest = Latest::new(true);
         if let Some(Newest { key, ts, value }) = self.one() {
@@ -124,63 +125,67 @@ impl SeriesState {
         Some(self.put_into_pool(id, latest, pool))
     }
 
-    /// Begins to keep values that are nowhere at present, those of older rows being absent.
+    /// Starts a partial cache, without the values of older rows, unless there is a cache already.
     pub(crate) fn begin_partial(&mut self, id: u32, pool: &mut LatestPool) {
-        if self.newest == Kept::Nowhere {
+        if self.newest == LatestCache::NotCached {
             self.put_into_pool(id, Latest::new(false), pool);
         }
     }
 
-    /// Adds what older rows hold, if what [`begin_partial`](Self::begin_partial) began is still kept.
+    /// Adds the values of older rows to the cache that [`begin_partial`](Self::begin_partial) has started, if it still
+    /// exists.
     pub(crate) fn complete(&mut self, older: Vec<Newest>, pool: &mut LatestPool) {
-        if self.newest != Kept::Pool {
+        if self.newest != LatestCache::Pool {
             return;
         }
-        let place = self.newest_bits as usize;
-        pool.change(place, |latest| latest.merge_older(older));
-        if let [one] = pool.get(place).entries()
-            && let Some((kept, key, bits)) = Self::bits(one.key, one.value.as_ref())
+        let index = self.newest_bits as usize;
+        pool.change(index, |latest| latest.merge_older(older));
+        if let [one] = pool.get(index).entries()
+            && let Some((cache, key, bits)) = Self::bits(one.key, one.value.as_ref())
         {
-            (self.newest, self.newest_key, self.newest_ts, self.newest_bits) = (kept, key, one.ts, bits);
-            pool.remove(place);
+            (self.newest, self.newest_key, self.newest_ts, self.newest_bits) = (cache, key, one.ts, bits);
+            pool.remove(index);
         }
     }
 
-    /// Drops the values if one of them is older than `oldest`; they are read again when they are asked for.
+    /// Drops the values if one of them is older than `oldest`. The next read loads them again.
     pub(crate) fn forget_older(&mut self, oldest: i64, pool: &mut LatestPool) {
         let has_older = match self.newest {
-            Kept::Nowhere | Kept::NoRow => false,
-            Kept::Bool | Kept::I64 | Kept::F64 => self.newest_ts < oldest,
-            Kept::Pool => pool.get(self.newest_bits as usize).entries().iter().any(|entry| entry.ts < oldest),
+            LatestCache::NotCached | LatestCache::NoRow => false,
+            LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => self.newest_ts < oldest,
+            LatestCache::Pool => {
+                pool.get(self.newest_bits as usize).entries().iter().any(|entry| entry.ts < oldest)
+            }
         };
         if has_older {
-            if self.newest == Kept::Pool {
+            if self.newest == LatestCache::Pool {
                 pool.remove(self.newest_bits as usize);
             }
             self.forget();
         }
     }
 
-    /// Says that the pool has dropped the values.
+    /// Notes that the pool has dropped the values.
     pub(crate) fn forget(&mut self) {
-        self.newest = Kept::Nowhere;
+        self.newest = LatestCache::NotCached;
     }
 
-    /// All latest values, sorted by key number, if they are kept. `one` is where a single value is put.
+    /// All latest values, sorted by key number; `None` if they are not cached. `one` provides the memory for a single
+    /// value.
     pub(crate) fn latest<'a>(
         &self,
         pool: &'a mut LatestPool,
         one: &'a mut Option<Newest>,
     ) -> Option<&'a [Newest]> {
         match self.newest {
-            Kept::Nowhere => None,
-            Kept::Pool => {
-                let place = self.newest_bits as usize;
-                pool.change(place, |_| ()); // marks it as used
-                let latest = pool.get(place);
+            LatestCache::NotCached => None,
+            LatestCache::Pool => {
+                let index = self.newest_bits as usize;
+                pool.change(index, |_| ()); // marks it as used
+                let latest = pool.get(index);
                 latest.complete.then(|| latest.entries())
             }
-            Kept::NoRow | Kept::Bool | Kept::I64 | Kept::F64 => {
+            LatestCache::NoRow | LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => {
                 *one = self.one();
                 Some(one.as_slice())
             }
@@ -188,37 +193,37 @@ impl SeriesState {
     }
 
     fn is_here(&self) -> bool {
-        matches!(self.newest, Kept::Bool | Kept::I64 | Kept::F64)
+        matches!(self.newest, LatestCache::Bool | LatestCache::I64 | LatestCache::F64)
     }
 
-    /// The value that is kept here.
+    /// The value that is in this state.
     fn one(&self) -> Option<Newest> {
         let bits = self.newest_bits;
         let value = match self.newest {
-            Kept::Bool => Value::Bool(bits != 0),
-            Kept::I64 => Value::I64(bits.cast_signed()),
-            Kept::F64 => Value::F64(f64::from_bits(bits)),
-            Kept::Nowhere | Kept::NoRow | Kept::Pool => return None,
+            LatestCache::Bool => Value::Bool(bits != 0),
+            LatestCache::I64 => Value::I64(bits.cast_signed()),
+            LatestCache::F64 => Value::F64(f64::from_bits(bits)),
+            LatestCache::NotCached | LatestCache::NoRow | LatestCache::Pool => return None,
         };
         Some(Newest { key: self.newest_key.into(), ts: self.newest_ts, value })
     }
 
-    /// How a value is kept here, if it can be.
-    fn bits(key: KeyId, value: ValueRef<'_>) -> Option<(Kept, u16, u64)> {
+    /// The representation of a value in this state; `None` if it does not fit.
+    fn bits(key: KeyId, value: ValueRef<'_>) -> Option<(LatestCache, u16, u64)> {
         let key = u16::try_from(key).ok()?;
         Some(match value {
-            ValueRef::Bool(value) => (Kept::Bool, key, value.into()),
-            ValueRef::I64(value) => (Kept::I64, key, value.cast_unsigned()),
-            ValueRef::F64(value) => (Kept::F64, key, value.to_bits()),
+            ValueRef::Bool(value) => (LatestCache::Bool, key, value.into()),
+            ValueRef::I64(value) => (LatestCache::I64, key, value.cast_unsigned()),
+            ValueRef::F64(value) => (LatestCache::F64, key, value.to_bits()),
             ValueRef::String(_) | ValueRef::Json(_) => return None,
         })
     }
 
     fn put_into_pool(&mut self, id: u32, latest: Latest, pool: &mut LatestPool) -> usize {
-        let place = pool.insert(id, latest);
-        self.newest = Kept::Pool;
-        self.newest_bits = place as u64;
-        place
+        let index = pool.insert(id, latest);
+        self.newest = LatestCache::Pool;
+        self.newest_bits = index as u64;
+        index
     }
 }
 
@@ -276,10 +281,10 @@ mod tests {
                         expected.update(0, *key, ts, value.as_ref());
                     }
                     Action::Row(ts, fields) => {
-                        let place = series.move_to_pool(7, &mut pool);
+                        let index = series.move_to_pool(7, &mut pool);
                         for (key, value) in &fields {
-                            if let Some(place) = place {
-                                pool.change(place, |latest| latest.update(0, *key, ts, value.as_ref()));
+                            if let Some(index) = index {
+                                pool.change(index, |latest| latest.update(0, *key, ts, value.as_ref()));
                             }
                             expected.update(0, *key, ts, value.as_ref());
                         }

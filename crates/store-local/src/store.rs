@@ -1,4 +1,4 @@
-//! The embedded store as callers see it, and the life of its threads.
+//! The embedded store as its callers see it. Starts and ends its threads.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::backup::live_files;
 use crate::check::live::check_live;
 use crate::committer;
 use crate::compactor;
-use crate::core::{Core, Stop, why_stalled};
+use crate::core::{Core, Stop};
 use crate::disk::{Disk, DiskLock};
 use crate::entry::Entry;
 use crate::flusher;
@@ -26,24 +26,25 @@ use crate::open::{Opened, open};
 use crate::options::Options;
 use crate::report::RecoveryReport;
 use crate::series_state::Origin;
+use crate::stall::stall_reason;
 
 /// A store in one directory of this machine.
 ///
-/// Dropped without [`close`](Store::close) it ends as in a crash: what was not yet acknowledged may be gone.
+/// A drop without [`close`](Store::close) ends the store as in a crash: rows that were not acknowledged may be lost.
 pub struct LocalStore {
     core: Arc<Core>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held until the threads have ended.
+    /// The lock of the directory. The store releases it when the threads have ended.
     lock: Mutex<Option<Box<dyn DiskLock>>>,
 }
 
 impl LocalStore {
-    /// Opens the store in `dir`, created if it does not exist, and recovers what an earlier process left.
+    /// Opens the store in `dir` and recovers the rows of an earlier process. Creates the directory if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when another process has the directory; [`StoreError::Io`] when it cannot be written;
-    /// [`StoreError::Corrupt`] when manifest or series file do not hold what they must. Damage to the log or to parts
-    /// is no error but stands in the report.
+    /// [`StoreError::InUse`] when another process uses the directory; [`StoreError::Io`] when the directory cannot be
+    /// written; [`StoreError::Corrupt`] when manifest or series file are damaged. Damage to the log or to parts is no
+    /// error; it is in the report.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -75,36 +76,36 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Turns everything in memory into parts and waits until that is done.
+    /// Writes all rows in memory into parts, and waits until that is done.
     ///
-    /// The store does this by itself when memtable or log have grown; callers need it before they copy the parts. Unlike
-    /// the store's own flushes it does not wait for merges that have fallen behind.
+    /// The store does this by itself when memtable or log have grown. A caller needs it before it copies the parts. Unlike
+    /// the flushes of the store itself it does not wait for merges that have fallen behind.
     ///
     /// # Errors
-    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    /// [`StoreError::Closed`] or [`StoreError::Sealed`] when the store is closed or sealed, now or during the wait.
     pub fn flush(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
-        let asked = self.core.ask_flush_at_once(&mut state);
-        while state.flusher.done < asked {
+        let requested = self.core.request_urgent_flush(&mut state);
+        while state.flusher.completed < requested {
             state.check_open()?;
             self.core.flush_work.wait(&mut state);
         }
         Ok(())
     }
 
-    /// Merges parts until there is nothing to merge and waits until that is done. The store does this by itself if
-    /// [`Options::compact`] says so.
+    /// Merges parts until there is nothing to merge, and waits until that is done. With [`Options::compact`] the store does
+    /// this by itself.
     ///
     /// # Errors
-    /// As [`append`](Store::append) when the store is closed or sealed, before or while waiting.
+    /// [`StoreError::Closed`] or [`StoreError::Sealed`] when the store is closed or sealed, now or during the wait.
     pub fn compact(&self) -> Result<(), StoreError> {
         let mut state = self.core.state.lock();
         state.check_open()?;
-        state.compactor.asked += 1;
-        let asked = state.compactor.asked;
+        state.compactor.requested += 1;
+        let requested = state.compactor.requested;
         self.core.compact_work.notify_all();
-        while state.compactor.done < asked {
+        while state.compactor.completed < requested {
             state.check_open()?;
             self.core.flush_work.wait(&mut state);
         }
@@ -120,7 +121,7 @@ impl LocalStore {
         drop(state);
         self.core.segments.stop();
         for thread in self.threads.lock().drain(..) {
-            // None has panicked: that ends the process.
+            // No thread has panicked, because a panic ends the process.
             let _ = thread.join();
         }
         *self.lock.lock() = None;
@@ -223,11 +224,11 @@ impl Store for LocalStore {
         let log_bytes = self.core.segments.bytes();
         let state = self.core.state.lock();
         let (parts, part_bytes) = state.version.size();
-        let held = state.held(&self.core.options.compaction);
+        let held = state.backpressure(&self.core.options.compaction);
         let busy = held.as_ref().filter(|_| state.flusher.refused);
         StoreStatus {
             sealed: state.sealed.as_ref().map(ToString::to_string),
-            busy: state.stalled.iter().flatten().next().map(why_stalled).or(busy.cloned()),
+            busy: state.stalled.iter().flatten().next().map(stall_reason).or(busy.cloned()),
             flush_held: held,
             tables: state.catalog.tables.len() as u64,
             series: self.core.series.read().len() as u64,
@@ -252,7 +253,7 @@ impl Store for LocalStore {
 
     fn close(&self) -> Result<(), StoreError> {
         self.stop(Stop::Closing);
-        self.core.tell_watchers();
+        self.core.notify_watchers();
         match &self.core.state.lock().sealed {
             Some(cause) => Err(StoreError::Sealed { cause: cause.to_string() }),
             None => Ok(()),
@@ -260,6 +261,7 @@ impl Store for LocalStore {
     }
 }
 
+/// An upper bound of the log bytes that define a series.
 fn key_bytes(key: &SeriesKey) -> usize {
     let tags = key.tags().iter().map(|(name, value)| 3 * name.len() + value.len() + 40);
     key.table().len() + 40 + tags.sum::<usize>()

@@ -1,4 +1,4 @@
-//! What a check of a store's files found, in words for the operator.
+//! The report of a check of the files of a store, with texts for the operator.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::path::PathBuf;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is lost and nothing needs to be done.
+    /// Worth knowing. Nothing is lost, and nobody has to act.
     Note,
-    /// The disk does not hold what the store promised to keep, or not in the way it must.
+    /// The disk does not have the content that the store promised to keep.
     Damage,
 }
 
-/// One thing that is not as it should be.
+/// One deviation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// The file.
     pub path: PathBuf,
-    /// Where in the file, if it is at one place.
+    /// The position in the file; `None` if it is not one position.
     pub offset: Option<u64>,
-    /// What is wrong there.
+    /// What is wrong.
     pub what: String,
-    /// What that means: which table, times and rows, and whether anything acknowledged is lost.
+    /// The consequences: the table, the times and the rows, and whether acknowledged rows are lost.
     pub means: String,
-    /// What to do.
+    /// The remedy.
     pub action: String,
-    /// Name of the table whose rows are affected, if it is one.
+    /// The table whose rows are affected; `None` if it is not one table.
     pub table: Option<String>,
-    /// Most rows that are affected, if that is known.
+    /// The largest number of rows that may be affected, if it is known.
     pub rows: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Finding {
         Self::new(Severity::Damage, path.into(), offset, what.into())
     }
 
-    /// Something that needs nobody to act.
+    /// A fact on which nobody has to act.
     pub fn note(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self::new(Severity::Note, path.into(), None, what.into())
     }
@@ -49,7 +49,7 @@ impl Finding {
         Self { severity, path, offset, what, means, action, table: None, rows: None }
     }
 
-    /// Says what it means and what to do.
+    /// Adds the consequences and the remedy.
     #[must_use]
     pub fn with(mut self, means: impl Into<String>, action: impl Into<String>) -> Self {
         self.means = means.into();
@@ -57,7 +57,7 @@ impl Finding {
         self
     }
 
-    /// Says whose rows are affected, and how many at most.
+    /// Adds the affected table and the largest number of affected rows.
     #[must_use]
     pub fn of(mut self, table: Option<&str>, rows: Option<u64>) -> Self {
         self.table = table.map(str::to_owned);
@@ -69,32 +69,32 @@ impl Finding {
 /// The outcome of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is not as it should be, in the order in which it was found.
+    /// The findings, in the order in which the check made them.
     pub findings: Vec<Finding>,
-    /// Bytes that were read and compared with their checksums.
+    /// Number of bytes that were read and compared with their checksums.
     pub bytes: u64,
-    /// Tables defined.
+    /// Number of tables.
     pub tables: u64,
-    /// Series defined.
+    /// Number of series.
     pub series: u64,
-    /// Parts read.
+    /// Number of parts that were read.
     pub parts: u64,
-    /// Rows in parts, decoded one by one.
+    /// Number of rows in parts. The check decodes each of them.
     pub part_rows: u64,
-    /// Log segments read.
+    /// Number of log segments that were read.
     pub log_segments: u64,
-    /// Rows in the log that no part holds.
+    /// Number of rows in the log that no part has.
     pub log_rows: u64,
-    /// Whether somebody ended the check early: then what was not read may be damaged.
+    /// Whether the caller ended the check early. Files that were not read may be damaged.
     pub interrupted: bool,
 }
 
 impl CheckReport {
-    /// Whether anything is damaged.
+    /// Whether there is a finding of damage.
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Damage)
     }
 }
 
-/// Told how many bytes of how many are done; `Break` ends the work.
+/// Takes the number of bytes that are done and the number of all bytes. `Break` ends the work.
 pub type ByteProgress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;

@@ -1,4 +1,4 @@
-//! What an ack promises, and how far a store has come with it.
+//! Durability classes: the promise of an ack, and the progress of a store towards it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,15 @@ use std::str::FromStr;
 /// A position in the order of all appended rows. Sequences grow by one per row and are never used twice.
 pub type Sequence = u64;
 
-/// Durability classes, named by what may take acknowledged rows away.
+/// Durability classes. They differ in the events that may lose acknowledged rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Durability {
-    /// The end of the process takes what was not yet written.
+    /// The end of the process loses the rows that the store has not written yet.
     Memory,
-    /// A power cut or a crash of the operating system takes what it had not yet written; kill -9 takes nothing.
+    /// A power cut or a crash of the operating system loses the rows that the system has not written yet. `kill -9`
+    /// loses none.
     Os,
-    /// Nothing but the loss of the disk: the ack follows fdatasync.
+    /// Only the loss of the disk loses rows: the ack comes after fdatasync.
     #[default]
     Fsync,
 }
@@ -22,7 +23,7 @@ impl Durability {
     /// All classes, weakest first.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Os, Self::Fsync];
 
-    /// The name used in configuration, metrics and results.
+    /// The name in configuration, metrics and results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -49,16 +50,16 @@ impl FromStr for Durability {
     }
 }
 
-/// How far a store has come: each sequence says "this one and all before it".
+/// The progress of a store. Each sequence stands for itself and all earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Taken into memory.
+    /// The store has the rows in memory.
     pub appended: Sequence,
-    /// Written to the operating system.
+    /// The store has written the rows to the operating system.
     pub written: Sequence,
-    /// Synced to the disk.
+    /// The store has synced the rows to the disk.
     pub durable: Sequence,
-    /// The store refuses writes for good; what is not durable yet never will be.
+    /// The store refuses all further writes. Rows that are not durable yet will never be.
     pub sealed: bool,
 }
 
@@ -73,9 +74,9 @@ impl Progress {
     }
 }
 
-/// Somebody who wants to know when [`Progress`] changes.
+/// Receives the changes of [`Progress`].
 pub trait ProgressWatcher: Send + Sync {
-    /// Called from the store's thread; must not block.
+    /// A thread of the store makes this call. It must not block.
     fn progress(&self, progress: Progress);
 }
 

@@ -1,22 +1,22 @@
-//! Why a store could not do what was asked, and whose turn it is.
+//! The errors of a store, and who has to act on each.
 
 use std::io;
 use std::path::PathBuf;
 
 use model::{NameError, SeriesId};
 
-/// An error of a store. Text is for people; code asks [`StoreError::blame`].
+/// An error of a store. The text is for people; code uses [`StoreError::blame`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// A name breaks the rules.
+    /// A name breaks the rules for names.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The request is larger than a limit allows.
     #[error("{what} is {actual}, the limit is {limit}")]
     OverLimit {
-        /// What was counted.
+        /// The quantity that is limited.
         what: &'static str,
-        /// What it counted to.
+        /// Its value in the request.
         actual: u64,
         /// The limit.
         limit: u64,
@@ -24,51 +24,51 @@ pub enum StoreError {
     /// A series id that this store never gave out.
     #[error("series {0:?} is unknown to this store")]
     UnknownSeries(SeriesId),
-    /// There is no room at the moment; the same request will succeed later.
+    /// The store has no room at the moment. The same request will succeed later.
     #[error("busy: {reason}")]
     Busy {
-        /// Which bound was met, with its numbers.
+        /// The bound that was reached, with its numbers.
         reason: String,
     },
-    /// The operating system refused.
+    /// A call of the operating system failed.
     #[error("cannot {verb} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said. Shared, because the error that sealed a store is told to every later caller.
+        /// The error of the system. It is shared, because every later caller gets the error that sealed a store.
         #[source]
         source: std::sync::Arc<io::Error>,
     },
-    /// A file does not hold what it must.
+    /// The content of a file is wrong.
     #[error("corrupt {} at byte {offset}: {reason}", .path.display())]
     Corrupt {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The position in the file.
         offset: u64,
         /// What is wrong there.
         reason: String,
     },
-    /// Another process has the directory.
+    /// Another process uses the directory.
     #[error("{} is in use by {holder}; stop it or choose another directory", .path.display())]
     InUse {
         /// The data directory.
         path: PathBuf,
-        /// Who holds it, such as "process 4711".
+        /// The process that uses it, such as "process 4711".
         holder: String,
     },
-    /// An earlier write failed, so nothing more is written; reads go on.
+    /// An earlier write failed, so the store writes nothing more. Reads go on.
     #[error("read-only since an earlier write failed ({cause}); repair the cause and restart to recover")]
     Sealed {
         /// The first failure.
         cause: String,
     },
-    /// This kind of store cannot do that.
+    /// This kind of store does not support the request.
     #[error("this store has no files to {what}")]
     Unsupported {
-        /// What was asked for.
+        /// The purpose of the request.
         what: &'static str,
     },
     /// The store was closed.
@@ -79,33 +79,33 @@ pub enum StoreError {
 /// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// The request is wrong; repeating it will not help.
+    /// The caller: the request is wrong, and will fail again.
     Caller,
-    /// Nobody; the same request will succeed later.
+    /// Nobody: the same request will succeed later.
     Busy,
-    /// Whoever runs the machine.
+    /// The operator of the machine.
     Operator,
 }
 
 impl StoreError {
-    /// Wraps an I/O error with what was tried on which file.
+    /// An I/O error with the operation and the file.
     pub fn io(verb: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { verb, path: path.into(), source: std::sync::Arc::new(source) }
     }
 
-    /// Whether a sync failed. Then nothing is known about what was written before it, and no retry can tell. A directory
-    /// that could not be opened for its sync was not synced at all: that is no failed sync.
+    /// Whether a sync failed. After a failed sync the state of the earlier writes is unknown, and no retry can find it
+    /// out. A directory that could not be opened was not synced at all, so that is not a failed sync.
     pub fn is_sync(&self) -> bool {
         matches!(self, Self::Io { verb: "sync", source, .. } if !is_out_of_descriptors(source))
     }
 
-    /// Whether the machine lacked something that comes back by itself (space, quota, descriptors, memory), and nothing was
-    /// left half done: the same step may be tried again.
+    /// Whether the machine lacked a resource that comes back by itself (space, quota, descriptors, memory) and the step
+    /// left no partial effect. The caller may retry the same step.
     pub fn is_transient(&self) -> bool {
         !self.is_sync() && matches!(self, Self::Io { source, .. } if is_transient(source))
     }
 
-    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    /// Who has to act. The match has no wildcard arm, so that a new variant has to decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Name(_) | Self::OverLimit { .. } | Self::UnknownSeries(_) | Self::Unsupported { .. } => {
@@ -122,13 +122,15 @@ impl StoreError {
     }
 }
 
-/// Whether an error of the system is a lack that passes by itself: space, quota, descriptors, memory.
+/// Whether an error of the system means a lack of a resource that comes back by itself: space, quota, descriptors,
+/// memory.
 pub fn is_transient(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
     kinds.contains(&error.kind()) || is_out_of_descriptors(error)
 }
 
-/// Only calls that open something fail so. The standard library has no kind for it.
+/// Whether the process or the system has no descriptor left. The standard library has no error kind for it. Only calls
+/// that open a file or a socket fail with it.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

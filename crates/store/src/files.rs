@@ -1,29 +1,30 @@
-//! A store's files at one moment, for backups.
+//! The files of a store at one moment, for backups.
 
 use crate::StoreError;
 
-/// One file as a backup sees it.
+/// One file of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFile {
-    /// Path in the store's directory, with `/` between its parts.
+    /// Path in the directory of the store, with `/` between the components.
     pub name: String,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// CRC-32C of all bytes as the store knows it, without having read them now; `None` where it keeps none.
+    /// The CRC-32C of all bytes that the store has recorded; `None` where it records none. The store does not read the
+    /// file for it.
     pub crc: Option<u32>,
 }
 
-/// Files that hold every row that was acknowledged before they were taken, and stay as they are while this lives.
+/// Files that contain every row that was acknowledged before the call. They do not change while this value lives.
 ///
-/// Together they are a store's directory: whoever writes them into an empty one, in this order, can open it.
+/// Together they are the directory of a store. Written into an empty directory, they can be opened as a store.
 pub trait StoreFiles: Send + Sync {
-    /// The files. The one that makes the others count is the first, because a reader needs it to check them; in a new
-    /// directory it must be written last.
+    /// The files. The first one is the manifest, because a reader needs it to check the others. In a new directory it must
+    /// be written last.
     fn files(&self) -> &[StoreFile];
 
-    /// Reads from the file with that index; fewer bytes than asked only at its end.
+    /// Reads from the file with this index. Reads fewer bytes than the buffer has only at the end of the file.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the file cannot be read or is shorter than it was.
+    /// [`StoreError::Io`] when the file cannot be read or has become shorter.
     fn read_at(&self, file: usize, buffer: &mut [u8], offset: u64) -> Result<usize, StoreError>;
 }

@@ -1,7 +1,8 @@
-//! The storage contract: what every backend promises, whatever it is made of.
+//! The storage contract: the promises that every backend keeps.
 //!
-//! It knows series, rows and durability. It knows no SQL, no protocol and no backend. The in-memory store
-//! that is the reference, short enough to be read as the specification; `conformance` holds every backend to the same sentences.
+//! The contract knows series, rows and durability. It knows no SQL, no protocol and no backend. [`MemoryStore`] is the
+//! reference backend and short enough to be read as the specification. The tests of every backend run the checks of
+//! [`conformance`].
 
 pub mod backup;
 pub mod check;
@@ -31,35 +32,36 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, limits};
 
-/// A place that keeps rows. All calls are safe from any thread.
+/// A backend that keeps rows. All calls are safe from any thread.
 ///
-/// Identity of a row is (series, ts). Writing it again updates it field by field: of two writes of one key the one
-/// with the later sequence wins, whatever the types of the two values, and other keys stay. So a repeated append is
-/// harmless.
+/// The identity of a row is (series, ts). A second write of a row updates it field by field: of two writes of one key
+/// the one with the later sequence wins, whatever the types of the two values, and the other keys stay. So a repeated
+/// append is harmless.
 pub trait Store: Send + Sync + 'static {
-    /// The series with this key, created if it is new.
+    /// The series with this key. The store creates the series if it is new.
     ///
-    /// A new series needs no sync of its own: it becomes durable with, and not after, the first row appended to it.
+    /// A new series needs no sync of its own: it becomes durable no later than the first row that is appended to it.
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError>;
 
-    /// The series with this key, if anybody has created it.
+    /// The series with this key; `None` if no caller has created it.
     fn find_series(&self, key: &SeriesKey) -> Option<SeriesId>;
 
-    /// Takes a batch and returns the sequence at which it ends; never waits for a disk.
+    /// Takes a batch and returns the sequence at which it ends. Never waits for a disk.
     ///
-    /// The rows can be read at once. They are kept as `durability` says when [`Progress::reached`] for that class is
-    /// at or past the returned sequence; only then may anybody be told so. After an `Err` nothing of the batch was
-    /// taken. [`StoreError::Busy`] is backpressure: the same batch will be taken later, watchers are told when to try.
+    /// The rows can be read at once. `durability` holds for them when [`Progress::reached`] for that class is at or past
+    /// the returned sequence; the caller must not acknowledge them earlier. After an `Err` the store has taken no row of
+    /// the batch. [`StoreError::Busy`] is backpressure: the store takes the same batch later, and calls the watchers
+    /// when it has room.
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
 
-    /// As [`append`](Self::append), but makes no column: `None`, and nothing is taken, where the batch needs one that is
-    /// not there. Costs no more than `append` where none is missing.
+    /// Like [`append`](Self::append), but defines no column. If the batch needs a column that its table does not have,
+    /// the store takes no row of it and returns `None`. If no column is missing, this costs no more than `append`.
     fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError>;
 
     /// The columns that a batch needs and its tables do not have, each once, in the order of the fields that need them.
     ///
     /// # Errors
-    /// That a series is unknown, or a name breaks the rules.
+    /// [`StoreError::UnknownSeries`], and [`StoreError::Name`] when a key breaks the rules for names.
     fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError>;
 
     /// How far the store has come.
@@ -67,25 +69,27 @@ pub trait Store: Send + Sync + 'static {
 
     /// Calls `watcher` after each change of [`Progress`] and whenever a busy store has room again.
     ///
-    /// The call comes from the store's own thread and must not block or call back into the store's write side.
+    /// A thread of the store makes the call. The watcher must not block, and must not call the write side of the store.
     fn watch(&self, watcher: Arc<dyn ProgressWatcher>);
 
     /// The newest value (by ts, then by sequence) of each key of a series; of all keys when `keys` is `None`.
-    /// Keys that were never written are left out. Sorted by key.
+    /// The answer is sorted by key and leaves out keys that were never written.
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError>;
 
-    /// Visits the rows of one series in the order asked for, at most one per ts, in blocks until a `Break`.
+    /// Visits the rows of one series in the requested order, at most one per ts, in blocks, until the visitor returns
+    /// `Break`.
     ///
-    /// All rows that have a value of an asked key are in the blocks, others may be. The limit only says how many rows
-    /// are likely to be wanted: blocks go on behind it. Memory use does not grow with the number of rows.
+    /// The blocks contain every row that has a value of a requested key; they may contain other rows. The limit is only a
+    /// hint how many rows the caller is likely to want: blocks continue beyond it. Memory use does not grow with the
+    /// number of rows.
     fn scan_blocks(
         &self,
         scan: &Scan,
         visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Visits the same rows one by one, until the limit or a `Break`. A row that has none of the asked keys is not
-    /// visited and does not count.
+    /// Visits the rows of one series one by one, until the limit or until the visitor returns `Break`. A row without any
+    /// of the requested keys is not visited and does not count.
     fn scan(
         &self,
         scan: &Scan,
@@ -115,112 +119,115 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
-    /// What tables there are, sorted by name. Nothing is read for it.
+    /// The status of every table, sorted by name. The store reads no file for it.
     ///
     /// # Errors
-    /// When a backend that is not on this machine cannot be asked.
+    /// When the backend is on another machine and does not answer.
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError>;
 
     /// A table as it is now; `None` if no series of it was ever created.
     ///
     /// # Errors
-    /// When the backend cannot be asked. Files that cannot be read are reported by the readers.
+    /// When the backend is on another machine and does not answer. A file that cannot be read is an error of the readers.
     fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError>;
 
-    /// Says for how long the rows of a table are kept; for good when `ttl` is `None`. Durable when it returns. A table
-    /// that is new is created.
+    /// Sets how long the store keeps the rows of a table; forever when `ttl` is `None`. The setting is durable when the
+    /// call returns. The store creates the table if it is new.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and that the name breaks the rules.
+    /// Those of [`append`](Self::append), and [`StoreError::Name`].
     fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError>;
 
-    /// For how long the rows of a table are kept: what was said last, otherwise what the store was opened with. The
-    /// same for a table that there is not yet.
+    /// How long the store keeps the rows of a table: the last setting of [`set_ttl`](Self::set_ttl), otherwise the
+    /// default of the store. A table that does not exist yet has the default.
     fn ttl(&self, table: &str) -> Option<Duration>;
 
-    /// Drops a key of a table with the values of all its types, of all series. Durable when it returns. Returns `false`
-    /// when the table has no such key.
+    /// Drops a key of a table with its values of all types and of all series. The drop is durable when the call returns.
+    /// Returns `false` when the table has no such key.
     ///
-    /// Readers that have a snapshot go on reading the values; later ones do not see them. A row that had values of
-    /// dropped keys only stays a row. A value that comes later under the same name begins a new column with the name
-    /// and the type of its own.
+    /// A snapshot that a reader holds keeps the values; a later one does not have them. A row that had values of dropped
+    /// keys only stays a row. A later value under the same name starts a new column with this name and its own type.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and [`StoreError::OverLimit`] beyond
+    /// Those of [`append`](Self::append), and [`StoreError::OverLimit`] beyond
     /// [`DROPPED_KEYS_PER_TABLE_MAX`](model::limits::DROPPED_KEYS_PER_TABLE_MAX). After an error the key may be dropped or not.
     fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError>;
 
-    /// Drops what is older than its table keeps it, and returns how many rows that were.
+    /// Drops the rows that are older than their table keeps them, and returns their number.
     ///
-    /// Rows go by the day (UTC): a day goes when all of it is older than [`table::oldest_kept`], so a younger row is
-    /// never dropped, and an older one may be read for up to a day longer, or for as long as it shares a file with
-    /// younger ones, or until a call after one that found it in memory, or while `now` is further ahead than time can
-    /// have passed: a wall clock may be wrong, and what is dropped is gone. Costs nothing for rows that stay.
+    /// The store drops whole days (UTC): a day is dropped when all of it is older than [`table::oldest_kept`]. So the
+    /// store never drops a younger row. An older row may stay readable
+    /// - for up to a day longer,
+    /// - while it shares a file with younger rows,
+    /// - until the next call, if this call found it in memory,
+    /// - while `now` is further ahead than time can have passed: a wall clock may be wrong, and a dropped row is gone.
+    ///
+    /// The call costs nothing for rows that stay.
     ///
     /// # Errors
-    /// That the store is closed or sealed. [`StoreError::Io`] for a disk too full for a few bytes: later it will do.
+    /// [`StoreError::Closed`], [`StoreError::Sealed`], and [`StoreError::Io`] while the disk has no room for a few bytes;
+    /// a later call will succeed.
     fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// Sizes and health, cheap enough to be asked every second.
+    /// Sizes and health. The call is cheap enough for every second.
     fn status(&self) -> StoreStatus;
 
-    /// Reads everything that is kept and compares it with its checksums and with the rest, while the store serves.
+    /// Reads all files, and compares them with their checksums and with each other, while the store serves.
     ///
     /// # Errors
-    /// What is damaged stands in the report; an error says that the check itself could not be made, or that this
-    /// kind of store has no files.
+    /// When the check itself fails, or when this kind of store has no files. Damage is no error; it is in the report.
     fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
         let _ = progress;
         Err(StoreError::Unsupported { what: "check" })
     }
 
-    /// The store's files at this moment, with every row that was acknowledged before the call. They are kept while
-    /// the answer lives, so it must not live for longer than the reading takes.
+    /// The files of the store at this moment, with every row that was acknowledged before the call. The store keeps the
+    /// files while the answer lives, so the caller should drop the answer as soon as it has read them.
     ///
     /// # Errors
-    /// As [`append`](Self::append), because rows in memory are brought into files first, or that this kind of store
-    /// has no files.
+    /// Those of [`append`](Self::append), because the store first writes the rows in memory into files, and
+    /// [`StoreError::Unsupported`] when this kind of store has no files.
     fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
         Err(StoreError::Unsupported { what: "back up" })
     }
 
-    /// Makes everything durable that was appended and stops the store's threads. Later appends are refused.
+    /// Makes all appended rows durable and stops the threads of the store. The store refuses later appends.
     fn close(&self) -> Result<(), StoreError>;
 }
 
-/// What [`Store::status`] tells.
+/// The answer of [`Store::status`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Why writes are refused, if they are. Reads go on.
+    /// Why the store refuses writes; `None` when it takes them. Reads go on.
     pub sealed: Option<String>,
-    /// Why writes have to wait at present, if they have to (a full disk, merges that have fallen behind).
+    /// Why writes have to wait at present (a full disk, merges that have fallen behind); `None` when they do not.
     pub busy: Option<String>,
-    /// Why rows in memory wait before they go to parts, if they do: merges have fallen behind. Writes go on until memory is
-    /// full.
+    /// Why flushes wait: merges have fallen behind. Writes go on until memory is full. `None` when flushes do not wait.
     pub flush_held: Option<String>,
-    /// Tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Series.
+    /// Number of series.
     pub series: u64,
-    /// Rows appended since the store was opened.
+    /// Number of rows that were appended since the store was opened.
     pub rows_appended: u64,
-    /// Log bytes handed over but not yet durable.
+    /// Log bytes that were appended and are not durable yet.
     pub log_pending_bytes: u64,
-    /// Bytes of log that a recovery would read.
+    /// Log bytes that a recovery would read.
     pub log_bytes: u64,
     /// Bytes of rows in memory that no part holds yet.
     pub memtable_bytes: u64,
-    /// Immutable parts.
+    /// Number of parts.
     pub parts: u64,
-    /// Their bytes on disk.
+    /// Bytes of all parts on disk.
     pub part_bytes: u64,
-    /// Most parts of one table; compaction keeps it down.
+    /// The largest number of parts of one table. Compaction keeps it down.
     pub parts_per_table_max: u64,
-    /// Most parts of one table that a read of one moment looks into, those among them that are too large to be merged.
+    /// The largest number of parts of one table that a read of one moment opens. Parts that are too large for a merge
+    /// count as well.
     pub parts_overlap_max: u64,
 }
 
-/// Refuses a batch with more rows or text than a batch may have.
+/// Refuses a batch that exceeds the limits of rows or of text.
 pub fn check_batch_size(batch: &Batch) -> Result<(), StoreError> {
     let check = |what, actual: usize, limit: usize| match actual > limit {
         true => Err(StoreError::OverLimit { what, actual: actual as u64, limit: limit as u64 }),

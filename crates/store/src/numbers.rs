@@ -1,7 +1,8 @@
 //! Integers and floats of one key as one column.
 //!
-//! Clients write 20 and then 20.5. A store keeps both as they came, each in a column of its type; readers find them in one column,
-//! whose type is f64 as soon as there is a float. An f64 does not hold every i64, so the integers stand beside it as they came.
+//! Clients write 20 and then 20.5. A store keeps both as they arrived, each in a column of its type. Readers find both
+//! in one column, whose type is f64 as soon as one float has arrived. An f64 cannot represent every i64, so a second
+//! column shows the exact integers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use model::FieldType;
 use crate::{Column, FieldColumn, TableColumns};
 
 impl TableColumns {
-    /// The columns as readers see them, of columns that each show the values of one key and type.
+    /// The columns as readers see them, made from columns that each have the values of one key and type.
     ///
-    /// Of a key with integers and floats the first column shows all numbers. Its name is the key, or that of the column of floats
-    /// where the key is the name of another column. Behind it comes the column of its integers, whose name is that name with
-    /// `:i64`. All other columns stay as they are, and so do their places.
+    /// If a key has integers and floats, its first column shows all numbers. The name of this column is the key, or the
+    /// name of the column of floats if another column is called like the key. The next column shows the exact integers; it
+    /// has the same name with `:i64`. All other columns keep their names and their positions.
     pub fn joined(&self) -> Self {
         let mut joined = self.clone();
         let mut names = None;
@@ -29,7 +30,7 @@ impl TableColumns {
             if let (Some(integers), Some(floats)) = (of_type(FieldType::I64), of_type(FieldType::F64)) {
                 let names = names.get_or_insert_with(|| self.names());
                 let (all, exact) = joined_columns(&self.fields[integers], &self.fields[floats], names);
-                // Types stand in the order of their codes, so one follows the other.
+                // Columns are in the order of the codes of their types, so the floats follow the integers.
                 joined.fields.splice(integers..=floats, [all, exact]);
             }
             start = end;
@@ -37,7 +38,8 @@ impl TableColumns {
         joined
     }
 
-    /// The column of the exact integers beside a column of all numbers, both as indices in [`schema`](Self::schema).
+    /// The index of the column of exact integers that belongs to a column of all numbers. Both are indices in
+    /// [`schema`](Self::schema).
     pub fn exact_integers(&self, index: usize) -> Option<usize> {
         match self.column(index) {
             Some(Column::Field(field)) if field.with_integers => Some(index + 1),
@@ -57,7 +59,7 @@ impl TableColumns {
     }
 }
 
-/// The column of all numbers and that of the exact integers. `names` are those that other columns have.
+/// The column of all numbers and the column of exact integers. `names` are the names of the other columns.
 fn joined_columns(
     integers: &FieldColumn,
     floats: &FieldColumn,

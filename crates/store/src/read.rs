@@ -1,11 +1,11 @@
-//! What can be asked of a store.
+//! Reads of one series.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray};
 use model::{FieldType, SeriesId, TimeRange, Timestamp, Value, ValueRef};
 
-/// In which direction a scan walks.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// Oldest first.
@@ -18,33 +18,33 @@ pub enum Order {
 /// A read of one series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// Which series.
+    /// The series to read.
     pub series: SeriesId,
-    /// Which keys, by the name they were reported under; values of all types are found under it.
+    /// The keys to read, by the names under which they were reported. A scan finds the values of all types of a key.
     pub keys: Vec<String>,
-    /// Which time, half-open.
+    /// The time to read, half-open.
     pub range: TimeRange,
-    /// Which direction.
+    /// The direction.
     pub order: Order,
-    /// Most rows to visit.
+    /// The largest number of rows to visit.
     pub limit: usize,
 }
 
 /// One row of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct ScannedRow<'a> {
-    /// The row's time.
+    /// The time of the row.
     pub ts: Timestamp,
-    /// A value or nothing for each of [`Scan::keys`], in their order.
+    /// For each of [`Scan::keys`], in their order, the value or `None`.
     pub values: &'a [Option<ValueRef<'a>>],
 }
 
-/// Some rows of a scan, column by column. A row may have no value at all.
+/// Some rows of a scan, as columns. A row may have no value at all.
 #[derive(Debug, Clone, Copy)]
 pub struct ScannedBlock<'a> {
-    /// The rows' times in microseconds, in the order of the scan.
+    /// The times of the rows in microseconds, in the order of the scan.
     pub times: &'a [i64],
-    /// For each of [`Scan::keys`] its columns, one for each type it may have; a row has a value in one of them at most.
+    /// For each of [`Scan::keys`] its columns, one for each type. A row has a value in at most one of them.
     pub columns: &'a [Vec<ValueColumn>],
 }
 
@@ -64,7 +64,7 @@ pub enum ValueColumn {
 }
 
 impl ValueColumn {
-    /// From an array of the Arrow type that belongs to the field type ([`arrow_type`](crate::table::arrow_type)).
+    /// Wraps an array of the Arrow type of the field type ([`arrow_type`](crate::table::arrow_type)).
     pub fn new(array: &ArrayRef, field_type: FieldType) -> Self {
         match field_type {
             FieldType::Bool => Self::Bool(array.as_boolean().clone()),
@@ -75,7 +75,7 @@ impl ValueColumn {
         }
     }
 
-    /// The value of a row, if it has one.
+    /// The value of a row; `None` if it has no value.
     #[inline]
     pub fn get(&self, row: usize) -> Option<ValueRef<'_>> {
         match self {
@@ -91,10 +91,10 @@ impl ValueColumn {
 /// The newest value of one key of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatestValue {
-    /// The name it was reported under.
+    /// The name under which it was reported.
     pub key: String,
-    /// When.
+    /// The time of the value.
     pub ts: Timestamp,
-    /// What.
+    /// The value.
     pub value: Value,
 }

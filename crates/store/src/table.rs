@@ -1,7 +1,7 @@
-//! Whole tables: what a query engine, an export or a retention report reads.
+//! Whole tables, as a query engine or an export reads them.
 //!
-//! A [`TableSnapshot`] is one table at one moment. Columns are Arrow columns with fixed names and types; rows are
-//! merged, so each (series, ts) comes exactly once with the newest value of every field.
+//! A [`TableSnapshot`] is one table at one moment. Its columns are Arrow columns with fixed names and types. Its rows
+//! are merged: each (series, ts) comes exactly once, with the newest value of every field.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -19,19 +19,19 @@ pub type SeriesSet = RoaringBitmap;
 
 /// Name of the time column of every table.
 pub const TS_COLUMN: &str = "ts";
-/// Key of the Arrow field metadata that says what a column is: `tag`, `ts` or the field's type such as `json`.
+/// Key of the Arrow field metadata with the kind of a column: `tag`, `ts` or the type of the field, such as `json`.
 pub const COLUMN_KIND: &str = "tachograph.kind";
 /// Key of the Arrow field metadata with the name of the tag, or the key under which the field was reported.
 pub const COLUMN_NAME: &str = "tachograph.name";
 
-/// Columns that only the store's own files have; no tag and no field gets their names.
+/// Columns that only the files of the store have. No tag and no field gets one of these names.
 pub const INTERNAL_COLUMNS: [&str; 2] = ["__series", "__sequence"];
 
 /// The columns of a table: tags, then `ts`, then fields.
 ///
-/// Tags and keys stand in the order in which they first appeared; the columns of one key stand together, in the order
-/// of their types. A column has the plain name if that is free, otherwise `name:tag` or `key:type`, with the suffix
-/// repeated until it is free ([`free_name`](Self::free_name)).
+/// Tags and keys are in the order in which they first appeared. The columns of one key are neighbours, in the order of
+/// their types. A column has the plain name if that is free, otherwise `name:tag` or `key:type`, with the suffix
+/// repeated until the name is free ([`free_name`](Self::free_name)).
 ///
 /// | column | Arrow type | nullable |
 /// |---|---|---|
@@ -40,15 +40,15 @@ pub const INTERNAL_COLUMNS: [&str; 2] = ["__series", "__sequence"];
 /// | bool, i64, f64 field | Boolean, Int64, Float64 | yes |
 /// | string, json field | Utf8View | yes |
 ///
-/// Integers and floats of one key are one column: of integers as long as nothing else was seen, of floats from the first
-/// float on ([`joined`](Self::joined)).
+/// Integers and floats of one key are one column. It is a column of integers until the first float arrives, and a column
+/// of floats from then on ([`joined`](Self::joined)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumns {
-    /// The table's name.
+    /// The name of the table.
     pub table: Arc<str>,
     /// Tag columns.
     pub tags: Vec<TagColumn>,
-    /// Field columns. A key that was reported with several types has a column for each.
+    /// Field columns. A key that was reported with several types has a column for each type.
     pub fields: Vec<FieldColumn>,
 }
 
@@ -57,20 +57,20 @@ pub struct TableColumns {
 pub struct TagColumn {
     /// The tag's name.
     pub tag: Arc<str>,
-    /// The column's name: the tag's, or `name:tag` where that was taken.
+    /// The name of the column: the name of the tag, or `name:tag` where that was taken.
     pub column: Arc<str>,
 }
 
-/// A column that shows the values of one key that have one type, or all its numbers.
+/// A column that shows the values of one key and one type, or all numbers of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldColumn {
     /// The name under which the values were reported.
     pub key: Arc<str>,
-    /// Their type; that of floats, if integers stand among them.
+    /// The type of the values; [`FieldType::F64`] if integers are among them.
     pub field_type: FieldType,
-    /// The column's name: the key's, or `key:type` where that was taken.
+    /// The name of the column: the key, or `key:type` where that was taken.
     pub column: Arc<str>,
-    /// Whether the key's integers are shown among its floats, each as the nearest f64.
+    /// Whether the column shows the integers of the key among its floats, each as the nearest f64.
     pub with_integers: bool,
 }
 
@@ -85,14 +85,14 @@ pub struct MissingColumn<'a> {
     pub key: &'a str,
     /// The type of the value.
     pub field_type: FieldType,
-    /// How many columns the table has, tags included.
+    /// The number of columns that the table has, tags included.
     pub table_columns: usize,
-    /// How many it may have.
+    /// The largest number of columns that the table may have.
     pub table_columns_max: usize,
 }
 
 impl TableColumns {
-    /// The Arrow schema: what a read of all columns gives.
+    /// The Arrow schema of a read of all columns.
     pub fn schema(&self) -> SchemaRef {
         let tags = self.tags.iter().map(Column::Tag);
         let columns = tags.chain([Column::Ts]).chain(self.fields.iter().map(Column::Field));
@@ -104,7 +104,7 @@ impl TableColumns {
         self.tags.len()
     }
 
-    /// What the column with this index in [`schema`](Self::schema) shows.
+    /// The column with this index in [`schema`](Self::schema).
     pub fn column(&self, index: usize) -> Option<Column<'_>> {
         match index.checked_sub(self.tags.len()) {
             None => self.tags.get(index).map(Column::Tag),
@@ -113,10 +113,10 @@ impl TableColumns {
         }
     }
 
-    /// The schema of a read, with what each of its columns shows.
+    /// The schema of a read, and its columns.
     ///
     /// # Errors
-    /// [`StoreError::OverLimit`] when an index lies behind the last column.
+    /// [`StoreError::OverLimit`] when an index is beyond the last column.
     pub fn project(&self, read: &TableRead) -> Result<(SchemaRef, Vec<Column<'_>>), StoreError> {
         let count = self.tags.len() + 1 + self.fields.len();
         let find = |index: &usize| {
@@ -135,7 +135,7 @@ impl TableColumns {
         Ok((Arc::new(Schema::new(found.iter().map(field).collect::<Vec<_>>())), found))
     }
 
-    /// The name for a column: `wanted` if nothing else has it, otherwise with `:suffix` until nothing has.
+    /// A free name for a column: `wanted`, with `:suffix` appended until no other column has the name.
     pub fn free_name(wanted: &str, suffix: &str, taken: impl Fn(&str) -> bool) -> Arc<str> {
         let mut candidate = wanted.to_owned();
         while candidate == TS_COLUMN || INTERNAL_COLUMNS.contains(&candidate.as_str()) || taken(&candidate) {
@@ -148,16 +148,16 @@ impl TableColumns {
 /// One column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
-    /// A tag of the row's series.
+    /// A tag of the series of the row.
     Tag(&'a TagColumn),
-    /// The row's time.
+    /// The time of the row.
     Ts,
-    /// The row's value of one key and type.
+    /// The value that the row has for one key and type.
     Field(&'a FieldColumn),
 }
 
 impl Column<'_> {
-    /// The column's Arrow field.
+    /// The Arrow field of the column.
     pub fn field(&self) -> Field {
         match self {
             Self::Tag(tag) => described(&tag.column, DataType::Utf8View, true, "tag", &tag.tag),
@@ -197,115 +197,117 @@ fn described(column: &str, data_type: DataType, nullable: bool, kind: &str, name
         .with_metadata(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
 }
 
-/// One table at one moment: all rows that were appended before it was taken, none that came later. A row without any
-/// field is no row. Holding it keeps the files it reads, so it should not outlive its query.
+/// One table at one moment: all rows that were appended before the snapshot was taken, and no later row. A row without
+/// any field does not count. A snapshot keeps its files on disk, so it should not outlive its query.
 pub trait TableSnapshot: Send + Sync + fmt::Debug {
-    /// The columns; they do not change while the snapshot lives.
+    /// The columns. They do not change while the snapshot lives.
     fn columns(&self) -> &TableColumns;
 
-    /// At least as many rows as there are; rows written more than once may count more than once.
+    /// An upper bound of the number of rows. A row that was written more than once may count more than once.
     fn rows_max(&self) -> u64;
 
-    /// About how many rows lie in a range, found without reading; 0 only if there are none. A longer range has as many or more, and
-    /// that of [`time_range`](Self::time_range) has [`rows_max`](Self::rows_max).
+    /// An estimate of the number of rows in a range, made without reading. It is 0 only if the range has no rows. It does
+    /// not shrink when the range grows. For [`time_range`](Self::time_range) it is [`rows_max`](Self::rows_max).
     fn rows_within(&self, range: TimeRange) -> u64;
 
-    /// The smallest range that holds all rows, or a larger one; `None` when there are no rows. As in
-    /// [`TimeRange::ALL`] the very last microsecond is never inside.
+    /// A range that contains all rows; `None` when there are no rows. As in [`TimeRange::ALL`] the very last microsecond
+    /// is never inside.
     fn time_range(&self) -> Option<TimeRange>;
 
-    /// The table's series that satisfy all matchers.
+    /// The series of the table that satisfy all matchers.
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
 
-    /// Readers that together give each row asked for exactly once, if none of them is given up early; with
-    /// [`ReadOrder::End`] at most once. There may be none.
+    /// Readers that together give each requested row exactly once if the caller reads all of them to the end; with
+    /// [`ReadOrder::LastRow`] at most once. The list may be empty.
     ///
-    /// Nothing is read before a reader's first `next`; readers may be used on different threads at once. Which reader
-    /// gives which rows may depend on how fast each of them is emptied.
+    /// A reader reads nothing before the first call of `next`. The readers may run on different threads at the same time.
+    /// The rows of a reader may depend on how fast the caller empties each reader.
     ///
     /// # Errors
-    /// [`StoreError::OverLimit`] when a column does not exist; readers report files that cannot be read.
+    /// [`StoreError::OverLimit`] when a column does not exist. A file that cannot be read is an error of a reader.
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError>;
 }
 
 /// Gives rows batch by batch. Memory use does not grow with the number of rows.
 pub trait BatchReader: Send {
-    /// The next rows, at most [`TableRead::batch_rows`], never an empty batch; `None` after the last.
+    /// The next rows, at least one and at most [`TableRead::batch_rows`]; `None` after the last row.
     fn next(&mut self) -> Result<Option<RecordBatch>, StoreError>;
 }
 
-/// What to read of a table.
+/// A request to read a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRead {
-    /// Indices into [`TableColumns::schema`] in the order wanted; none for bare row counts. A row whose asked columns
-    /// are all null is still a row.
+    /// Indices into [`TableColumns::schema`], in the requested order; empty for a count of rows. A row counts even if all
+    /// requested columns are null.
     pub columns: Vec<usize>,
-    /// Which series; all when `None`.
+    /// The series to read; all when `None`.
     pub series: Option<SeriesSet>,
-    /// Which time, half-open.
+    /// The time to read, half-open.
     pub range: TimeRange,
-    /// In which order each reader gives its rows.
+    /// The order in which each reader gives its rows.
     pub order: ReadOrder,
-    /// A reader may end once it has given this many rows, and must not do needless work beyond them. It may also go on.
+    /// A reader that has given this many rows may end. It may also go on, but must do no needless work.
     pub limit: Option<usize>,
-    /// Most rows of one batch, at least 1.
+    /// The largest number of rows of one batch, at least 1.
     pub batch_rows: usize,
-    /// Most readers. With [`ReadOrder::Time`] there is one at most.
+    /// The largest number of readers. With [`ReadOrder::Time`] there is at most one.
     pub readers_max: usize,
-    /// Tag columns say each text once for neighbouring rows of a series ([`TAG_RUNS_TYPE`]) instead of once for each row:
-    /// rows come series by series in most orders, so there are few runs. Neighbouring runs may have the same text.
+    /// Whether a tag column has each text once for neighbouring rows of a series ([`TAG_RUNS_TYPE`]) instead of once for
+    /// each row. In most orders rows come series by series, so there are few runs. Neighbouring runs may have the same
+    /// text.
     pub tag_runs: bool,
 }
 
-/// The order of one reader's rows, and whether all of them are needed.
+/// The order of the rows of one reader, and whether the caller needs all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadOrder {
-    /// As it costs least.
+    /// The cheapest order.
     #[default]
     Any,
     /// By series number, then by time, ascending. All rows of a series come from the same reader.
     SeriesThenTime,
-    /// By time over all series asked for; rows of one time in the order of their series numbers. Costs memory for each
-    /// series, so it is meant for a few.
+    /// By time over all requested series. Rows of one time are in the order of their series numbers. The read costs memory
+    /// for each series, so it is meant for few series.
     Time(Order),
-    /// As it costs least, for those who look at one end of each series only: at its newest rows if descending, at its
-    /// oldest if ascending. Rows farther from that end than the nearest value of every asked field may be left out.
-    End(Order),
+    /// The cheapest order, for a caller that needs only the last row of each series: the newest one if descending, the
+    /// oldest one if ascending. The read gives the rows up to the nearest value of every requested field; it may leave
+    /// out the rows beyond.
+    LastRow(Order),
 }
 
 /// A condition on one tag.
 #[derive(Debug, Clone)]
 pub struct TagMatcher {
-    /// The tag's name.
+    /// The name of the tag.
     pub tag: String,
-    /// What its value has to be.
+    /// The condition on its value.
     pub predicate: TagPredicate,
 }
 
-/// What a tag's value has to be. A series without the tag satisfies [`Absent`](Self::Absent) and nothing else, as NULL
-/// in SQL.
+/// A condition on the value of a tag. A series without the tag satisfies only [`Absent`](Self::Absent), like NULL in
+/// SQL.
 #[derive(Debug, Clone)]
 pub enum TagPredicate {
-    /// Exactly this.
+    /// The value is this text.
     Is(String),
-    /// Anything else.
+    /// The value is another text.
     IsNot(String),
-    /// One of these.
+    /// The value is one of these texts.
     OneOf(Vec<String>),
-    /// None of these.
+    /// The value is none of these texts.
     NoneOf(Vec<String>),
-    /// The pattern is found in it; anchor the pattern to match the whole.
+    /// The value contains a match of the pattern. Anchor the pattern to match the whole value.
     Matches(regex::Regex),
-    /// The pattern is not found in it.
+    /// The value contains no match of the pattern.
     MatchesNot(regex::Regex),
-    /// There is one.
+    /// The series has the tag.
     Present,
-    /// There is none.
+    /// The series does not have the tag.
     Absent,
 }
 
 impl TagPredicate {
-    /// Whether a value, or its absence, satisfies this.
+    /// Whether a value, or the lack of one, satisfies the condition.
     pub fn accepts(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return matches!(self, Self::Absent) };
         match self {
@@ -321,29 +323,29 @@ impl TagPredicate {
     }
 }
 
-/// What is known of a table without reading it.
+/// The facts about a table that the store knows without reading it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableStatus {
-    /// Its name.
+    /// The name of the table.
     pub table: String,
-    /// Its series.
+    /// Number of series.
     pub series: u64,
-    /// Its rows; those written more than once may count more than once until they are compacted.
+    /// Number of rows. A row that was written more than once may count more than once until it is compacted.
     pub rows: u64,
-    /// Points (fields of rows) in parts, if the backend counts them.
+    /// Number of points (fields of rows) in parts; `None` when the backend does not count them.
     pub points: Option<u64>,
-    /// Bytes on disk, without its share of the log.
+    /// Bytes on disk, without the log.
     pub bytes: u64,
-    /// Bytes that times and fields in parts take as plain columns, before encoding and compression, if known: eight of a
-    /// time or a number, one of a bool, the text of a text.
+    /// Bytes of the times and fields in parts before encoding and compression: eight for a time or a number, one for a
+    /// bool, the length of a text. `None` when they are not known.
     pub raw_bytes: Option<u64>,
-    /// Oldest and newest time that may have a row.
+    /// A range that contains the times of all rows.
     pub time_range: Option<TimeRange>,
-    /// How long rows are kept; for good when `None`.
+    /// How long the store keeps the rows; forever when `None`.
     pub ttl: Option<Duration>,
 }
 
-/// Microseconds of the days, UTC, by which rows are dropped.
+/// Microseconds of a day. Retention drops rows by days, UTC.
 pub const DAY_US: i64 = 86_400_000_000;
 
 /// The oldest time that a table with this time to live keeps.

@@ -1,29 +1,23 @@
-//! The way of a batch into log buffer, memtable and latest values: one pass to check, one to take.
+//! Appends: takes a batch into log buffer, memtable and latest values, in one pass that checks and one that takes.
 
 mod resolve;
+mod scratch;
 mod take;
 
 use model::Batch;
 use store::{Durability, MissingColumn, Sequence, StoreError};
 
 use crate::catalog::check;
-use crate::core::{Core, Doing, State, Stop};
+use crate::core::{Core, State, Stop};
 use crate::entry::ROW_OVERHEAD_BYTES;
 use crate::row::FIELD_OVERHEAD_BYTES;
+use crate::workers::CommitterState;
 
-pub(crate) use resolve::Scratch;
-
-/// What becomes of a batch that needs columns which its tables do not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NewColumns {
-    /// They are defined.
-    Define,
-    /// The batch is not taken.
-    Decline,
-}
+pub(crate) use resolve::NewColumns;
+pub(crate) use scratch::Scratch;
 
 impl Core {
-    /// `None`, and nothing is taken, where a column is missing and none is to be defined.
+    /// Takes a batch. If a column is missing and `new_columns` declines it, the store takes no row and returns `None`.
     pub(crate) fn append(
         &self,
         batch: &Batch,
@@ -62,6 +56,7 @@ impl Core {
         resolve::missing(&self.state.lock(), batch, self.options.columns_per_table_max)
     }
 
+    /// Answers busy when the log buffer or the memtable has no room for so many bytes.
     pub(crate) fn check_room(&self, state: &mut State, bytes: usize) -> Result<(), StoreError> {
         let pending = state.pending.bytes();
         let pending_max = self.options.log_pending_bytes_max;
@@ -71,22 +66,22 @@ impl Core {
         }
         let memory = state.memory.active + state.memory.flushing;
         let memory_max = self.options.memtable_bytes_max;
-        // A batch larger than the limit enters an empty memtable; otherwise it could never be taken.
+        // An empty memtable takes a batch larger than the limit; otherwise the store could never take it.
         if memory > 0 && memory + bytes > memory_max {
             let mut reason = format!("{memory} memtable bytes wait for a flush, the limit is {memory_max}");
-            if let Some(held) = state.held(&self.options.compaction) {
-                reason = format!("{reason}; {held}");
+            if let Some(why) = state.backpressure(&self.options.compaction) {
+                reason = format!("{reason}; {why}");
                 state.flusher.refused = true;
             }
-            if state.flusher.asked == state.flusher.done {
-                self.ask_flush(state);
+            if state.flusher.requested == state.flusher.completed {
+                self.request_flush(state);
             }
             return Err(StoreError::Busy { reason });
         }
         Ok(())
     }
 
-    /// Notes what the new entries wait for, and wakes the committer if it would not look by itself in time.
+    /// Notes the durability class of the new entries, and wakes the committer if it would not look in time by itself.
     pub(crate) fn request_commit(&self, state: &mut State, durability: Durability, was_empty: bool) {
         let pending = &mut state.pending;
         if was_empty {
@@ -94,44 +89,45 @@ impl Core {
         }
         pending.wanted = pending.wanted.max(Some(durability));
         pending.wants_os |= durability == Durability::Os;
-        let wake = match state.committer.doing {
-            Doing::Working => false,
-            Doing::Idle => true,
-            Doing::Lazy => {
+        let wake = match state.committer.state {
+            CommitterState::Working => false,
+            CommitterState::Idle => true,
+            CommitterState::Lazy => {
                 durability > Durability::Memory || pending.bytes() >= self.options.commit_eager_bytes
             }
-            Doing::Paced => pending.bytes() >= self.options.commit_eager_bytes,
-            Doing::Gathering(enough_rows) => pending.rows >= enough_rows,
+            CommitterState::Paced => pending.bytes() >= self.options.commit_eager_bytes,
+            CommitterState::Gathering(enough_rows) => pending.rows >= enough_rows,
         };
         if wake {
-            state.committer.doing = Doing::Working;
+            state.committer.state = CommitterState::Working;
             self.commit_work.notify_one();
         }
     }
 
     fn request_flush_if_large(&self, state: &mut State) {
-        let idle = state.flusher.asked == state.flusher.done;
+        let idle = state.flusher.requested == state.flusher.completed;
         if idle && state.memory.active >= self.options.memtable_flush_bytes {
-            self.ask_flush(state);
+            self.request_flush(state);
         }
     }
 
-    /// Has the memtable flushed; returns what [`Flusher::done`](crate::core::Flusher) will have reached then.
-    pub(crate) fn ask_flush(&self, state: &mut State) -> u64 {
-        state.flusher.asked += 1;
+    /// Requests a flush of the memtable. [`Flusher::completed`](crate::workers::Flusher) reaches the returned number when
+    /// the flush is complete.
+    pub(crate) fn request_flush(&self, state: &mut State) -> u64 {
+        state.flusher.requested += 1;
         self.flush_work.notify_all();
-        state.flusher.asked
+        state.flusher.requested
     }
 
-    /// As [`ask_flush`](Self::ask_flush), without waiting for merges that have fallen behind.
-    pub(crate) fn ask_flush_at_once(&self, state: &mut State) -> u64 {
-        state.flusher.urgent = self.ask_flush(state);
+    /// Like [`request_flush`](Self::request_flush), but the flusher does not wait for merges that have fallen behind.
+    pub(crate) fn request_urgent_flush(&self, state: &mut State) -> u64 {
+        state.flusher.urgent = self.request_flush(state);
         state.flusher.urgent
     }
 }
 
 impl State {
-    /// Whether appends may still come.
+    /// Whether the store still takes appends.
     pub(crate) fn is_open(&self) -> bool {
         self.stop == Stop::Running && self.sealed.is_none()
     }

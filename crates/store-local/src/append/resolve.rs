@@ -1,146 +1,27 @@
-//! First pass over a batch: what its series and keys are to this store, and which rows are one number each.
+//! The first pass over a batch: finds the tables and the key numbers, and the rows that have one number each.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
-use model::{Batch, FieldType, RowRef, name};
+use model::{Batch, FieldType, name};
 use store::{MissingColumn, StoreError};
 
-use super::NewColumns;
-use crate::catalog::{Table, check};
-use crate::chunk::Numbers;
+use super::scratch::NO_TABLE;
+use crate::catalog::check;
 use crate::core::State;
 use crate::entry::Entry;
-use crate::row::KeyId;
 use crate::series_state::SeriesState;
 
-/// A table number that no table has.
-const NO_TABLE: u32 = u32::MAX;
-
-/// What is known about a batch after the first pass.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    runs: Vec<Run>,
-    /// The table of each row.
-    row_tables: Vec<u32>,
-    /// Rows of one f64, as columns.
-    series: Vec<u32>,
-    ts: Vec<i64>,
-    values: Vec<f64>,
-    /// Where the rows of the columns change from one table to another: the table, and the row after its last one.
-    tables: Vec<(u32, usize)>,
-    /// Key numbers of the fields of all other rows.
-    keys: Vec<KeyId>,
-    /// By key number in the batch, what was found for it last.
-    memo: Vec<Found>,
+/// How a store treats a batch that needs columns which its tables do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewColumns {
+    /// The store defines them.
+    Define,
+    /// The store declines the batch.
+    Decline,
 }
 
-/// Successive rows that are taken in the same way.
-#[derive(Debug, Clone)]
-pub(super) enum Run {
-    /// Rows of one f64 of the same key number; where they stand in the columns, and in `tables`.
-    Numbers { key: KeyId, rows: Range<usize>, tables: Range<usize> },
-    /// Other rows: which of the batch, and where their keys stand.
-    Rows { rows: Range<usize>, keys: Range<usize> },
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    table: u32,
-    field_type: FieldType,
-    key: KeyId,
-}
-
-impl Scratch {
-    pub(super) fn runs(&self) -> &[Run] {
-        &self.runs
-    }
-
-    pub(super) fn numbers(&self, key: KeyId, rows: Range<usize>) -> Numbers<'_> {
-        let Range { start, end } = rows;
-        Numbers {
-            key,
-            series: &self.series[start..end],
-            ts: &self.ts[start..end],
-            values: &self.values[start..end],
-        }
-    }
-
-    /// Tables of rows in the columns: the table, and the row after its last one.
-    pub(super) fn tables(&self, tables: Range<usize>) -> &[(u32, usize)] {
-        &self.tables[tables]
-    }
-
-    pub(super) fn keys(&self, keys: Range<usize>) -> &[KeyId] {
-        &self.keys[keys]
-    }
-
-    fn begin(&mut self, batch: &Batch) {
-        self.runs.clear();
-        self.series.clear();
-        self.ts.clear();
-        self.values.clear();
-        self.tables.clear();
-        self.keys.clear();
-        self.memo.clear();
-        self.memo.resize(batch.keys(), Found { table: NO_TABLE, field_type: FieldType::Bool, key: 0 });
-    }
-
-    /// The key number of a field in a table.
-    #[inline]
-    fn key(
-        &mut self,
-        batch: &Batch,
-        number: u32,
-        field_type: FieldType,
-        table: u32,
-        definitions: &[Table],
-    ) -> Option<KeyId> {
-        let memo = &mut self.memo[number as usize];
-        if memo.table != table || memo.field_type != field_type {
-            let key = definitions[table as usize].column_key(batch.key(number), field_type)?;
-            *memo = Found { table, field_type, key };
-        }
-        Some(memo.key)
-    }
-
-    #[inline]
-    fn push_number(&mut self, row: &RowRef<'_>, table: u32, key: KeyId, value: f64) {
-        let at = self.series.len();
-        self.series.push(row.series().0 as u32);
-        self.ts.push(row.ts().micros());
-        self.values.push(value);
-        match self.runs.last_mut() {
-            Some(Run::Numbers { key: of, rows, tables }) if *of == key => {
-                rows.end = at + 1;
-                match self.tables.last_mut() {
-                    Some((last, end)) if *last == table => *end = at + 1,
-                    _ => {
-                        self.tables.push((table, at + 1));
-                        tables.end += 1;
-                    }
-                }
-            }
-            _ => {
-                let first = self.tables.len();
-                self.tables.push((table, at + 1));
-                self.runs.push(Run::Numbers { key, rows: at..at + 1, tables: first..first + 1 });
-            }
-        }
-    }
-
-    #[inline]
-    fn push_row(&mut self, index: usize, first_key: usize) {
-        let keys_end = self.keys.len();
-        match self.runs.last_mut() {
-            Some(Run::Rows { rows, keys }) => (rows.end, keys.end) = (index + 1, keys_end),
-            _ => self.runs.push(Run::Rows { rows: index..index + 1, keys: first_key..keys_end }),
-        }
-    }
-}
-
-/// Looks up all series and keys of a batch and defines the columns that are missing. After an error, and with `false`
-/// because a column is missing that is not to be defined, nothing was changed.
+/// Looks up all series and keys of a batch and defines the missing columns. `false` when a column is missing and
+/// `new_columns` declines it. After `false` or an error nothing has changed.
 pub(super) fn resolve(
     state: &mut State,
     batch: &Batch,
@@ -192,7 +73,7 @@ pub(super) fn missing<'a>(
     Ok(missing)
 }
 
-/// `false` if there is a field whose column is not defined.
+/// Looks up all series and keys. `false` when the column of a field is not defined.
 fn try_resolve(state: &mut State, batch: &Batch) -> Result<bool, StoreError> {
     let State { scratch, catalog, series, .. } = state;
     scratch.begin(batch);
@@ -218,8 +99,8 @@ fn try_resolve(state: &mut State, batch: &Batch) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Looks up the table of each row. A loop of its own, because each step of it misses the cache: in a short loop the
-/// processor waits for many of them at once, and the lines stay near for all that follows.
+/// Looks up the table of each row. Each step misses the cache, so this is a loop of its own: in a short loop the processor
+/// waits for many misses at once, and later accesses find the lines in the cache.
 fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> Result<(), StoreError> {
     found.clear();
     found.extend(batch.rows().map(|row| series.get(row.series().0 as usize).map_or(NO_TABLE, |of| of.table)));
@@ -229,7 +110,7 @@ fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> R
     }
 }
 
-/// Refuses tables that would become too wide.
+/// Refuses a batch that would give a table too many columns.
 fn check_missing(missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
     let mut columns: HashMap<&str, usize> = HashMap::new();
     for column in missing {

@@ -1,11 +1,11 @@
-//! Second pass over a batch: into memtable, log buffer and latest values. Nothing here can fail.
+//! The second pass over a batch: takes the rows into memtable, log buffer and latest values. Nothing here can fail.
 
 use std::ops::Range;
 
 use model::{Batch, RowRef};
 use store::Sequence;
 
-use super::resolve::Run;
+use super::scratch::RowRun;
 use crate::chunk::Numbers;
 use crate::core::{MemoryUse, Pending, State, TableMemory};
 use crate::entry::{Entry, RUN_ROWS_MIN, put_run};
@@ -13,24 +13,25 @@ use crate::latest::LatestPool;
 use crate::row::{KeyId, put_field};
 use crate::series_state::SeriesState;
 
-/// Takes rows that [`resolve`](super::resolve::resolve) has looked up; `sequence` is that of the row before the first.
+/// Takes the rows that [`resolve`](super::resolve::resolve) has looked up. `sequence` is the sequence of the row before the
+/// first one.
 pub(super) fn take(state: &mut State, batch: &Batch, mut sequence: Sequence, chunk_rows: usize) {
     let State { scratch, series, tables, pending, latest, memory, next_chunk, .. } = state;
     let mut taker = Taker { series, tables, latest, memory, next_chunk, chunk_rows };
     for run in scratch.runs() {
         match run.clone() {
-            Run::Numbers { key, rows, tables } => {
+            RowRun::Numbers { key, rows, tables } => {
                 let numbers = scratch.numbers(key, rows.clone());
                 taker.log_numbers(numbers, pending);
                 let mut start = rows.start;
                 for (table, end) in scratch.tables(tables) {
-                    let part = numbers.slice(start - rows.start, end - rows.start);
-                    taker.numbers(*table, part, sequence);
-                    sequence += part.len() as u64;
+                    let of_table = numbers.slice(start - rows.start, end - rows.start);
+                    taker.numbers(*table, of_table, sequence);
+                    sequence += of_table.len() as u64;
                     start = *end;
                 }
             }
-            Run::Rows { rows, keys } => {
+            RowRun::Rows { rows, keys } => {
                 taker.rows(batch, rows.clone(), scratch.keys(keys), sequence, pending);
                 sequence += rows.len() as u64;
             }
@@ -39,7 +40,7 @@ pub(super) fn take(state: &mut State, batch: &Batch, mut sequence: Sequence, chu
     pending.rows += batch.len() as u32;
 }
 
-/// The parts of the state that rows go to.
+/// The fields of the state that take rows.
 struct Taker<'a> {
     series: &'a mut [SeriesState],
     tables: &'a mut [TableMemory],
@@ -63,7 +64,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Takes rows of one f64 of one table; `sequence` is that of the row before the first.
+    /// Takes rows of one f64 of one table. `sequence` is the sequence of the row before the first one.
     fn numbers(&mut self, table: u32, mut rows: Numbers<'_>, mut sequence: Sequence) {
         let Self { series, latest, memory, next_chunk, chunk_rows, .. } = self;
         let table = &mut self.tables[table as usize];
@@ -73,15 +74,15 @@ impl Taker<'_> {
             let number = chunk.number;
             let mut note = |rows: &Numbers<'_>, index: usize, row: u32| {
                 let id = rows.series[index];
-                let place = &mut series[id as usize];
-                place.update_number(id, rows.key, rows.ts[index], rows.values[index], latest);
-                place.link(number, row)
+                let of_series = &mut series[id as usize];
+                of_series.update_number(id, rows.key, rows.ts[index], rows.values[index], latest);
+                of_series.link(number, row)
             };
             let count = match chunk.takes_numbers(rows.key) {
                 true => {
-                    let part = rows.slice(0, rows.len().min(chunk.room(*chunk_rows)));
-                    chunk.push_numbers(part, sequence + 1, |index, row| note(&part, index, row));
-                    part.len()
+                    let fitting = rows.slice(0, rows.len().min(chunk.room(*chunk_rows)));
+                    chunk.push_numbers(fitting, sequence + 1, |index, row| note(&fitting, index, row));
+                    fitting.len()
                 }
                 false => {
                     chunk.push_number_as_bytes(rows, sequence + 1, |row| note(&rows, 0, row));
@@ -94,7 +95,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Takes rows of any fields; `sequence` is that of the row before the first.
+    /// Takes rows with any fields. `sequence` is the sequence of the row before the first one.
     fn rows(
         &mut self,
         batch: &Batch,
@@ -115,8 +116,8 @@ impl Taker<'_> {
     #[inline]
     fn row(&mut self, row: &RowRef<'_>, keys: &[KeyId], sequence: Sequence, pending: &mut Pending) {
         let (id, ts) = (row.series().0 as u32, row.ts().micros());
-        let place = &mut self.series[id as usize];
-        let table = &mut self.tables[place.table as usize];
+        let of_series = &mut self.series[id as usize];
+        let table = &mut self.tables[of_series.table as usize];
         let chunk = table.open_chunk(self.chunk_rows, self.next_chunk, self.memory);
         let before = chunk.bytes();
         let body = chunk.body_buffer();
@@ -125,9 +126,9 @@ impl Taker<'_> {
             0 => {}
             1 => fields.for_each(|(key, value)| {
                 put_field(body, *key, value);
-                place.update_single(id, *key, ts, value, self.latest);
+                of_series.update_single(id, *key, ts, value, self.latest);
             }),
-            _ => match place.move_to_pool(id, self.latest) {
+            _ => match of_series.move_to_pool(id, self.latest) {
                 Some(pooled) => self.latest.change(pooled, |latest| {
                     let mut hint = 0;
                     for (key, value) in fields {
@@ -138,7 +139,7 @@ impl Taker<'_> {
                 None => fields.for_each(|(key, value)| put_field(body, *key, value)),
             },
         }
-        let previous = place.link(chunk.number, chunk.len() as u32);
+        let previous = of_series.link(chunk.number, chunk.len() as u32);
         let body = chunk.push(id, ts, sequence, previous);
         Entry::Row { series: id, ts, body }.put(&mut pending.buffer);
         self.memory.active = self.memory.active + chunk.bytes() - before;

@@ -7,14 +7,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use store::{Finding, Sequence, StoreError, StoreFile, StoreFiles};
 
-use crate::core::{Core, STALLED_FLUSH, why_stalled};
+use crate::core::{Core, STALLED_FLUSH};
 use crate::disk::{Disk, DiskFile, DiskLock, Layout, LockError, OpenMode, numbered, read_all};
 use crate::entry::Entry;
 use crate::log::acknowledged::{self, missing};
 use crate::log::recover::{Replay, Walk};
-use crate::manifest::{ManifestContent, PartInfo, put_dropped};
+use crate::manifest::{ManifestContent, put_dropped};
+use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 use crate::report::RecoveryReport;
+use crate::stall::stall_reason;
 use crate::version::Version;
 
 /// How often a flush between the two looks at parts and manifest is tolerated.
@@ -140,11 +142,11 @@ pub(crate) fn live_files(core: &Core) -> Result<Box<dyn StoreFiles>, StoreError>
 fn flush_unless_full(core: &Core) -> Result<(), StoreError> {
     let mut state = core.state.lock();
     state.check_open()?;
-    let asked = core.ask_flush_at_once(&mut state);
-    while state.flusher.done < asked {
+    let requested = core.request_urgent_flush(&mut state);
+    while state.flusher.completed < requested {
         state.check_open()?;
         if let Some(error) = &state.stalled[STALLED_FLUSH] {
-            return Err(StoreError::Busy { reason: why_stalled(error) });
+            return Err(StoreError::Busy { reason: stall_reason(error) });
         }
         core.flush_work.wait_for(&mut state, Duration::from_millis(100));
     }

@@ -17,7 +17,8 @@ use super::restore::{MANIFEST, find_list, read_list};
 use super::sums::sums_of;
 use super::write::Writer;
 use crate::disk::{Disk, Layout, OpenMode};
-use crate::manifest::{ManifestContent, PartInfo, put_dropped};
+use crate::manifest::{ManifestContent, put_dropped};
+use crate::part::PartInfo;
 use crate::record::{FileKind, read_records};
 
 /// Marks a directory as one of ours before its first list.

@@ -1,6 +1,6 @@
-//! Stand-ins for definitions that damage to the log took away, so that those after them keep their numbers.
+//! Stand-ins for definitions that damage to the log has destroyed, so that later definitions keep their numbers.
 //!
-//! What a lost definition named is unknown, so its rows cannot be served; the rows of all others can.
+//! The names of a lost definition are unknown, so the store cannot serve its rows under them. It serves all other rows.
 
 use model::limits::LOST_DEFINITIONS_MAX;
 
@@ -9,8 +9,8 @@ use crate::codec::Malformed;
 use crate::entry::Entry;
 
 impl Catalog {
-    /// Defines stand-ins for everything with a smaller number than `entry` needs. Refuses when there would be more in
-    /// all than damage can explain: then the number itself is wrong.
+    /// Defines stand-ins for the missing definitions before `entry`. Refuses when this makes more stand-ins in all than
+    /// damage can explain, because then the number itself is wrong.
     pub(crate) fn fill_gaps(&mut self, entry: Entry<'_>) -> Result<(), Malformed> {
         match entry {
             Entry::Table { id, .. } => self.fill_tables(id),
@@ -34,7 +34,7 @@ impl Catalog {
         }
     }
 
-    /// Counts the stand-ins that make `present` definitions `wanted`, and returns their numbers.
+    /// The numbers of the definitions that are missing if there should be `wanted` ones. Counts them as stand-ins.
     fn missing(&mut self, present: usize, wanted: u32) -> Result<std::ops::Range<u32>, Malformed> {
         let missing = (wanted as usize).saturating_sub(present);
         if missing > LOST_DEFINITIONS_MAX - self.stand_ins {

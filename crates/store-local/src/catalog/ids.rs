@@ -1,7 +1,7 @@
-//! The series of one tag value or one table, in few bytes whether they are few, many, or scattered.
+//! A set of series numbers, compact for few, many and scattered numbers.
 //!
-//! A bitmap costs about 70 bytes for each 65,536 numbers in which it has any. Below [`IDS_PER_CONTAINER`] of them a
-//! list is smaller.
+//! A bitmap costs about 70 bytes for each range of 65,536 numbers (a container) that is not empty. A list is smaller below
+//! [`IDS_PER_CONTAINER`] numbers per container.
 
 use roaring::RoaringBitmap;
 
@@ -12,7 +12,7 @@ pub(super) enum Ids {
     Bitmap(RoaringBitmap),
 }
 
-/// Numbers in each container at which a bitmap is the smaller form.
+/// The number of ids per container at which a bitmap becomes smaller than a list.
 const IDS_PER_CONTAINER: usize = 16;
 
 impl Default for Ids {
@@ -22,12 +22,12 @@ impl Default for Ids {
 }
 
 impl Ids {
-    /// Two numbers, the smaller one first.
+    /// A set of two numbers, the smaller one first.
     pub(super) fn pair(first: u32, second: u32) -> Self {
         Self::List(vec![first, second])
     }
 
-    /// Adds a number larger than all present.
+    /// Adds a number that is larger than all present ones.
     pub(super) fn push(&mut self, id: u32) {
         if let Self::List(list) = self
             && list.len() == list.capacity()
@@ -49,7 +49,7 @@ impl Ids {
         }
     }
 
-    /// The smallest.
+    /// The smallest number.
     pub(super) fn first(&self) -> Option<u32> {
         match self {
             Self::List(list) => list.first().copied(),
@@ -80,7 +80,7 @@ impl Ids {
         }
     }
 
-    /// Takes these numbers out of `set`.
+    /// Removes these numbers from `set`.
     pub(super) fn remove_from(&self, set: &mut RoaringBitmap) {
         match self {
             Self::List(list) => *set -= sorted(list),
@@ -89,7 +89,7 @@ impl Ids {
     }
 }
 
-/// Containers that a bitmap of the list may have.
+/// The largest number of containers that a bitmap of the list may have.
 fn containers(list: &[u32]) -> usize {
     match list {
         [first, .., last] => ((last >> 16) - (first >> 16)) as usize + 1,

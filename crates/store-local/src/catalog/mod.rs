@@ -1,18 +1,19 @@
-//! What tables, columns, tags and series there are, and by which numbers the files know them.
+//! The catalog: all tables, columns, tags and series, and the numbers that the files use for them.
 //!
-//! Numbers are dense and never reused. A key of a table has one number; a column is (key, type), and each has the
-//! physical name under which it stands in parts: the key itself for the first type seen, `key:type` otherwise or if
-//! the plain name is taken. Definitions can be applied again: recovery meets those of the manifest in the log too.
+//! Numbers are dense and never reused. A key of a table has one number. A column is (key, type), and has a physical name
+//! in parts: the key for the first type, `key:type` for other types or if the plain name is taken. A definition can be
+//! applied twice, because recovery finds the definitions of the manifest in the log again.
 //!
 //! A dropped key keeps its number and the physical names of its columns, because parts may still have them. A key that
 //! comes again under the same name is a new key: its columns have other physical names, and readers see them under the
-//! names that the dropped ones left free.
+//! names that the dropped columns left free.
 
 mod gaps;
 mod ids;
 mod numbers;
 mod select;
 mod series;
+mod slot;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -20,19 +21,19 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey, limits};
 use parking_lot::RwLock;
-use store::{StoreError, TableColumns};
+use store::{FieldColumn, StoreError, TableColumns, TagColumn};
 
 pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
+pub(crate) use slot::Slot;
 
 use crate::codec::Malformed;
 use crate::entry::Entry;
 use crate::row::KeyId;
-use crate::table::TableView;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
-/// Column of the row's sequence in parts of version 1; the name stays taken.
+/// Column of the row's sequence in parts of version 1. The name stays taken.
 pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
 /// Column of the row's time in parts.
 pub(crate) const TS_COLUMN: &str = "ts";
@@ -42,29 +43,29 @@ pub(crate) const TABLE_OF_SERIES_MISSING: Malformed = Malformed("series of an un
 /// A series entry without the definition of one of its tags before it.
 pub(crate) const TAG_OF_SERIES_MISSING: Malformed = Malformed("series with an unknown tag");
 
-/// All definitions, and those of them that no manifest or series file holds yet.
+/// All definitions, and the list of those that manifest and series file do not have yet.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) tables: Vec<Table>,
-    /// Readers take this lock without that of the state, and never wait for the latter while they hold it.
+    /// Readers take this lock without the lock of the state. A thread that holds this lock must not wait for that one.
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
     table_numbers: HashMap<Arc<str>, u32, RandomState>,
-    /// Encoded table, column and tag entries to go into the next manifest edit.
+    /// Encoded table, column and tag entries for the next manifest edit.
     unsaved: Vec<u8>,
-    /// The time by which old rows were dropped last, as the manifest has it.
+    /// The time by which retention dropped rows last, as the manifest records it.
     pub(crate) retention: Option<i64>,
-    /// Definitions made up by [`fill_gaps`](Self::fill_gaps).
+    /// Number of definitions that [`fill_gaps`](Self::fill_gaps) has made up.
     stand_ins: usize,
 }
 
-/// One table's keys, columns and tags.
+/// The definitions of one table: keys, columns and tags.
 pub(crate) struct Table {
     pub(crate) name: Arc<str>,
     pub(crate) keys: Vec<Key>,
     pub(crate) tags: Vec<Tag>,
-    /// How long rows are kept, in microseconds; 0 for good. `None` if nobody has said it.
+    /// How long the store keeps the rows, in microseconds; 0 means forever. `None` without a setting.
     pub(crate) ttl_us: Option<u64>,
-    /// Key numbers, each with the types that have columns as bits.
+    /// Key numbers. Each has a bit for every type that has a column.
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
     /// Physical names in use, those of dropped keys among them.
     taken: HashSet<Arc<str>, RandomState>,
@@ -73,7 +74,7 @@ pub(crate) struct Table {
     dropped_keys: usize,
     /// The columns of dropped keys.
     dropped_columns: usize,
-    /// The columns as readers see them; made when first asked after a change.
+    /// The columns as readers see them. The first reader after a change computes them.
     view: OnceLock<Arc<TableView>>,
 }
 
@@ -85,10 +86,50 @@ pub(crate) struct Key {
     dropped: bool,
 }
 
-/// A tag and the column that shows it in parts.
+/// A tag, and the column that shows it in parts.
 pub(crate) struct Tag {
     pub(crate) name: Arc<str>,
     pub(crate) physical: Arc<str>,
+}
+
+/// The columns of a table, as its definitions say.
+#[derive(Debug)]
+pub(crate) struct TableView {
+    /// As readers see them.
+    pub(crate) columns: TableColumns,
+    /// The key of each field column.
+    pub(crate) keys: Vec<KeyId>,
+    /// The columns of parts and chunks, key by key.
+    pub(crate) stored: Vec<Slot>,
+}
+
+impl TableView {
+    pub(crate) fn new(table: &Table) -> Self {
+        let tag = |tag: &Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
+        let of_key = |(id, key): (KeyId, &Key)| {
+            let column = |field_type| {
+                let physical = key.column(field_type)?.clone();
+                Some(Slot { key: id, field_type, physical })
+            };
+            FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
+        };
+        let tags = table.tags.iter().map(tag).collect();
+        let stored: Vec<Slot> = table.live_keys().flat_map(of_key).collect();
+        let field = |slot: &Slot| FieldColumn {
+            key: table.keys[slot.key as usize].name.clone(),
+            field_type: slot.field_type,
+            column: table.shown(&slot.physical).clone(),
+            with_integers: false,
+        };
+        let fields = stored.iter().map(field).collect();
+        // Joined columns have other positions, but the columns of a key are still neighbours.
+        let keys = stored.iter().map(|slot| slot.key).collect();
+        Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
+    }
+
+    pub(crate) fn columns(&self) -> &TableColumns {
+        &self.columns
+    }
 }
 
 fn type_bit(field_type: FieldType) -> u8 {
@@ -147,7 +188,7 @@ impl Table {
         }
     }
 
-    /// The table's columns, the internal ones and those of dropped keys not counted.
+    /// The number of columns, without the internal ones and those of dropped keys.
     pub(crate) fn columns(&self) -> usize {
         self.taken.len() - 3 - self.dropped_columns
     }
@@ -174,10 +215,10 @@ impl Table {
         self.view.get_or_init(|| Arc::new(TableView::new(self))).clone()
     }
 
-    /// A free physical name for `name`, by preference the plain one. It is no name that readers know already, so that the columns
-    /// which they have keep theirs.
+    /// A free physical name for `name`, if possible the plain one. Readers do not know the name yet, so the columns that
+    /// they know keep their names.
     fn free_name(&self, name: &str, suffix: &str) -> Arc<str> {
-        // Readers' names that no column of the files has end like this.
+        // Names that readers know and that no column in the files has end with `:i64`.
         let is_shown = |name: &str| name.ends_with(":i64") && self.view().columns().has_column(name);
         TableColumns::free_name(name, suffix, |name| self.taken.contains(name) || is_shown(name))
     }
@@ -200,8 +241,8 @@ impl Catalog {
         self.series.read().find(table, &encoded)
     }
 
-    /// Defines the series of a key that [`find_series`](Self::find_series) did not find, with whatever it needs;
-    /// calls `log` with each new definition.
+    /// Defines the series of a key that [`find_series`](Self::find_series) did not find, and its missing table and tags.
+    /// Calls `log` with each new definition.
     pub(crate) fn create_series(
         &mut self,
         key: &SeriesKey,
@@ -272,7 +313,7 @@ impl Catalog {
         tag
     }
 
-    /// The key number under which a value of `field_type` is kept, its column defined if it is new.
+    /// The key number for values of `field_type`. Defines the column if it is new.
     pub(crate) fn column(
         &mut self,
         table: u32,
@@ -294,7 +335,7 @@ impl Catalog {
         key
     }
 
-    /// Applies a definition from a file, or one that was just made. Repeating a known one changes nothing.
+    /// Applies a new definition, or one from a file. A known definition changes nothing. Returns whether it was new.
     pub(crate) fn apply(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
         match entry {
             Entry::Table { id, name } => self.apply_table(id, name),
@@ -326,7 +367,7 @@ impl Catalog {
         }
     }
 
-    /// As [`apply`](Self::apply), and marks a new definition to be saved with the next flush.
+    /// Like [`apply`](Self::apply), and remembers a new definition for the next manifest edit.
     pub(crate) fn apply_unsaved(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
         let new = self.apply(entry)?;
         if new && !matches!(entry, Entry::Series { .. }) {
@@ -341,12 +382,12 @@ impl Catalog {
         Ok(())
     }
 
-    /// Definitions that the manifest does not hold yet.
+    /// The encoded definitions that the manifest does not have yet.
     pub(crate) fn unsaved(&self) -> &[u8] {
         &self.unsaved
     }
 
-    /// Says that the manifest holds the first `bytes` of [`unsaved`](Self::unsaved).
+    /// Notes that the manifest has the first `bytes` of [`unsaved`](Self::unsaved).
     pub(crate) fn saved(&mut self, bytes: usize) {
         self.unsaved.drain(..bytes);
     }
@@ -474,7 +515,7 @@ impl Table {
     }
 }
 
-/// Refuses what would be one more than `limit`.
+/// Refuses one more item when `present` has reached the limit.
 pub(crate) fn check(what: &'static str, present: usize, limit: usize) -> Result<(), StoreError> {
     match present < limit {
         true => Ok(()),

@@ -1,15 +1,15 @@
-//! A hash table of numbers whose keys stand elsewhere. An entry has half of the hash, so that neither growing nor most
-//! failed comparisons touch the keys.
+//! A hash table of numbers whose keys are stored elsewhere. An entry has half of the hash, so that neither growth nor most
+//! failed comparisons access the keys.
 //!
-//! A table of ten million entries that doubles would hold its lock for a while. So a large one is cut into shards, and
-//! one of them doubles at a time.
+//! A table with ten million entries would hold its lock for long while it doubles. So a large table consists of shards, and
+//! one shard doubles at a time.
 
 use hashbrown::HashTable;
 
-/// Numbers by the hash of their key.
+/// Numbers, by the hash of their key.
 #[derive(Default)]
 pub(super) struct Numbers {
-    /// None, one, or [`SHARDS`].
+    /// No shard, one shard, or [`SHARDS`].
     shards: Vec<HashTable<Entry>>,
 }
 
@@ -20,11 +20,11 @@ struct Entry {
 }
 
 const SHARDS: usize = 256;
-/// Entries at which the one table is cut; that takes about a millisecond.
+/// The number of entries at which the one shard is split. The split takes about a millisecond.
 const UNSHARDED_MAX: usize = 32 * 1024;
 
 impl Numbers {
-    /// The number under `hash` that `is` accepts.
+    /// The number with this hash that `is` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = half(hash);
@@ -33,7 +33,7 @@ impl Numbers {
         found.map(|entry| entry.number)
     }
 
-    /// Adds a number that is not there yet.
+    /// Adds a new number.
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, number: u32) {
         match self.shards.len() {
@@ -49,7 +49,8 @@ impl Numbers {
         self.shards[shard].insert_unique(spread(entry.hash), entry, |entry| spread(entry.hash));
     }
 
-    /// Chosen by all bits of the hash: those that choose a place in the shard must stay evenly spread.
+    /// The shard of a hash. All bits of the hash choose it, so that the bits that choose a bucket in the shard stay evenly
+    /// distributed.
     #[inline]
     fn shard(&self, hash: u32) -> usize {
         (hash.wrapping_mul(0x9e37_79b9) >> 24) as usize & self.shards.len().saturating_sub(1)
@@ -57,7 +58,7 @@ impl Numbers {
 
     fn cut(&mut self) {
         let whole = std::mem::take(&mut self.shards);
-        // A little more than the average, so that few shards grow at once soon after.
+        // A little more than the average, so that few shards grow soon after the split.
         let each = UNSHARDED_MAX / SHARDS * 5 / 4;
         self.shards.resize_with(SHARDS, || HashTable::with_capacity(each));
         whole.into_iter().flatten().for_each(|entry| self.put(entry));
@@ -68,7 +69,7 @@ fn half(hash: u64) -> u32 {
     (hash >> 32) as u32 ^ hash as u32
 }
 
-/// The table takes the place from the lowest bits and the tag from the highest.
+/// The full hash for the hash table, which takes the bucket from the lowest bits and the tag from the highest.
 #[inline]
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)

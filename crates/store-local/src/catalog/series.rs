@@ -1,10 +1,10 @@
 //! Series by key, by number and by tag value, in about a hundred bytes each. docs/adr/0006-series-index.md.
 //!
-//! A key is the table number and the encoded tags. All keys stand in one arena; the hash tables hold numbers only, and
-//! the text of a tag value is that in the key of the first series that has it.
+//! A key is the table number and the encoded tags. All keys are in one arena. The hash tables have only numbers, and the
+//! text of a tag value is in the key of the first series that has the value.
 //!
-//! Series are only ever added, so whoever knows a number finds the same series under it for good. A reader may let go
-//! of the lock at any time and go on later.
+//! The store only adds series, so a number means the same series forever. A reader may release the lock at any time and
+//! continue later.
 
 use std::hash::BuildHasher;
 
@@ -29,11 +29,11 @@ pub(crate) struct SeriesIndex {
 #[derive(Default)]
 pub(super) struct TableIndex {
     pub(super) all: Ids,
-    /// By tag number; tags that no series has may be missing.
+    /// By tag number. Tags that no series has may be missing.
     pub(super) tags: Vec<TagIndex>,
 }
 
-/// Which series of a table have a tag, and with which value.
+/// The series of a table that have a tag, and their values.
 #[derive(Default)]
 pub(super) struct TagIndex {
     pub(super) present: Ids,
@@ -41,15 +41,15 @@ pub(super) struct TagIndex {
     numbers: Numbers,
 }
 
-/// The distinct values of a tag, numbered as they appear; so the first series of each ascend.
+/// The distinct values of a tag, numbered in the order of their appearance, so that their first series ascend.
 #[derive(Default)]
 struct Values {
     postings: Vec<Posting>,
-    /// Series of the values that more than one has.
+    /// The series of each value that more than one series has.
     shared: Vec<Ids>,
 }
 
-/// The series of a value: the only one, or with the top bit set the place in `shared`.
+/// The series of a value: the number of the only one, or with the top bit set an index into `shared`.
 #[derive(Clone, Copy)]
 struct Posting(u32);
 
@@ -65,12 +65,12 @@ pub(super) enum Found<'a> {
 /// Table and tags of each series.
 #[derive(Default)]
 struct Keys {
-    slots: Vec<Slot>,
+    entries: Vec<KeyEntry>,
     arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct KeyEntry {
     table: u32,
     tags_len: u32,
     tags_start: u64,
@@ -110,16 +110,16 @@ fn tag_value(encoded: &[u8], tag: u32) -> Option<&[u8]> {
 
 impl SeriesIndex {
     pub(crate) fn len(&self) -> usize {
-        self.keys.slots.len()
+        self.keys.entries.len()
     }
 
-    /// The table of a series, if there is one with this number.
+    /// The table of the series with this number; `None` if there is no such series.
     #[inline]
     pub(crate) fn table(&self, id: u32) -> Option<u32> {
-        self.keys.slots.get(id as usize).map(|slot| slot.table)
+        self.keys.entries.get(id as usize).map(|entry| entry.table)
     }
 
-    /// How many series a table has.
+    /// The number of series of a table.
     pub(crate) fn count(&self, table: u32) -> u64 {
         self.tables.get(table as usize).map_or(0, |index| index.all.len())
     }
@@ -140,7 +140,7 @@ impl SeriesIndex {
         self.numbers.find(hash, |id| self.keys.is(id, table, tags))
     }
 
-    /// Adds a series whose tags are known to be valid and of its table. Repeating one changes nothing.
+    /// Adds a series whose tags are valid tags of its table. A known series changes nothing. Returns whether it was new.
     pub(super) fn insert(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
         if (id as usize) < self.len() {
             return match self.keys.is(id, table, tags) {
@@ -165,19 +165,19 @@ impl SeriesIndex {
         Ok(true)
     }
 
-    /// The index of a table of which there are series.
+    /// The index of a table; `None` if the table has no series.
     pub(super) fn table_index(&self, table: u32) -> Option<&TableIndex> {
         self.tables.get(table as usize)
     }
 
-    /// The series that have a value of a tag.
+    /// The series that have this value of a tag.
     pub(super) fn with_value<'a>(&self, index: &'a TagIndex, tag: u32, value: &str) -> Option<Found<'a>> {
         let value = value.as_bytes();
         let is = |number| index.values.text(tag, number, &self.keys) == value;
         Some(index.series_of(index.numbers.find(self.hasher.hash_one(value), is)?))
     }
 
-    /// The text of a value of a tag.
+    /// The text of a value of a tag, by the number of the value.
     pub(super) fn text_of(&self, index: &TagIndex, tag: u32, number: u32) -> &str {
         text(index.values.text(tag, number, &self.keys))
     }
@@ -197,7 +197,7 @@ impl TableIndex {
 }
 
 impl TagIndex {
-    /// How many values there are; their numbers are those below.
+    /// The number of values. Values are numbered from 0.
     pub(super) fn values(&self) -> u32 {
         self.values.postings.len() as u32
     }
@@ -228,14 +228,14 @@ impl Values {
         }
     }
 
-    /// Adds a series to a value that has one already.
+    /// Adds a series to a value that has a series already.
     fn share(&mut self, number: u32, id: u32) {
         let Posting(posting) = &mut self.postings[number as usize];
         match *posting & SHARED {
             0 => {
-                let place = self.shared.len() as u32;
+                let index = self.shared.len() as u32;
                 self.shared.push(Ids::pair(*posting, id));
-                *posting = place | SHARED;
+                *posting = index | SHARED;
             }
             _ => self.shared[(*posting ^ SHARED) as usize].push(id),
         }
@@ -252,21 +252,21 @@ impl Values {
 
 impl Keys {
     fn push(&mut self, table: u32, tags: &[u8]) {
-        let slot = Slot { table, tags_len: tags.len() as u32, tags_start: self.arena.len() as u64 };
+        let entry = KeyEntry { table, tags_len: tags.len() as u32, tags_start: self.arena.len() as u64 };
         self.arena.extend_from_slice(tags);
-        self.slots.push(slot);
+        self.entries.push(entry);
     }
 
     #[inline]
     fn tags(&self, id: u32) -> &[u8] {
-        let slot = &self.slots[id as usize];
-        let start = slot.tags_start as usize;
-        &self.arena[start..start + slot.tags_len as usize]
+        let entry = &self.entries[id as usize];
+        let start = entry.tags_start as usize;
+        &self.arena[start..start + entry.tags_len as usize]
     }
 
     #[inline]
     fn is(&self, id: u32, table: u32, tags: &[u8]) -> bool {
-        self.slots[id as usize].table == table && self.tags(id) == tags
+        self.entries[id as usize].table == table && self.tags(id) == tags
     }
 }
 

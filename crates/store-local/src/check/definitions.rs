@@ -1,8 +1,9 @@
-//! Manifest, definitions and series.
+//! Checks the manifest, the definitions and the series file.
 
 use store::{Finding, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::disk::OpenMode;
 use crate::manifest::{ManifestContent, define};
 use crate::series_file::read_series;
@@ -10,8 +11,8 @@ use crate::series_file::read_series;
 const NOTHING_OPENS: &str =
     "The store does not open with it, so nothing is served. No other file is touched by it.";
 
-impl Check<'_, '_> {
-    /// What the manifest's bytes say; `None` when they are damaged.
+impl Checker<'_, '_> {
+    /// The content of the manifest; `None` when it is damaged.
     pub(super) fn manifest(&mut self, bytes: &[u8]) -> Option<ManifestContent> {
         let path = self.layout.manifest();
         match ManifestContent::read(&path, bytes) {
@@ -32,7 +33,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Reads tables, columns, tags and series; `false` when something after them cannot be understood.
+    /// Reads tables, columns, tags and series. `false` when they are damaged, so that rows cannot be compared with them.
     pub(super) fn definitions(&mut self, manifest: &ManifestContent) -> bool {
         let path = self.layout.manifest();
         if let Err(error) = define(&path, &manifest.state.definitions, &mut self.catalog) {

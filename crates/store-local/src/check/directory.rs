@@ -1,18 +1,20 @@
-//! Files against the manifest: what is there and should not be, and the ranges that the manifest names.
+//! Compares the files with the manifest, and checks the ranges that the manifest names.
 
 use std::collections::BTreeMap;
 
 use store::Finding;
 
-use super::{Check, Names, words};
+use super::checker::{Checker, Names};
+use super::words;
 use crate::disk::numbered;
-use crate::manifest::{ManifestContent, PartInfo};
+use crate::manifest::ManifestContent;
+use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 
 const NO_ROW_IS_LOST: &str = "No row is lost by it.";
 
-impl Check<'_, '_> {
-    /// Names every file that does not belong here.
+impl Checker<'_, '_> {
+    /// Reports every file that does not belong to the store.
     pub(super) fn directory(&mut self, names: &Names, manifest: &ManifestContent) {
         let ours = ["LOCK", "manifest", "series"];
         for name in names.root.iter().filter(|name| !ours.contains(&name.as_str())) {
@@ -61,7 +63,7 @@ impl Check<'_, '_> {
         });
     }
 
-    /// The manifest's own promises: what one part says, and that the parts of a table follow each other.
+    /// Checks the entry of each part in the manifest, and the order of the parts of a table.
     pub(super) fn ranges(&mut self, manifest: &ManifestContent) {
         let mut tables: BTreeMap<u32, Vec<&PartInfo>> = BTreeMap::new();
         for part in manifest.parts.values() {
@@ -76,7 +78,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Two parts that may both have a row need an order. `parts` are those of one table, by their days.
+    /// Checks that parts that may have the same row have an order. `parts` are the parts of one table, by their days.
     fn overlaps(&mut self, parts: &[&PartInfo]) {
         let mut earlier: Vec<&PartInfo> = Vec::new();
         for part in parts {
@@ -131,7 +133,7 @@ impl Check<'_, '_> {
         rules.into_iter().find(|(broken, _)| *broken).map(|(_, rule)| rule.to_owned())
     }
 
-    /// A table's name, if it is defined.
+    /// The name of a table; `None` if it is not defined.
     pub(super) fn table_name(&self, table: u32) -> Option<String> {
         self.catalog.tables.get(table as usize).map(|table| table.name.to_string())
     }

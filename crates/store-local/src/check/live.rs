@@ -1,37 +1,37 @@
-//! The check of a store that serves meanwhile.
+//! Checks a store that serves meanwhile.
 //!
-//! What is checked was there when the check began: the parts of one version, which stay as long as the version is
-//! held, and the log as far as it was written. A flush may take log segments away while they are read; then it is
-//! begun again.
+//! The check covers the state at its beginning: the parts of one version, which stay while the check holds the version, and
+//! the log as far as it was written. A flush may recycle log segments during the check; then the check starts again.
 
 use std::sync::Arc;
 
 use store::{ByteProgress, CheckReport, Finding, StoreError};
 
-use super::Check;
+use super::checker::Checker;
 use crate::core::Core;
-use crate::manifest::{ManifestContent, PartInfo};
+use crate::manifest::ManifestContent;
+use crate::part::PartInfo;
 
-/// How often the log is begun again because a flush took it away.
+/// The largest number of attempts, because a flush may recycle the log during each.
 const ATTEMPTS_MAX: usize = 20;
 
-/// Checks everything that an open store has on disk.
+/// Checks all files of an open store.
 pub(crate) fn check_live(core: &Core, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
     let mut attempts = 0;
     loop {
         attempts += 1;
         let last = attempts == ATTEMPTS_MAX;
-        let mut check = Check::new(core.disk.as_ref(), &core.layout, progress);
+        let mut check = Checker::new(core.disk.as_ref(), &core.layout, progress);
         check.live = true;
         let version = core.state.lock().version.clone();
-        // In this order: what is durable by now is in what is written later, and not the other way round.
+        // In this order, so that the segments have all rows that are durable by now.
         let durable = core.progress().durable;
         let segments = core.segments.written();
         let Some(manifest) = check.live_manifest() else {
             return Ok(check.finish());
         };
         if !version.has_exactly(&manifest) && !last {
-            // An edit is on its way between the file and the readers.
+            // An edit is in the file, but not in the version yet.
             std::thread::sleep(std::time::Duration::from_millis(20));
             continue;
         }
@@ -62,7 +62,7 @@ pub(crate) fn check_live(core: &Core, progress: &mut ByteProgress<'_>) -> Result
     }
 }
 
-impl Check<'_, '_> {
+impl Checker<'_, '_> {
     fn live_manifest(&mut self) -> Option<ManifestContent> {
         let path = self.layout.manifest();
         match self.read(&path) {

@@ -1,9 +1,10 @@
-//! The log: every frame, and whether what it holds can be understood.
+//! Checks the log: every frame and every entry.
 
 use model::FieldType;
 use store::{Finding, Sequence, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::catalog::Catalog;
 use crate::codec::Reader;
 use crate::entry::Entry;
@@ -18,9 +19,9 @@ const LOST: &str = "The rows of these frames were acknowledged and are in no oth
 const KEEP: &str = "Back the directory up as it is before the next start: the start drops what it cannot read. The rows can \
      only come from their senders, or from a backup that was made after they were written.";
 
-impl Check<'_, '_> {
-    /// Walks over the segments; of each only the given number of bytes counts, if there is one. `durable` is the
-    /// sequence up to which rows must be there.
+impl Checker<'_, '_> {
+    /// Checks the segments; of each only the given number of bytes, if there is one. `durable` is the sequence up to which
+    /// the log must have all rows.
     pub(super) fn log(
         &mut self,
         manifest: &ManifestContent,
@@ -75,7 +76,7 @@ impl Check<'_, '_> {
     }
 }
 
-/// Checks rows against definitions and keeps nothing of them.
+/// Compares rows with definitions. Keeps no row.
 struct Rows<'a> {
     catalog: &'a mut Catalog,
 }

@@ -1,4 +1,4 @@
-//! The rows of one part, decoded column by column, against the manifest and the definitions.
+//! Checks the rows of one part: decodes all columns and compares them with the manifest and the definitions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 use store::StoreError;
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::catalog::{Catalog, SEQUENCE_COLUMN, SERIES_COLUMN, SeriesIndex, TS_COLUMN, Table, tags};
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
 use crate::part::blocks::BlockFile;
-use crate::part::schema::Layout as PartLayout;
+use crate::part::{PartInfo, PartLayout};
 
-/// Values that are decoded at once.
+/// The number of values that are decoded at once.
 const DECODED_ROWS: usize = 8 * 1024;
 
-/// What is wrong with a part's rows, or why they cannot be read.
+/// Why a check of the rows of a part failed.
 enum Wrong {
     Rows(String),
     Unreadable(ParquetError),
@@ -39,8 +39,8 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong::Rows(what.into()))
 }
 
-impl Check<'_, '_> {
-    /// Decodes all rows of a part whose blocks are intact. The first contradiction ends it.
+impl Checker<'_, '_> {
+    /// Decodes all rows of a part whose blocks are intact. Ends at the first contradiction.
     pub(super) fn rows(&mut self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) {
         let blocks = BlockFile::new(file, self.layout.part(part.id), part.clone());
         let mut decoded = 0;
@@ -62,23 +62,23 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Which rows stand where in a part, if its footer can be read.
-    pub(super) fn places(&self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) -> Option<Places> {
+    /// The row groups of a part; `None` if its footer cannot be read.
+    pub(super) fn row_groups(&self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>) -> Option<RowGroups> {
         let blocks = BlockFile::new(file, self.layout.part(part.id), part.clone());
-        Places::read(&SerializedFileReader::new(blocks).ok()?)
+        RowGroups::read(&SerializedFileReader::new(blocks).ok()?)
     }
 }
 
-/// Walks over the rows of a part.
+/// A check of the rows of a part.
 struct PartCheck<'a> {
     reader: SerializedFileReader<BlockFile>,
     part: &'a PartInfo,
     table: &'a Table,
     index: RwLockReadGuard<'a, SeriesIndex>,
     last: Option<(i64, i64)>,
-    /// The last row's table.
+    /// The table of the last row.
     of: u32,
-    /// The rows of each table.
+    /// The number of rows of each table.
     shares: Vec<(u32, u64)>,
     rows: u64,
     series: (i64, i64),
@@ -119,14 +119,14 @@ impl<'a> PartCheck<'a> {
         self.compare()
     }
 
-    /// What each column of the file is.
+    /// The meaning of each column of the file.
     fn columns(&self) -> Result<Vec<Column>, Wrong> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let columns = schema.columns().iter().map(|column| match column.name() {
             SERIES_COLUMN => Ok(Column::Series),
             TS_COLUMN => Ok(Column::Ts),
             SEQUENCE_COLUMN => Ok(Column::Sequence),
-            // What a narrow part shows beside them is its tables' names, tags and values, which no definition names.
+            // The other columns of a narrow part have names, tags and values of its tables. No definition names them.
             _ if self.part.layout == PartLayout::Narrow => Ok(Column::Other),
             name => self.named(name),
         });
@@ -160,7 +160,7 @@ impl<'a> PartCheck<'a> {
         let number = |wanted: Column| self.numbers(group, find(&wanted), rows);
         let series = number(Column::Series)?;
         let ts = number(Column::Ts)?;
-        // Parts of version 1 have one; it is checked where it is there.
+        // Only parts of version 1 have this column.
         let sequence = match find(&Column::Sequence) {
             Some(column) => Some(self.numbers(group, Some(column), rows)?),
             None => None,
@@ -211,7 +211,7 @@ impl<'a> PartCheck<'a> {
         Ok(())
     }
 
-    /// What was counted against what the manifest says.
+    /// Compares the counts with the manifest.
     fn compare(&self) -> Result<(), Wrong> {
         let part = self.part;
         let series = (i64::from(part.series.0), i64::from(part.series.1));
@@ -227,7 +227,7 @@ impl<'a> PartCheck<'a> {
         if self.ts != part.ts {
             return wrong(format!("its times are {:?}, the manifest says {:?}", self.ts, part.ts));
         }
-        // A row shows the sequence of its last write; earlier writes of it widen the manifest's range.
+        // A row has the sequence of its last write. Earlier writes widen the range in the manifest.
         let known = self.sequence.1 > 0;
         let inside = !known || part.sequence.0 <= self.sequence.0 && self.sequence.1 <= part.sequence.1;
         if !inside {
@@ -255,7 +255,7 @@ impl<'a> PartCheck<'a> {
         Ok(self.reader.get_row_group(group)?.get_column_reader(column)?)
     }
 
-    /// The tag's value in every row must be that of the row's series.
+    /// Checks that every row has the value of the tag that its series has.
     fn tag(&self, group: usize, column: usize, tag: u32, series: &[i64]) -> Result<(), Wrong> {
         let ColumnReader::ByteArrayColumnReader(reader) = self.column(group, column)? else {
             return wrong("a tag's column does not hold text");
@@ -303,7 +303,7 @@ impl<'a> PartCheck<'a> {
         let fits = match (&reader, field_type) {
             (_, None) => true,
             (ColumnReader::BoolColumnReader(_), Some(kind)) => kind == FieldType::Bool,
-            // A number with a few decimals may stand as a scaled integer (docs/format/part.md).
+            // A number with few decimals may be a scaled integer (docs/format/part.md).
             (ColumnReader::Int64ColumnReader(_), Some(kind)) => {
                 matches!(kind, FieldType::I64 | FieldType::F64)
             }
@@ -347,11 +347,11 @@ enum Column {
     Sequence,
     Tag(u32),
     Field(FieldType),
-    /// Of a later version; decoded, not understood.
+    /// A column of a later version. The check only decodes it.
     Other,
 }
 
-/// Decodes a column to its end and returns how many rows it has.
+/// Decodes a column to its end, and returns the number of its rows.
 fn decode<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     mut visit: impl FnMut(&[i16], &[T::T]) -> Result<(), Wrong>,
@@ -369,8 +369,8 @@ fn decode<T: DataType>(
     }
 }
 
-/// Where in a file which rows stand.
-pub(super) struct Places {
+/// The row groups of a part: their bytes and their rows.
+pub(super) struct RowGroups {
     groups: Vec<Group>,
 }
 
@@ -381,7 +381,7 @@ struct Group {
     ts: Option<(i64, i64)>,
 }
 
-impl Places {
+impl RowGroups {
     fn read(reader: &SerializedFileReader<BlockFile>) -> Option<Self> {
         let groups = reader.metadata().row_groups().iter().map(|group| {
             let range = |name: &str| {
@@ -401,7 +401,7 @@ impl Places {
         Some(Self { groups: groups.collect() })
     }
 
-    /// Which rows cannot be read without the bytes, in words, and how many they are at most.
+    /// A text about the rows that cannot be read without these bytes, and the largest number of these rows.
     pub(super) fn affected(&self, bytes: Range<u64>, part: &PartInfo, table: Option<&str>) -> (String, u64) {
         let (mut rows, mut columns) = (0, Vec::new());
         let (mut series, mut ts) = ((i64::MAX, i64::MIN), (i64::MAX, i64::MIN));

@@ -1,20 +1,21 @@
-//! Parts: that they are there, their length, every block's checksum; then their rows (part.rs).
+//! Checks parts: existence, length, the checksum of every block, and then the rows (part.rs).
 
 use std::sync::Arc;
 
 use model::limits::CHECK_FINDINGS_PER_FILE_MAX as FINDINGS_MAX;
 use store::{Finding, StoreError};
 
-use super::{Check, words};
+use super::checker::Checker;
+use super::words;
 use crate::disk::{DiskFile, OpenMode};
-use crate::manifest::PartInfo;
+use crate::part::PartInfo;
 use crate::part::blocks::BLOCK_BYTES;
 
-/// Blocks that are read at once.
+/// The number of blocks that are read at once.
 const READ_BLOCKS: usize = 32;
 
-impl Check<'_, '_> {
-    /// Reads all parts. Rows are compared with definitions only where these are `known`.
+impl Checker<'_, '_> {
+    /// Checks all parts. Compares rows with definitions only if these are `known`.
     pub(super) fn parts(&mut self, parts: &[Arc<PartInfo>], known: bool) {
         for part in parts {
             if self.meter.ended {
@@ -22,7 +23,7 @@ impl Check<'_, '_> {
             }
             let before = self.meter.done;
             self.part(part, known);
-            // Whatever was left out because of damage is not waited for.
+            // Counts the bytes that the check has skipped because of damage.
             let rest = (before + 2 * part.bytes).saturating_sub(self.meter.done);
             self.meter.add(rest);
         }
@@ -60,7 +61,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Offsets of the blocks whose checksum does not match.
+    /// The offsets of the blocks whose checksums do not match.
     fn blocks(&mut self, file: &dyn DiskFile, part: &PartInfo) -> std::io::Result<Vec<u64>> {
         let mut bad = Vec::new();
         let mut buffer = vec![0; READ_BLOCKS * BLOCK_BYTES];
@@ -83,13 +84,13 @@ impl Check<'_, '_> {
     }
 
     fn bad_blocks(&mut self, file: Arc<dyn DiskFile>, part: &Arc<PartInfo>, bad: &[u64]) {
-        let places = self.places(file, part);
+        let row_groups = self.row_groups(file, part);
         let table = self.table_name(part.tables.0);
         for offset in &bad[..bad.len().min(FINDINGS_MAX)] {
             let end = (offset + BLOCK_BYTES as u64).min(part.bytes);
             let what = format!("the checksum of the block of {} bytes does not match", end - offset);
-            let (means, rows) = match &places {
-                Some(places) => places.affected(*offset..end, part, table.as_deref()),
+            let (means, rows) = match &row_groups {
+                Some(row_groups) => row_groups.affected(*offset..end, part, table.as_deref()),
                 None => {
                     let rows = words::rows_of(part, table.as_deref().unwrap_or("?"));
                     (
@@ -112,7 +113,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Damage that concerns all rows of a part.
+    /// Reports damage that affects all rows of a part.
     pub(super) fn lost(&mut self, part: &PartInfo, offset: Option<u64>, what: &str) {
         let table = self.table_name(part.tables.0);
         let rows = words::rows_of(part, table.as_deref().unwrap_or("?"));
@@ -126,7 +127,7 @@ impl Check<'_, '_> {
         );
     }
 
-    /// Damage that a reader of a part met.
+    /// Reports an error of the reader of a part.
     pub(super) fn unreadable_part(&mut self, part: &PartInfo, error: &StoreError) {
         match error {
             StoreError::Corrupt { offset, reason, .. } => self.lost(part, Some(*offset), reason),

@@ -1,14 +1,14 @@
-//! Times and stock phrases of findings.
+//! Times and phrases in findings.
 
 use model::Timestamp;
 
-use crate::manifest::PartInfo;
+use crate::part::PartInfo;
 
-/// What to do about a damaged part.
+/// The remedy for a damaged part.
 pub(super) const REPLACE_PART: &str = "Stop the server and put this file there from a backup that has it: parts never change, so the copy is good if \
      its name, length and checksum are (`tacho check` says so). Without a backup the rows of the damaged places are lost.";
 
-/// What to do about a file without which nothing opens.
+/// The remedy for a damaged file without which the store does not open.
 pub(super) const RESTORE: &str = "Restore the newest backup into a new directory (`tacho restore`), and keep this directory: its parts are still \
      readable one by one as Parquet.";
 
@@ -24,7 +24,7 @@ pub(super) fn day(micros: i64) -> String {
     Timestamp::from_micros(micros).date().to_string()
 }
 
-/// The tables of a part, the first of which is called `first`.
+/// A text about the tables of a part. `first` is the name of the first one.
 pub(super) fn tables_of(info: &PartInfo, first: &str) -> String {
     match info.members().count() {
         0 | 1 => format!("table {first:?}"),
@@ -32,7 +32,7 @@ pub(super) fn tables_of(info: &PartInfo, first: &str) -> String {
     }
 }
 
-/// Which rows a part has.
+/// A text about the rows of a part.
 pub(super) fn rows_of(info: &PartInfo, table: &str) -> String {
     format!(
         "{} rows of {} from {} to {}, series {} to {}",

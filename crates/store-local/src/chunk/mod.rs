@@ -1,40 +1,42 @@
-//! Rows in memory: one table's rows in the order of arrival, with a way from each row to the series' one before.
+//! Chunks: rows of one table in memory, in the order of arrival, with a link from each row to the previous row of its
+//! series.
 //!
-//! Series and times stand in columns. A row's fields are the bytes that the log has
-//! (docs/adr/0002-memtable-rows-as-bytes.md), or, as long as all rows of a chunk are one f64 of the same key, a column of
-//! numbers (docs/adr/0004-rows-of-one-number.md). The open chunk is written under the store's lock; frozen it is shared
-//! with readers and the flush, and gets the order of a part when first asked.
+//! Series and times are columns. The fields of a row are the bytes of the log (docs/adr/0002-memtable-rows-as-bytes.md).
+//! While all rows of a chunk have one f64 of the same key, the fields are a column of numbers instead
+//! (docs/adr/0004-rows-of-one-number.md). Appends write the open chunk under the lock of the store. Readers and the flusher
+//! share a frozen chunk; the first of them sorts it into the order of a part.
 
 mod sorted;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::ValueRef;
+use arrow_array::ArrayRef;
 use model::limits::{CHUNK_BODY_BYTES_MAX, LOG_PENDING_BYTES_MAX};
+use model::{FieldType, ValueRef};
 
 use crate::row::{self, Fields, KeyId};
 pub(crate) use sorted::SortedRows;
 
-/// No row before.
+/// A row number that means "no row".
 pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// Rows of one table.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
-    /// Distinguishes the open chunks that a table had; a series remembers its last row with it.
+    /// The number of the chunk. A series remembers its last row together with this number.
     pub(crate) number: u64,
     series: Vec<u32>,
     ts: Vec<i64>,
-    /// The series' row before, in this chunk.
+    /// By row: the previous row of the series in this chunk.
     previous: Vec<u32>,
     bodies: Bodies,
-    /// Sequences of the first and the last row.
+    /// The sequences of the first and the last row.
     sequence: (u64, u64),
     extent: Option<Extent>,
-    /// Made once, of a frozen chunk.
+    /// The sorted rows of a frozen chunk. The first reader computes them.
     sorted: OnceLock<Arc<SortedRows>>,
-    /// Rows that reads of few series have decoded.
+    /// Number of rows that reads of few series have decoded.
     decoded: AtomicUsize,
 }
 
@@ -45,12 +47,12 @@ pub(crate) struct Extent {
     pub(crate) ts: (i64, i64),
 }
 
-/// The rows' fields.
+/// The fields of the rows.
 #[derive(Debug, Clone)]
 enum Bodies {
-    /// Encoded one after the other, and where each ends.
+    /// Encoded, row after row, with the end of each row.
     Bytes { bytes: Vec<u8>, ends: Vec<u32> },
-    /// Each row has this one field.
+    /// One number per row, all of this key.
     Numbers { key: KeyId, values: Vec<f64> },
 }
 
@@ -60,7 +62,7 @@ impl Default for Bodies {
     }
 }
 
-/// Rows of one f64 each, of the same key, as columns of equal length.
+/// Rows that have one f64 each, of the same key, as columns of equal length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers<'a> {
     pub(crate) key: KeyId,
@@ -94,7 +96,7 @@ impl Chunk {
         self.series.is_empty()
     }
 
-    /// Memory taken, including the order that a frozen chunk will get.
+    /// The memory of the chunk, with the memory for its sorted rows.
     pub(crate) fn bytes(&self) -> usize {
         let sorted = self.series.capacity() * SORTED_ROW_BYTES;
         let heads = (self.series.capacity() + self.previous.capacity()) * size_of::<u32>()
@@ -106,7 +108,7 @@ impl Chunk {
         sorted + heads + bodies
     }
 
-    /// Bytes of all rows' fields.
+    /// Bytes of the fields of all rows.
     pub(crate) fn body_bytes(&self) -> usize {
         match &self.bodies {
             Bodies::Bytes { bytes, .. } => bytes.len(),
@@ -114,13 +116,13 @@ impl Chunk {
         }
     }
 
-    /// Whether a read of `rows` rows is to decode the chunk as a whole, for all reads to come: once as many rows were
-    /// decoded one read at a time as the chunk has, reading it whole would have been the better choice.
+    /// Whether a read of `rows` rows should decode the whole chunk, for all later reads. That is the case when single reads
+    /// have decoded as many rows as the chunk has.
     pub(crate) fn pays_whole(&self, rows: usize) -> bool {
         self.decoded.fetch_add(rows, Ordering::Relaxed) + rows >= self.len()
     }
 
-    /// Rows that still go into this chunk.
+    /// The number of rows that still fit into this chunk.
     #[inline]
     pub(crate) fn room(&self, rows_max: usize) -> usize {
         match &self.bodies {
@@ -129,7 +131,7 @@ impl Chunk {
         }
     }
 
-    /// Where the fields of the next row are to be encoded, before [`push`](Self::push).
+    /// The buffer for the fields of the next row. The caller encodes them before [`push`](Self::push).
     #[inline]
     pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
         if matches!(self.bodies, Bodies::Numbers { .. }) {
@@ -141,7 +143,7 @@ impl Chunk {
         }
     }
 
-    /// Completes a row whose fields were encoded into [`body_buffer`](Self::body_buffer) and returns its bytes.
+    /// Completes a row whose fields are in the [`body_buffer`](Self::body_buffer), and returns their bytes.
     #[inline]
     pub(crate) fn push(&mut self, series: u32, ts: i64, sequence: u64, previous: u32) -> &[u8] {
         self.count(sequence, sequence, &[series], &[ts]);
@@ -162,8 +164,8 @@ impl Chunk {
         matches!(self.bodies, Bodies::Numbers { key, .. } if key == of) || self.is_empty()
     }
 
-    /// Appends rows with sequences from `sequence` on. `previous` is asked in order for the series' row before, with
-    /// the index into `rows` and the row's number here.
+    /// Appends rows with sequences from `sequence` on. Calls `previous` for each row, in order, with its index in `rows` and
+    /// its number in the chunk. The answer is the previous row of the series.
     #[inline]
     pub(crate) fn push_numbers(
         &mut self,
@@ -186,7 +188,7 @@ impl Chunk {
         self.previous.extend((0..rows.len()).map(|index| previous(index, first + index as u32)));
     }
 
-    /// As [`push_numbers`](Self::push_numbers) with one row, into a chunk that has other rows.
+    /// Like [`push_numbers`](Self::push_numbers) with one row, for a chunk that has other rows.
     pub(crate) fn push_number_as_bytes(
         &mut self,
         row: Numbers<'_>,
@@ -198,7 +200,7 @@ impl Chunk {
         self.push(row.series[0], row.ts[0], sequence, previous);
     }
 
-    /// Takes account of rows before they are added.
+    /// Updates sequences and extent for rows that are about to be added.
     #[inline]
     fn count(&mut self, first: u64, last: u64, series: &[u32], ts: &[i64]) {
         if self.series.is_empty() {
@@ -212,7 +214,7 @@ impl Chunk {
         extent.ts = ts.iter().fold(extent.ts, wider);
     }
 
-    /// Turns the column of numbers into encoded bodies.
+    /// Converts the column of numbers to encoded bodies.
     #[cold]
     fn encode_numbers(&mut self) {
         if let Bodies::Numbers { key, values } = &self.bodies {
@@ -226,7 +228,7 @@ impl Chunk {
         }
     }
 
-    /// All rows, if each has one f64 of the same key.
+    /// All rows as columns, if each has one f64 of the same key.
     pub(crate) fn numbers(&self) -> Option<Numbers<'_>> {
         match &self.bodies {
             Bodies::Numbers { key, values } => {
@@ -249,7 +251,7 @@ impl Chunk {
         &self.ts
     }
 
-    /// Sequences of the first and the last row; those of the others lie between.
+    /// The sequences of the first and the last row. The others are between them.
     pub(crate) fn sequences(&self) -> (u64, u64) {
         self.sequence
     }
@@ -286,13 +288,13 @@ impl Chunk {
         &bytes[start as usize..ends[row as usize] as usize]
     }
 
-    /// Rows of the series whose last row is `last`, newest arrival first. For open chunks.
+    /// The rows of the series whose last row is `last`, newest arrival first. For open chunks.
     pub(crate) fn chain(&self, last: u32) -> impl Iterator<Item = u32> {
         let previous = |row: &u32| Some(self.previous[*row as usize]).filter(|row| *row != NO_ROW);
         std::iter::successors(Some(last), previous)
     }
 
-    /// A chunk with a copy of all rows. Like every copy it has the number 0, which no other chunk has.
+    /// A copy of the chunk. Every copy has the number 0, which no other chunk has.
     pub(crate) fn copy(&self) -> Self {
         Self {
             number: 0,
@@ -307,13 +309,13 @@ impl Chunk {
         }
     }
 
-    /// A chunk with a copy of some rows, in their order. Sequences and extent are those of the whole chunk.
+    /// A chunk with copies of some rows, in their order. It has the sequences and the extent of the whole chunk.
     pub(crate) fn copy_of(&self, rows: &[u32]) -> Self {
         let mut copy = Self::new(0);
-        let place = |index: usize| if index == 0 { NO_ROW } else { index as u32 - 1 };
+        let previous = |index: usize| if index == 0 { NO_ROW } else { index as u32 - 1 };
         copy.series = rows.iter().map(|row| self.series(*row)).collect();
         copy.ts = rows.iter().map(|row| self.ts(*row)).collect();
-        copy.previous = (0..rows.len()).map(place).collect();
+        copy.previous = (0..rows.len()).map(previous).collect();
         (copy.sequence, copy.extent) = (self.sequence, self.extent);
         copy.bodies = match &self.bodies {
             Bodies::Numbers { key, values } => {
@@ -333,7 +335,7 @@ impl Chunk {
         copy
     }
 
-    /// Gives back memory that an open chunk keeps for growth.
+    /// Frees the memory that an open chunk reserves for growth.
     pub(crate) fn shrink(&mut self) {
         self.series.shrink_to_fit();
         self.ts.shrink_to_fit();
@@ -347,22 +349,33 @@ impl Chunk {
         }
     }
 
-    /// Rows of one series by time and arrival, those without fields left out. For frozen chunks.
+    /// The rows of one series by time and arrival, without the rows that have no fields. For frozen chunks.
     pub(crate) fn rows_of(&self, series: u32) -> impl Iterator<Item = u32> {
-        self.sorted().places_of(series).iter().copied()
+        self.sorted().chunk_rows_of(series).iter().copied()
     }
 
     /// All rows in the order of a part. For frozen chunks.
     pub(crate) fn sorted(&self) -> &Arc<SortedRows> {
-        self.sorted.get_or_init(|| Arc::new(SortedRows::new(self, 0..self.len() as u32)))
+        self.sorted.get_or_init(|| Arc::new(self.sort(0..self.len() as u32)))
+    }
+
+    /// Some rows in the order of a part, without the rows that have no fields.
+    pub(crate) fn sort(&self, rows: impl Iterator<Item = u32>) -> SortedRows {
+        let rows = rows.filter(|row| self.has_fields(*row));
+        SortedRows::new(rows.map(|row| (self.series(row), self.ts(row), row)))
+    }
+
+    /// Several columns of sorted rows of this chunk.
+    pub(crate) fn columns(&self, rows: &SortedRows, wanted: &[(KeyId, FieldType)]) -> Vec<ArrayRef> {
+        rows.columns(|row| self.fields(row), wanted)
     }
 }
 
-/// What [`SortedRows`] takes for each row: time, place, and a run or the end of a row of several places.
+/// Bytes of [`SortedRows`] for each row: its time, its row of the chunk, and a run or an end.
 const SORTED_ROW_BYTES: usize = 20;
 
-// A row's place in the bytes has 32 bits.
-const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "places fit");
+// The position of a row in the bytes has 32 bits.
+const _: () = assert!(CHUNK_BODY_BYTES_MAX + LOG_PENDING_BYTES_MAX < u32::MAX as usize, "positions fit");
 
 #[cfg(test)]
 mod tests {

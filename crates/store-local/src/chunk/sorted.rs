@@ -1,4 +1,4 @@
-//! Rows of a chunk in the order of a part, each (series, ts) once, and their fields as columns.
+//! Sorted rows: rows of a chunk in the order of a part, each (series, ts) once, with their fields as columns.
 
 use std::sync::Arc;
 
@@ -8,34 +8,33 @@ use arrow_buffer::ScalarBuffer;
 use model::{FieldType, ValueRef};
 use store::table::UTC;
 
-use super::Chunk;
-use crate::array_cache::Run;
-use crate::row::KeyId;
+use crate::array_cache::SeriesRun;
+use crate::row::{Fields, KeyId};
 
-/// Which rows of a chunk make which row of a table.
+/// The rows of a table that the rows of a chunk make. Several rows of a chunk may make one row.
 #[derive(Debug)]
 pub(crate) struct SortedRows {
-    pub(crate) runs: Arc<[Run]>,
+    pub(crate) runs: Arc<[SeriesRun]>,
     pub(crate) ts: ScalarBuffer<i64>,
     /// Rows of the chunk by series, time and arrival.
-    places: Vec<u32>,
-    /// By row: where its last place ends. Empty when each row has one place.
+    chunk_rows: Vec<u32>,
+    /// By row: the index after its last row of the chunk. Empty when each row is one row of the chunk.
     ends: Vec<u32>,
 }
 
 impl SortedRows {
-    /// Sorts some rows of a chunk; those without fields are left out.
-    pub(crate) fn new(chunk: &Chunk, rows: impl Iterator<Item = u32>) -> Self {
-        let key = |row: u32| {
+    /// Sorts rows of a chunk: the series, the time and the number of each.
+    pub(super) fn new(rows: impl Iterator<Item = (u32, i64, u32)>) -> Self {
+        let key = |(series, ts, row): (u32, i64, u32)| {
             // One number to compare, negative times first.
-            let ts = chunk.ts(row) as u64 ^ 1 << 63;
-            u128::from(chunk.series(row)) << 96 | u128::from(ts) << 32 | u128::from(row)
+            let ts = ts as u64 ^ 1 << 63;
+            u128::from(series) << 96 | u128::from(ts) << 32 | u128::from(row)
         };
-        let mut keys: Vec<u128> = rows.filter(|row| chunk.has_fields(*row)).map(key).collect();
+        let mut keys: Vec<u128> = rows.map(key).collect();
         keys.sort_unstable();
-        let (mut runs, mut ts, mut ends): (Vec<Run>, Vec<i64>, Vec<u32>) = Default::default();
+        let (mut runs, mut ts, mut ends): (Vec<SeriesRun>, Vec<i64>, Vec<u32>) = Default::default();
         let mut last = None;
-        for (place, key) in keys.iter().enumerate() {
+        for (at, key) in keys.iter().enumerate() {
             if last != Some(key >> 32) {
                 last = Some(key >> 32);
                 ts.push(((key >> 32) as u64 ^ 1 << 63) as i64);
@@ -43,36 +42,41 @@ impl SortedRows {
                 let (series, end) = ((key >> 96) as u32, ts.len() as u32);
                 match runs.last_mut() {
                     Some(run) if run.series == series => run.end = end,
-                    _ => runs.push(Run { series, end }),
+                    _ => runs.push(SeriesRun { series, end }),
                 }
             }
             if let Some(end) = ends.last_mut() {
-                *end = place as u32 + 1;
+                *end = at as u32 + 1;
             }
         }
         if ends.len() == keys.len() {
             ends = Vec::new();
         }
-        Self { runs: runs.into(), ts: ts.into(), places: keys.iter().map(|key| *key as u32).collect(), ends }
+        Self {
+            runs: runs.into(),
+            ts: ts.into(),
+            chunk_rows: keys.iter().map(|key| *key as u32).collect(),
+            ends,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.ts.len()
     }
 
-    /// Rows of the chunk that belong to one series, by time and arrival.
-    pub(crate) fn places_of(&self, series: u32) -> &[u32] {
+    /// The rows of the chunk of one series, by time and arrival.
+    pub(crate) fn chunk_rows_of(&self, series: u32) -> &[u32] {
         let run = self.runs.partition_point(|run| run.series < series);
         match self.runs.get(run) {
             Some(found) if found.series == series => {
                 let first = run.checked_sub(1).map_or(0, |before| self.runs[before].end as usize);
-                &self.places[self.start(first)..self.start(found.end as usize)]
+                &self.chunk_rows[self.start(first)..self.start(found.end as usize)]
             }
             _ => &[],
         }
     }
 
-    /// Where the places of a row begin.
+    /// The index of the first row of the chunk for a row.
     fn start(&self, row: usize) -> usize {
         match self.ends.is_empty() {
             true => row,
@@ -80,9 +84,9 @@ impl SortedRows {
         }
     }
 
-    /// The places of some rows.
-    pub(crate) fn places(&self, rows: std::ops::Range<u32>) -> &[u32] {
-        &self.places[self.start(rows.start as usize)..self.start(rows.end as usize)]
+    /// The rows of the chunk for some rows.
+    pub(crate) fn chunk_rows(&self, rows: std::ops::Range<u32>) -> &[u32] {
+        &self.chunk_rows[self.start(rows.start as usize)..self.start(rows.end as usize)]
     }
 
     /// The time column.
@@ -90,14 +94,19 @@ impl SortedRows {
         Arc::new(TimestampMicrosecondArray::new(self.ts.clone(), None).with_timezone(UTC))
     }
 
-    /// Several columns of all rows. Of the writes of a key the last one counts, whatever its type.
-    pub(crate) fn columns(&self, chunk: &Chunk, wanted: &[(KeyId, FieldType)]) -> Vec<ArrayRef> {
+    /// Several columns of all rows; `fields_of` gives the fields of a row of the chunk. Of the writes of a key the last
+    /// one counts, whatever its type.
+    pub(super) fn columns<'c>(
+        &self,
+        fields_of: impl Fn(u32) -> Fields<'c>,
+        wanted: &[(KeyId, FieldType)],
+    ) -> Vec<ArrayRef> {
         let mut keys: Vec<KeyId> = wanted.iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         keys.dedup();
-        // By key number: the place in `values`, plus one.
+        // By key number: the index into `values`, plus one.
         let mut index = vec![0_u32; keys.last().map_or(0, |key| *key as usize + 1)];
-        keys.iter().enumerate().for_each(|(place, key)| index[*key as usize] = place as u32 + 1);
+        keys.iter().enumerate().for_each(|(at, key)| index[*key as usize] = at as u32 + 1);
         let mut columns: Vec<(usize, ColumnBuilder)> = wanted
             .iter()
             .map(|(key, of)| (index[*key as usize] as usize - 1, ColumnBuilder::new(*of, self.len())))
@@ -107,11 +116,11 @@ impl SortedRows {
         for row in 0..self.len() {
             values.fill(None);
             let end = self.start(row + 1);
-            for place in &self.places[at..end] {
-                for (key, value) in chunk.fields(*place) {
+            for row in &self.chunk_rows[at..end] {
+                for (key, value) in fields_of(*row) {
                     match index.get(key as usize) {
                         Some(0) | None => {}
-                        Some(place) => values[*place as usize - 1] = Some(value),
+                        Some(at) => values[*at as usize - 1] = Some(value),
                     }
                 }
             }

@@ -1,7 +1,7 @@
-//! The committer: the one thread that writes the log, and so decides when a batch is kept.
+//! The committer: the one thread that writes the log and makes batches durable.
 //!
-//! It takes all entries that gathered while the last sync ran, writes them as one frame, syncs if anybody wants that,
-//! and publishes how far the store has come. Invariants: log/mod.rs.
+//! It takes all entries that arrived during the last sync, writes them as one frame, syncs if a durability class requires
+//! it, and publishes the progress. Invariants: log/mod.rs.
 
 mod pace;
 
@@ -10,21 +10,22 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 use store::{Durability, StoreError};
 
-use crate::core::{Core, Doing, STALLED_LOG, State, Stop};
+use crate::core::{Core, STALLED_LOG, State, Stop};
 use crate::log::acknowledged::Acknowledged;
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, seal_frame};
 use crate::log::writer::LogWriter;
+use crate::workers::CommitterState;
 
 use pace::Pace;
 
 /// A frame taken from the pending buffer.
 struct Commit {
     header: FrameHeader,
-    /// Sequence of the last row in or before the frame.
+    /// The sequence of the last row in or before the frame.
     last_sequence: u64,
     sync: bool,
-    /// Whether somebody waits for the write alone.
-    tell_written: bool,
+    /// Whether a caller waits for the write without the sync.
+    notify_written: bool,
     entries: bool,
 }
 
@@ -60,8 +61,8 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
             core.set_written(commit.last_sequence);
         }
         if commit.sync {
-            if commit.tell_written {
-                core.tell_watchers();
+            if commit.notify_written {
+                core.notify_watchers();
             }
             writer.sync()?; // invariant 6: an error seals
             acknowledged.note(core.disk.as_ref(), &core.layout, commit.last_sequence); // invariant 7
@@ -80,7 +81,7 @@ fn commit_all(core: &Core, writer: &mut LogWriter<'_>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Waits for something to commit and takes it; `None` when the store ends.
+/// Waits for pending entries and takes them; `None` when the store closes.
 fn next_commit(core: &Core, buffer: &mut Vec<u8>, pace: &Pace) -> Option<Commit> {
     let mut state = core.state.lock();
     loop {
@@ -91,19 +92,20 @@ fn next_commit(core: &Core, buffer: &mut Vec<u8>, pace: &Pace) -> Option<Commit>
         let pause = match plan(core, &state, now_us, pace) {
             Plan::Commit => return Some(take(core, &mut state, buffer)),
             Plan::End => return None,
-            Plan::Sleep(doing, pause) => {
-                state.committer.doing = doing;
+            Plan::Sleep(waiting, pause) => {
+                state.committer.state = waiting;
                 pause
             }
         };
         sleep(core, &mut state, pause);
-        state.committer.doing = Doing::Working;
+        state.committer.state = CommitterState::Working;
     }
 }
 
+/// The next step of the committer.
 enum Plan {
     Commit,
-    Sleep(Doing, Option<Duration>),
+    Sleep(CommitterState, Option<Duration>),
     End,
 }
 
@@ -116,7 +118,7 @@ fn plan(core: &Core, state: &State, now_us: u64, pace: &Pace) -> Plan {
         return match (state.committer.sync_wanted || closing) && unsynced {
             true => Plan::Commit,
             false if closing => Plan::End,
-            false => Plan::Sleep(Doing::Idle, None),
+            false => Plan::Sleep(CommitterState::Idle, None),
         };
     }
     if closing || state.committer.sync_wanted || state.pending.bytes() >= options.commit_eager_bytes {
@@ -124,19 +126,19 @@ fn plan(core: &Core, state: &State, now_us: u64, pace: &Pace) -> Plan {
     }
     let is_paced = matches!(state.pending.wanted, Some(Durability::Os | Durability::Fsync));
     let begun_us = if is_paced { pace.began_us() } else { Some(state.pending.since_us) };
-    // After a clock that went back the pause is over: a commit too early costs a sync, one that waits for the clock to
-    // come to the same place again may never happen.
+    // If the clock went back, the pause is over: an early commit costs one sync, but a commit that waits for the clock to
+    // reach the same time again might never happen.
     let passed_us = begun_us.and_then(|begun_us| now_us.checked_sub(begun_us)).unwrap_or(u64::MAX);
-    let (doing, pause_us) = match is_paced {
+    let (waiting, pause_us) = match is_paced {
         true => {
             let wait = pace.wait(options.commit_interval_us, passed_us, state.pending.rows);
-            (wait.enough_rows.map_or(Doing::Paced, Doing::Gathering), wait.interval_us)
+            (wait.enough_rows.map_or(CommitterState::Paced, CommitterState::Gathering), wait.interval_us)
         }
-        false => (Doing::Lazy, options.lazy_write_us),
+        false => (CommitterState::Lazy, options.lazy_write_us),
     };
     match pause_us.checked_sub(passed_us) {
         None | Some(0) => Plan::Commit,
-        Some(rest_us) => Plan::Sleep(doing, Some(Duration::from_micros(rest_us))),
+        Some(rest_us) => Plan::Sleep(waiting, Some(Duration::from_micros(rest_us))),
     }
 }
 
@@ -166,7 +168,7 @@ fn take(core: &Core, state: &mut State, buffer: &mut Vec<u8>) -> Commit {
         header,
         last_sequence: pending.first_sequence + u64::from(pending.rows) - 1,
         sync: sync_wanted || pending.wanted == Some(Durability::Fsync),
-        tell_written: pending.wants_os,
+        notify_written: pending.wants_os,
         entries,
     };
     if entries {
@@ -181,7 +183,7 @@ fn take(core: &Core, state: &mut State, buffer: &mut Vec<u8>) -> Commit {
     commit
 }
 
-/// Writes the frame, waiting for disk space as long as it takes. `false` if the store ended meanwhile.
+/// Writes the frame, and waits for disk space as long as necessary. `false` when the store closes meanwhile.
 fn write(
     core: &Core,
     writer: &mut LogWriter<'_>,
@@ -205,7 +207,7 @@ fn write(
                 core.set_stalled(STALLED_LOG, Some(&error));
                 let mut state = core.state.lock();
                 if state.stop != Stop::Running {
-                    // Nobody waits for space any more: what was acknowledged is durable, the rest is refused by this.
+                    // No caller waits for space any more. Acknowledged rows are durable; this refuses the other ones.
                     state.sealed.get_or_insert(error);
                     return Ok(false);
                 }
@@ -218,21 +220,24 @@ fn write(
 
 fn finish(core: &Core, buffer: &mut Vec<u8>) {
     buffer.truncate(FRAME_HEADER_BYTES);
-    // One huge batch must not keep its memory for good.
+    // Frees the memory of one huge batch.
     buffer.shrink_to(4 * core.options.commit_eager_bytes);
     let mut state = core.state.lock();
     state.pending.in_flight = 0;
     if state.flusher.waiting {
         core.flush_work.notify_all();
     }
-    if state.flusher.asked == state.flusher.done && core.segments.bytes() >= core.options.log_flush_bytes {
-        core.ask_flush(&mut state);
+    if state.flusher.requested == state.flusher.completed
+        && core.segments.bytes() >= core.options.log_flush_bytes
+    {
+        core.request_flush(&mut state);
     }
     drop(state);
-    core.tell_watchers();
+    core.notify_watchers();
 }
 
-/// Says in the log that all before it was durable, so that damage to the last frame is told from a torn write.
+/// Writes a mark that all earlier frames were durable, so that a recovery can tell damage to the last frame from a torn
+/// write.
 fn write_close_mark(core: &Core, writer: &mut LogWriter<'_>, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
     let header = {
         let pending = &core.state.lock().pending;
@@ -251,7 +256,7 @@ fn write_close_mark(core: &Core, writer: &mut LogWriter<'_>, buffer: &mut Vec<u8
         writer.sync()
     });
     match marked {
-        Err(error) if error.is_transient() => Ok(()), // the mark is a courtesy
+        Err(error) if error.is_transient() => Ok(()), // the mark is optional
         marked => marked,
     }
 }

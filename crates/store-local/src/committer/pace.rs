@@ -1,21 +1,21 @@
-//! How far apart commits begin.
+//! The interval between two commits.
 //!
-//! A sync costs as much CPU time as the messages of a hundred microseconds, so at medium rates fewer of them are cheaper.
-//! But clients that wait for each ack send nothing more until the sync: to wait for them is to wait for nothing. Both
-//! are told apart by what the last commits covered: who waits for acks fills each commit alike.
+//! A sync costs as much CPU time as the messages of a hundred microseconds, so at medium rates fewer syncs are cheaper. But
+//! clients that wait for each ack send nothing more until the sync, so waiting for them gains nothing. The committer tells
+//! the two loads apart by the last commits: clients that wait for acks fill each commit with the same number of rows.
 
-/// Commits that are remembered.
+/// Number of commits that are remembered.
 const REMEMBERED: usize = 8;
-/// Rows that are worth a sync of their own.
+/// Number of rows that are worth a sync of their own.
 const ROWS_ENOUGH: u32 = 64;
-/// While no commit covers as many rows, a longer interval saves too little to let anybody wait.
+/// While no commit has this many rows, a longer interval saves too little.
 const ROWS_FEW: u32 = 16;
 /// The longest interval, in intervals of the configuration.
 const STRETCH: u64 = 2;
-/// One commit in so many waits for more rows than the last ones covered, to see whether more come.
+/// One commit in this many waits for more rows than the last ones had, to find out whether more arrive.
 const PROBE: usize = 64;
 
-/// When the last commit began, and what the last ones covered.
+/// The beginning of the last commit, and the rows of the last ones.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     began_us: Option<u64>,
@@ -24,7 +24,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A commit of so many rows begins.
+    /// Notes that a commit of this many rows begins.
     pub(super) fn begin(&mut self, now_us: u64, rows: u32) {
         self.began_us = Some(now_us);
         self.rows[self.commits % REMEMBERED] = rows;
@@ -36,7 +36,7 @@ impl Pace {
         self.began_us
     }
 
-    /// How long after the beginning of the last commit one of `pending` rows begins, `passed_us` after it.
+    /// What a commit of `pending` rows waits for, `passed_us` after the beginning of the last commit.
     pub(super) fn wait(&self, configured_us: u64, passed_us: u64, pending: u32) -> Wait {
         let most = self.rows.iter().copied().max().unwrap_or(0);
         let enough_rows =
@@ -53,9 +53,9 @@ impl Pace {
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// It begins so long after the beginning of the last one,
+    /// It begins this long after the beginning of the last one,
     pub(super) interval_us: u64,
-    /// or as soon as so many rows are there.
+    /// or as soon as this many rows are pending.
     pub(super) enough_rows: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     const INTERVAL_US: u64 = 1_000;
 
-    /// Mean length of an interval while `arrived` says how many rows have come so long after the beginning of a commit.
+    /// The mean interval when `arrived` gives the number of rows that arrive within a time after the beginning of a commit.
     fn mean_interval_us(arrived: impl Fn(u64) -> u32) -> u64 {
         let mut pace = Pace::default();
         let mut sum_us = 0;

@@ -1,12 +1,14 @@
-//! Flushes and merges without files: whether the rules keep their bounds whatever comes, and what they cost.
+//! Simulates flushes and merges without files: tests that the rules keep their bounds for every load, and what they cost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::group::groups;
 use super::*;
-use crate::manifest::PartInfo;
-use crate::part::schema::Layout;
+use crate::part::{Part, PartInfo, PartLayout};
+use crate::version::Version;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -31,7 +33,7 @@ pub(super) fn part(id: u64, table: u32, partition: (i64, i64), bytes: u64, seque
 fn sized(id: u64, table: u32, partition: (i64, i64), size: (u64, u64), sequence: (u64, u64)) -> Part {
     let info = PartInfo {
         id,
-        layout: Layout::Wide,
+        layout: PartLayout::Wide,
         tables: (table, table),
         partition,
         rows: size.0,
@@ -82,12 +84,12 @@ impl World {
         self.version = self.version.with(added, &[]);
     }
 
-    /// Merges until there is nothing to do.
+    /// Merges until there is nothing to merge.
     fn settle(&mut self, check: bool) {
         while self.step(check) {}
     }
 
-    /// Carries out one plan; `false` when there is nothing to do.
+    /// Executes one plan; `false` when there is nothing to merge.
     fn step(&mut self, check: bool) -> bool {
         let plan = choose(&self.version, &self.limits);
         if plan.merges.is_empty() {
@@ -107,10 +109,10 @@ impl World {
         true
     }
 
-    /// Merges for as long as a flush has to wait; returns whether it had to.
-    fn settle_crowds(&mut self) -> bool {
+    /// Merges until no flush has to wait. Returns whether one had to wait.
+    fn merge_until_no_pressure(&mut self) -> bool {
         let mut waited = false;
-        while let Some(found) = crowd(&self.version, &self.limits) {
+        while let Some(found) = overlap_pressure(&self.version, &self.limits) {
             assert!(self.step(true), "a flush waits for nothing: {found:?}");
             waited = true;
         }
@@ -239,7 +241,7 @@ fn run(steps: &[Step], between: impl Fn(&mut World)) -> World {
     world
 }
 
-/// Flushes go on until one has to wait, and then as soon as it need not.
+/// Flushes until a flush has to wait, and then as soon as it need not wait.
 fn fall_behind(world: &mut World) {
     for group in world.version.families().flat_map(groups) {
         let count =
@@ -252,7 +254,7 @@ fn fall_behind(world: &mut World) {
             "{waiting} parts, {full} full, {damaged} damaged"
         );
     }
-    world.settle_crowds();
+    world.merge_until_no_pressure();
 }
 
 proptest! {
@@ -280,7 +282,7 @@ proptest! {
     }
 }
 
-/// The load of which merges fall behind: parts of one day that are merged only when a flush waits.
+/// A load under which merges fall behind: parts of one day that are merged only when a flush waits.
 #[test]
 fn a_flush_that_waits_is_rare_because_each_merge_makes_room_for_several() {
     let mut world = World::new(Limits::default());
@@ -288,14 +290,14 @@ fn a_flush_that_waits_is_rare_because_each_merge_makes_room_for_several() {
     for _ in 0..1_000 {
         world.flush(&[(0, (0, 1), 1_000_000, 6_000_000)]);
         overlap = overlap.max(world.overlap() - full(&world));
-        waits += usize::from(world.settle_crowds());
+        waits += usize::from(world.merge_until_no_pressure());
     }
     eprintln!("behind: {waits} of 1000 flushes wait, {overlap} parts that are not full at most");
     assert_eq!(overlap, Limits::default().overlap_max);
     assert!(waits <= 1_000 / 7, "{waits}");
 }
 
-/// One table, a flush of a million rows after the other, all of one day: the load that a benchmark makes.
+/// One table and one day, flush after flush of a million rows: the load of a benchmark.
 #[test]
 fn steady_load_is_rewritten_twice_at_most() {
     let mut world = World::new(Limits::default());
@@ -317,7 +319,7 @@ fn full(world: &World) -> usize {
     world.version.families().flatten().filter(|part| world.limits.is_full(part)).count()
 }
 
-/// A day after the other, one row in fifty late by up to thirty days.
+/// One day after the other; one row in fifty is late by up to thirty days.
 #[test]
 fn late_rows_cost_little_and_old_days_come_to_rest() {
     let mut world = World::new(Limits::default());

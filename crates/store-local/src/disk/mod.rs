@@ -1,6 +1,6 @@
-//! The whole outside world of the store, small enough to be faked in a test.
+//! The disk as the store sees it: a trait that is small enough for a fake in tests.
 //!
-//! The promises are those of a POSIX file system and no more: what was written is certain only after
+//! The trait promises what a POSIX file system promises, and no more: written bytes are durable only after
 //! [`DiskFile::sync_data`], and a new, renamed or removed name only after [`Disk::sync_dir`].
 
 pub mod real;
@@ -12,54 +12,55 @@ use std::sync::Arc;
 /// How to open a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// For reading; it must exist.
+    /// For reads. The file must exist.
     Read,
-    /// For reading and writing; it must exist.
+    /// For reads and writes. The file must exist.
     Write,
-    /// For reading and writing; created empty, or emptied if it exists.
+    /// For reads and writes. Creates the file, or empties it if it exists.
     Create,
 }
 
-/// What stands under a name.
+/// The kinds of directory entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file itself.
+    /// A plain file.
     File,
-    /// A directory itself.
+    /// A directory.
     Directory,
-    /// A symbolic link, a device, a pipe.
+    /// A symbolic link, a device or a pipe.
     Other,
 }
 
-/// A directory tree that survives the process.
+/// A file system.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Gives a file another name in place of whatever had it.
+    /// Renames a file, and replaces the file that has the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file one more name, which must be free. Not all file systems can.
+    /// Gives a file a second name, which must be free. Not all file systems support this.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// What stands under a name; links are not followed.
+    /// The kind of the entry with this name. Does not follow links.
     fn kind(&self, path: &Path) -> io::Result<EntryKind>;
-    /// Names of the files in a directory, sorted.
+    /// The names of the files in a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Creates a directory and its parents unless they exist.
+    /// Creates a directory and its parents, unless they exist.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Takes the directory for this process until the returned guard is dropped.
+    /// Locks the directory for this process, until the caller drops the returned guard.
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, LockError>;
 }
 
 /// An open file.
 pub trait DiskFile: Send + Sync {
-    /// Reads at `offset`; fewer bytes than asked only at the end of the file.
+    /// Reads at `offset`. Reads fewer bytes than the buffer has only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all bytes at `offset`, growing the file if needed. After an error any part may have been written.
+    /// Writes all bytes at `offset`. The file grows if necessary. After an error any of the bytes may be written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes content and length durable. After an error nothing is known about unsynced bytes; never retry.
+    /// Makes content and length durable. After an error the state of unsynced bytes is unknown, and the caller must not
+    /// retry.
     fn sync_data(&self) -> io::Result<()>;
     /// Sets the length.
     fn set_len(&self, len: u64) -> io::Result<()>;
@@ -71,15 +72,15 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
-/// Keeps other processes out while it lives.
+/// A lock of a directory. Other processes cannot lock the directory while this value lives.
 pub trait DiskLock: Send + Sync {}
 
-/// Why a directory could not be taken.
+/// Why a directory could not be locked.
 #[derive(Debug)]
 pub enum LockError {
-    /// Somebody has it; the text names whom, such as "process 4711".
+    /// Another process has the lock; its name, such as "process 4711".
     Held(String),
-    /// The operating system refused.
+    /// The operating system returned an error.
     Io(io::Error),
 }
 
@@ -91,7 +92,7 @@ pub(crate) fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where each kind of file lives in a data directory.
+/// The paths of the files in a data directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) root: PathBuf,
@@ -124,7 +125,7 @@ impl Layout {
         self.log.join(format!("{number:016x}.log"))
     }
 
-    /// How far rows were acknowledged.
+    /// The note about acknowledged rows.
     pub(crate) fn acknowledged(&self) -> PathBuf {
         self.log.join("acknowledged")
     }
@@ -133,7 +134,7 @@ impl Layout {
         self.log.join("spare")
     }
 
-    /// Where a segment that is not needed any more waits to be used again.
+    /// The name of a recycled segment until it is used again.
     pub(crate) fn old_spare(&self, number: u64) -> PathBuf {
         self.log.join(format!("{number:016x}.spare"))
     }

@@ -1,4 +1,4 @@
-//! The operating system's file system.
+//! The file system of the operating system.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -30,7 +30,7 @@ impl Disk for RealDisk {
                 options.write(true);
             }
             OpenMode::Create => {
-                // Of the owner only: tokens of devices are in a backup, and what they reported is nobody else's.
+                // Readable only for the owner, because backups have the tokens and the data of devices.
                 options.write(true).create(true).truncate(true).mode(0o600);
             }
         }
@@ -79,7 +79,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, LockError> {
-        // Not truncated on open: until the lock is ours the file holds the other process's number.
+        // No truncation on open: until this process has the lock, the file has the number of the other process.
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(LockError::Io)?;

@@ -1,6 +1,6 @@
-//! Entries: what the payloads of the log, the manifest and the series file are made of.
+//! Entries: the payloads of the log, the manifest and the series file consist of them.
 //!
-//! docs/format/README.md has the byte table. A definition (table, column, tag, series) always stands before its first use.
+//! docs/format/README.md has the byte table. A definition (table, column, tag, series) always precedes its first use.
 
 mod run;
 
@@ -12,7 +12,7 @@ use crate::chunk::Numbers;
 use crate::codec::{Malformed, Reader, put_text, put_varint, put_zigzag};
 use crate::row::KeyId;
 
-/// One entry, borrowing from the payload.
+/// One entry. It borrows from the payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Entry<'a> {
     Table {
@@ -43,12 +43,12 @@ pub(crate) enum Entry<'a> {
         body: &'a [u8],
     },
     Run(Run<'a>),
-    /// How long a table's rows are kept; 0 for good. The last one counts. Only in the manifest.
+    /// How long the store keeps the rows of a table; 0 means forever. The last entry counts. Only in the manifest.
     Ttl {
         table: u32,
         ttl_us: u64,
     },
-    /// The time by which old rows were dropped last. The last one counts. Only in the manifest.
+    /// The time by which retention dropped rows last. The last entry counts. Only in the manifest.
     Retention {
         ts: i64,
     },
@@ -69,16 +69,16 @@ const TTL: u8 = 7;
 const RETENTION: u8 = 8;
 const DROPPED_KEY: u8 = 9;
 
-/// Fewest rows for which a run is shorter than the rows one by one.
+/// The smallest number of rows for which a run is shorter than single rows.
 pub(crate) const RUN_ROWS_MIN: usize = 2;
 
-/// Appends an entry for rows of one number each; there must be at least one.
+/// Appends a run of rows with one number each. There must be at least one row.
 pub(crate) fn put_run(out: &mut Vec<u8>, rows: Numbers<'_>) {
     out.push(RUN);
     run::put(out, rows);
 }
 
-/// Most bytes of a row entry besides its fields.
+/// The largest number of bytes of a row entry besides its fields.
 pub(crate) const ROW_OVERHEAD_BYTES: usize = 24;
 
 impl<'a> Entry<'a> {
@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// How many rows this is.
+    /// The number of rows in the entry.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Self::Row { .. } => 1,

@@ -1,13 +1,13 @@
-//! Runs: rows of one f64 each, of keys with the same number, as columns of fixed width. docs/format/README.md.
+//! Runs: rows with one f64 each, for keys with the same number, as columns of fixed width. docs/format/README.md.
 //!
-//! Offsets from the smallest series and time have as many bytes as the largest offset needs, the same for all rows: no
-//! branch depends on a row, neither here nor when the log is read.
+//! The columns have offsets from the smallest series and the smallest time. All offsets of a column have as many bytes as
+//! the largest one needs, so that no branch depends on a row, neither in a write nor in a read.
 
 use crate::chunk::Numbers;
 use crate::codec::{Malformed, Reader, put_varint};
 use crate::row::KeyId;
 
-/// A run as it stands in a payload. Offsets do not lead beyond the largest series or time.
+/// A run in a payload. No offset leads beyond the largest series or time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Run<'a> {
     pub(crate) key: KeyId,
@@ -20,7 +20,7 @@ pub(crate) struct Run<'a> {
 
 const VALUE_BYTES: usize = size_of::<f64>();
 
-/// Encodes at least one row.
+/// Encodes rows; at least one.
 pub(super) fn put(out: &mut Vec<u8>, rows: Numbers<'_>) {
     let (series, series_span) = extent(rows.series.iter().map(|series| i64::from(*series)));
     let (ts, ts_span) = extent(rows.ts.iter().copied());
@@ -38,18 +38,18 @@ pub(super) fn put(out: &mut Vec<u8>, rows: Numbers<'_>) {
     put_offsets(out, ts_width, rows.ts.iter().map(|of| of.wrapping_sub(ts).cast_unsigned()));
     let start = out.len();
     out.resize(start + rows.len() * VALUE_BYTES, 0);
-    for (place, value) in out[start..].as_chunks_mut::<VALUE_BYTES>().0.iter_mut().zip(rows.values) {
-        *place = value.to_le_bytes();
+    for (bytes, value) in out[start..].as_chunks_mut::<VALUE_BYTES>().0.iter_mut().zip(rows.values) {
+        *bytes = value.to_le_bytes();
     }
 }
 
-/// Smallest number, and how far the largest is from it.
+/// The smallest number, and its distance to the largest one.
 fn extent(numbers: impl Iterator<Item = i64>) -> (i64, u64) {
     let (min, max) = numbers.fold((i64::MAX, i64::MIN), |(min, max), of| (min.min(of), max.max(of)));
     (min, max.wrapping_sub(min).cast_unsigned())
 }
 
-/// Bytes that a number needs.
+/// The number of bytes that a number needs.
 fn width(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()).div_ceil(8) as usize
 }
@@ -58,8 +58,8 @@ fn put_offsets(out: &mut Vec<u8>, width: usize, offsets: impl ExactSizeIterator<
     fn put<const WIDTH: usize>(out: &mut Vec<u8>, offsets: impl ExactSizeIterator<Item = u64>) {
         let start = out.len();
         out.resize(start + offsets.len() * WIDTH, 0);
-        for (place, offset) in out[start..].chunks_exact_mut(WIDTH).zip(offsets) {
-            place.copy_from_slice(&offset.to_le_bytes()[..WIDTH]);
+        for (bytes, offset) in out[start..].chunks_exact_mut(WIDTH).zip(offsets) {
+            bytes.copy_from_slice(&offset.to_le_bytes()[..WIDTH]);
         }
     }
     match width {
@@ -75,7 +75,7 @@ fn put_offsets(out: &mut Vec<u8>, width: usize, offsets: impl ExactSizeIterator<
     }
 }
 
-/// The number of up to eight bytes at `index` in a column of such numbers.
+/// The number at `index` in a column of numbers with up to eight bytes.
 fn offset(column: &[u8], width: usize, index: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes[..width].copy_from_slice(&column[index * width..][..width]);
@@ -105,12 +105,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Series, time and value of each row.
+    /// The series, the time and the value of each row.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, i64, f64)> {
         let values = &self.columns[self.rows * (self.series.1 + self.ts.1)..];
         (0..self.rows).map(move |row| {

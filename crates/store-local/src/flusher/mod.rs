@@ -1,9 +1,9 @@
-//! The flusher: the one thread that turns the memtable into parts and so lets the log be recycled.
+//! The flusher: the one thread that writes the memtable into parts, so that log segments can be recycled.
 //!
-//! The order is that of the invariants in manifest.rs and part/mod.rs: part files, their names, series file, manifest
-//! edit, mark; then memory and log segments are given up.
+//! It writes part files, their names, the series file, the manifest edit and the mark, in this order; then it frees memory
+//! and log segments. The invariants in manifest.rs and part/mod.rs require the order.
 
-mod hold;
+mod backpressure;
 
 use std::io;
 use std::sync::Arc;
@@ -13,33 +13,34 @@ use model::ValueRef;
 use model::panics::contain_panic;
 use store::{Sequence, StoreError};
 
+use crate::abort::Abort;
 use crate::change::Change;
 use crate::chunk::Chunk;
-use crate::core::{Abort, Core, STALLED_FLUSH, Stop, TableMemory};
+use crate::core::{Core, STALLED_FLUSH, Stop, TableMemory};
 use crate::log::recover::Covered;
-use crate::manifest::PartInfo;
+use crate::part::PartInfo;
+use crate::part::column_stats::ColumnStats;
 use crate::part::make::{PartPlan, make_part};
 use crate::part::rows::{Partition, Sorted, partitions, sort_partition};
 use crate::part::schema::PartSchema;
-use crate::part::survey::Survey;
 use crate::part::write::PartWriter;
 use crate::series_file::SeriesFile;
 
 /// The memtable at one moment.
 struct Generation {
     tables: Vec<TableRows>,
-    /// The last row that is in `tables`.
+    /// The sequence of the last row in `tables`.
     sequence: Sequence,
-    /// Frames with smaller numbers hold nothing that this flush does not make durable.
+    /// This flush makes all rows of the frames below this number durable.
     frame: u64,
     series_count: u32,
-    asked: u64,
+    requested: u64,
 }
 
 /// The rows of one table.
 struct TableRows {
     table: u32,
-    /// Whether its rows go to a part that tables share.
+    /// Whether the rows go to a part that tables share.
     narrow: bool,
     chunks: Vec<Arc<Chunk>>,
 }
@@ -48,16 +49,16 @@ struct TableRows {
 pub(crate) fn run(core: &Core, mut series: SeriesFile) {
     while let Some(generation) = next_generation(core) {
         match flush(core, &mut series, generation) {
-            Ok(()) => core.tell_watchers(),
+            Ok(()) => core.notify_watchers(),
             Err(Abort::Stopped) => return,
             Err(Abort::Failed(error)) => return core.seal(error),
         }
     }
 }
 
-/// Waits until a flush is to begin and takes the memtable.
+/// Waits until a flush may begin, and takes the memtable.
 fn next_generation(core: &Core) -> Option<Generation> {
-    let mut guard = hold::wait_for_work(core)?;
+    let mut guard = backpressure::wait_for_work(core)?;
     let state = &mut *guard;
     for table in 0..state.tables.len() as u32 {
         state.freeze(table);
@@ -69,8 +70,8 @@ fn next_generation(core: &Core) -> Option<Generation> {
     let catalog = &state.catalog;
     let rows_of = |(table, memory): (usize, &TableMemory)| TableRows {
         table: table as u32,
-        // With wide parts it stays wide: those are newer than narrow ones (manifest.rs, invariant 4). A time to live of
-        // its own would not be kept in a part that goes with the last of its tables.
+        // A table with wide parts stays wide, because wide parts are newer than narrow ones (manifest.rs, invariant 4). A
+        // table with a time to live of its own stays wide, because a narrow part goes only with the last of its tables.
         narrow: core.options.narrow_parts
             && catalog.tables[table].is_narrow()
             && catalog.tables[table].ttl_us.is_none()
@@ -82,9 +83,9 @@ fn next_generation(core: &Core) -> Option<Generation> {
         sequence: core.progress().appended,
         frame: state.pending.frame,
         series_count: state.catalog.series.read().len() as u32,
-        asked: state.flusher.asked,
+        requested: state.flusher.requested,
     };
-    // Parts must not be ahead of the log: ask for a sync while they are being written.
+    // Parts must not be ahead of the log, so the committer syncs while this flush writes parts.
     state.committer.sync_wanted = core.progress().durable < generation.sequence;
     core.commit_work.notify_all();
     Some(generation)
@@ -92,8 +93,8 @@ fn next_generation(core: &Core) -> Option<Generation> {
 
 fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result<(), Abort> {
     let begun_us = core.options.clock.now_us();
-    // A bug that some rows bring out meets them again after each start, because the log has them; a store that is sealed
-    // can still be read.
+    // The log keeps the rows, so a bug that they trigger would come back at each start. Sealed, the store can still be
+    // read.
     let added = contain_panic(|| make_parts(core, &generation)).unwrap_or_else(|panic| {
         let bug = io::Error::other(format!("BUG: a panic: {panic}"));
         Err(Abort::Failed(StoreError::io("write the rows in memory to", &core.layout.parts, bug)))
@@ -109,7 +110,7 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
     retry(core, || Ok(commit(core, &generation, &added, series_bytes)?))?;
     series.bytes = series_bytes;
     series.count = generation.series_count;
-    // Without the mark the segments wait for the next flush.
+    // Without a mark the segments wait for the next flush.
     if core.manifest.lock().mark()? {
         core.segments.recycle(core.disk.as_ref(), &core.layout, generation.frame)?;
     }
@@ -150,7 +151,7 @@ fn make_parts(core: &Core, generation: &Generation) -> Result<Vec<PartInfo>, Abo
     Ok(added)
 }
 
-/// Repeats a step that fails for want of space, descriptors or memory until it succeeds.
+/// Repeats a step that fails for lack of space, descriptors or memory, until it succeeds.
 fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T, Abort> {
     loop {
         match step() {
@@ -170,18 +171,18 @@ fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T
     }
 }
 
-/// Makes a part of the rows of one table and one range of days.
+/// Writes a part with the rows of one table and one range of days.
 fn flush_wide(core: &Core, id: u64, rows: &TableRows, partition: &Partition) -> Result<PartInfo, Abort> {
-    let survey = Survey::of(&rows.chunks, &partition.rows);
+    let stats = ColumnStats::of(&rows.chunks, &partition.rows);
     let schema = {
         let state = core.state.lock();
-        PartSchema::surveyed(rows.table, &state.catalog.tables[rows.table as usize], &survey)
+        PartSchema::with_stats(rows.table, &state.catalog.tables[rows.table as usize], &stats)
     };
     let plan = PartPlan { id, partition: partition.range, sequence: partition.sequence };
     make_part(core, plan, &schema, |writer| push_rows(writer, &rows.chunks, &partition.rows))
 }
 
-/// Makes a part of the rows of many tables and one range of days.
+/// Writes a part with the rows of many tables and one range of days.
 fn flush_narrow(core: &Core, plan: PartPlan, tables: &[(&TableRows, Partition)]) -> Result<PartInfo, Abort> {
     make_part(core, plan, &PartSchema::narrow(), |writer| {
         tables.iter().try_for_each(|(rows, partition)| {
@@ -200,7 +201,7 @@ fn push_rows(writer: &mut PartWriter<'_>, chunks: &[Arc<Chunk>], rows: &Sorted) 
                 writer.field(*key, ValueRef::F64(row.value));
             }
         }
-        Sorted::Places(rows) => {
+        Sorted::ChunkRows(rows) => {
             for row in rows {
                 writer.row(row.series, row.ts)?;
                 for (field, value) in chunks[row.chunk()].fields(row.row()) {
@@ -212,7 +213,7 @@ fn push_rows(writer: &mut PartWriter<'_>, chunks: &[Arc<Chunk>], rows: &Sorted) 
     Ok(())
 }
 
-/// Waits until the log holds all rows of the generation (manifest.rs, invariant 1).
+/// Waits until the log has all rows of the generation (manifest.rs, invariant 1).
 fn wait_until_durable(core: &Core, sequence: Sequence) -> Result<(), Abort> {
     let mut state = core.state.lock();
     while core.progress().durable < sequence {
@@ -226,7 +227,7 @@ fn wait_until_durable(core: &Core, sequence: Sequence) -> Result<(), Abort> {
     Ok(())
 }
 
-/// Makes the edit durable and shows readers the parts instead of the chunks.
+/// Makes the edit durable, and shows readers the parts instead of the chunks.
 fn commit(
     core: &Core,
     generation: &Generation,
@@ -242,7 +243,7 @@ fn commit(
             memory.flushing.clear();
         }
         state.memory.flushing = 0;
-        state.flusher.done = generation.asked;
+        state.flusher.completed = generation.requested;
         core.flush_work.notify_all();
     })?;
     Ok(())

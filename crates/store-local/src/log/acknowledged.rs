@@ -1,8 +1,8 @@
-//! How far rows were acknowledged, noted beside the log: a log whose end was cut off looks like one that ended there.
+//! The note about acknowledged rows, a file beside the log. Without it a log whose end was cut off would look complete.
 //!
-//! The note is written after the sync that it tells of and is not synced itself, so it costs no commit a sync. It may be
-//! older than the log (a power cut loses it) and never says more than what was durable: a log that ends before it has
-//! lost rows. docs/format/log.md.
+//! The committer writes the note after a sync and does not sync the note itself, so it costs no commit a sync. The note may
+//! be older than the log, because a power cut can lose it. It never names a row that was not durable. So a log that ends
+//! before the note has lost rows. docs/format/log.md.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn note_of(sequence: Sequence) -> [u8; NOTE_BYTES] {
     note
 }
 
-/// The sequence up to which rows were acknowledged, if a note says so. What is no note says nothing.
+/// The sequence up to which rows were acknowledged; `None` without a valid note.
 pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Option<Sequence> {
     let mut note = [0; NOTE_BYTES];
     let file = disk.open(&layout.acknowledged(), OpenMode::Read).ok()?;
@@ -37,13 +37,13 @@ pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Option<Sequence> {
     (count == NOTE_BYTES && note == note_of(sequence)).then_some(sequence)
 }
 
-/// What is wrong with a log that ends before what a note says; `next` is the sequence after its last row.
+/// A text about a log that ends before the note; `None` for a complete log. `next` is the sequence after its last row.
 pub(crate) fn missing(next: Sequence, acknowledged: Sequence) -> Option<String> {
     (next <= acknowledged)
         .then(|| format!("the log ends with row {}, acknowledged are rows up to {acknowledged}", next - 1))
 }
 
-/// Takes a note back that says more than the log has: rows will have its sequences again. This one is synced.
+/// Lowers a note that is ahead of the log, because new rows will get these sequences again. Syncs the note.
 pub(crate) fn lower(disk: &dyn Disk, layout: &Layout, sequence: Sequence) -> Result<(), StoreError> {
     let path = layout.acknowledged();
     let lowered = disk.open(&path, OpenMode::Write).and_then(|file| {
@@ -61,8 +61,8 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Notes that rows up to here are durable. Without notes the store is as safe; they only make a cut visible. So the
-    /// first that fails is the last.
+    /// Notes that the rows up to this sequence are durable. The store is as safe without notes; they only make a cut
+    /// visible. So the store writes none after the first failure.
     pub(crate) fn note(&mut self, disk: &dyn Disk, layout: &Layout, sequence: Sequence) {
         if !self.failed {
             self.failed = self.write(disk, layout, sequence).is_err();

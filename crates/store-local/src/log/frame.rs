@@ -1,8 +1,8 @@
-//! Bytes of segments and frames; see docs/format/log.md.
+//! The bytes of segments and frames. docs/format/log.md.
 
 /// Bytes before the first frame of a segment.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
-/// Bytes before a frame's payload.
+/// Bytes before the payload of a frame.
 pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 /// Frames begin at multiples of this.
 pub(crate) const FRAME_ALIGN: usize = 8;
@@ -13,29 +13,29 @@ const FORMAT_VERSION: u32 = 3;
 const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 const FRAME_MAGIC: [u8; 4] = *b"TFRM";
 
-/// What a frame holds.
+/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// Entries.
+    /// A frame with entries.
     Commit,
-    /// Nothing: the store was closed, all rows before are durable.
+    /// An empty frame: the store was closed, and all earlier rows are durable.
     Close,
 }
 
-/// A frame's header but for magic, length and checksum.
+/// The header of a frame, without magic, length and checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) kind: FrameKind,
     /// Counts frames over all segments.
     pub(crate) number: u64,
     pub(crate) rows: u32,
-    /// Sequence of the first row, or of the next row to come if there is none here.
+    /// The sequence of the first row; of the next frame with rows if this one has none.
     pub(crate) first_sequence: u64,
-    /// Up to here all rows were durable before this frame was written.
+    /// The sequence up to which all rows were durable before this frame was written.
     pub(crate) durable_before: u64,
 }
 
-/// Encodes a segment's header.
+/// Encodes the header of a segment.
 pub(crate) fn segment_header(number: u64) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut header = [0; SEGMENT_HEADER_BYTES];
     header[..8].copy_from_slice(&SEGMENT_MAGIC);
@@ -46,16 +46,16 @@ pub(crate) fn segment_header(number: u64) -> [u8; SEGMENT_HEADER_BYTES] {
     header
 }
 
-/// What the first bytes of a segment file say.
+/// The state of a segment file according to its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentState {
-    /// A segment with the number of its name.
+    /// A segment whose number matches its name.
     Valid,
-    /// A file that never became the segment of its name: zeros, too short, or the header of an earlier use.
+    /// A file that never became the segment of this name: zeros, too short, or the header of an earlier use.
     Unused,
     /// A header of a version that this program does not know.
     Version(u32),
-    /// Bytes that nobody wrote.
+    /// Other bytes.
     Damaged,
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn check_segment(bytes: &[u8], number: u64) -> SegmentState {
     }
 }
 
-/// Whether the beginning of a file without frames is what an end of the process or a power cut can have left of the
-/// segment named `number`: its header, unfinished or not, zeros, or the header of an earlier use.
+/// Whether a file without frames can be the leftover of the segment `number` after the end of the process or a power cut:
+/// its header, finished or not, zeros, or the header of an earlier use.
 pub(crate) fn is_leftover(bytes: &[u8], number: u64) -> bool {
     let head = &bytes[..bytes.len().min(SEGMENT_HEADER_BYTES)];
     let header = segment_header(number);
@@ -87,7 +87,7 @@ pub(crate) fn is_leftover(bytes: &[u8], number: u64) -> bool {
     earlier || head[same..].iter().all(|byte| *byte == 0)
 }
 
-/// Completes a frame: `frame` has room for the header at its beginning, then the payload. Pads to the alignment.
+/// Completes a frame: `frame` has space for the header, then the payload. Pads it to the alignment.
 pub(crate) fn seal_frame(frame: &mut Vec<u8>, segment: u64, header: &FrameHeader) {
     let length = frame.len() - FRAME_HEADER_BYTES;
     frame[..4].copy_from_slice(&FRAME_MAGIC);
@@ -106,7 +106,7 @@ pub(crate) fn seal_frame(frame: &mut Vec<u8>, segment: u64, header: &FrameHeader
     frame.resize(frame.len().next_multiple_of(FRAME_ALIGN), 0);
 }
 
-/// Invariant 3: the segment's number goes first.
+/// The checksum of a frame. The number of the segment goes first (invariant 3).
 fn frame_crc(segment: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&segment.to_le_bytes()), bytes)
 }
@@ -120,7 +120,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) end: usize,
 }
 
-/// The valid frame at `offset`, if there is one.
+/// The frame at `offset`; `None` if it is not valid.
 pub(crate) fn frame_at(bytes: &[u8], offset: usize, segment: u64) -> Option<Frame<'_>> {
     let frame = bytes.get(offset..)?;
     if frame.len() < FRAME_HEADER_BYTES || frame[..4] != FRAME_MAGIC {
@@ -150,9 +150,8 @@ pub(crate) fn frame_at(bytes: &[u8], offset: usize, segment: u64) -> Option<Fram
     })
 }
 
-/// Whether the bytes at `offset` look like the beginning of frame `number` that was not completely written. A file
-/// of full size may have zeros there, or anything from an earlier use: only two of magic, number and first sequence
-/// together make a frame, of which one field may be damaged.
+/// Whether the bytes at `offset` look like an incomplete write of frame `number`. A file of full size may have zeros there,
+/// or bytes of an earlier use. So two of magic, number and first sequence must match; the third may be damaged.
 pub(crate) fn is_torn(
     bytes: &[u8],
     offset: usize,
@@ -164,7 +163,7 @@ pub(crate) fn is_torn(
     if !full_size {
         return rest.iter().any(|byte| *byte != 0);
     }
-    // No frame begins so near to the end of a segment of full size.
+    // No frame begins this close to the end of a segment of full size.
     let Some(header) = rest.get(..FRAME_HEADER_BYTES) else { return false };
     let signs = [
         header[..FRAME_MAGIC.len()] == FRAME_MAGIC[..],

@@ -1,8 +1,8 @@
-//! Reads the log back after the end of a process, however it ended. Invariants: log/mod.rs.
+//! Reads the log back after the end of a process, for whatever reason it ended. Invariants: log/mod.rs.
 //!
-//! Frames are walked in order over all segments. Where a valid frame is missing the walk goes on at the next one that
-//! is found; the sequence numbers tell whether rows are lost, and the later frame's `durable_before` whether they had
-//! been acknowledged: then it is damage, otherwise an unfinished write, which is dropped and reported.
+//! The walk visits the frames of all segments in order. Where a valid frame is missing, it continues at the next valid one.
+//! The sequence numbers show whether rows are lost. The `durable_before` of the later frame shows whether the store had
+//! acknowledged them: then the gap is damage. Otherwise it is an unfinished write, which the walk drops and reports.
 
 use std::path::{Path, PathBuf};
 
@@ -19,18 +19,18 @@ use crate::disk::{Disk, Layout, OpenMode, numbered, read_all};
 use crate::entry::Entry;
 use crate::report::{RecoveryReport, TornTail};
 
-/// What the manifest says about the log.
+/// The part of the log that the parts cover, as the manifest records it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
-    /// Frames with smaller numbers are of no more use.
+    /// The parts have all rows of the frames below this number.
     pub(crate) frame: u64,
-    /// Rows up to here are in parts.
+    /// The parts have all rows up to this sequence.
     pub(crate) sequence: Sequence,
-    /// No segment had a larger number when this was written.
+    /// The largest number of a segment when the manifest was written.
     pub(crate) segment: u64,
 }
 
-/// How the log goes on.
+/// The end of the log, from which the committer continues.
 #[derive(Debug)]
 pub(crate) struct LogEnd {
     pub(crate) next_segment: u64,
@@ -41,10 +41,10 @@ pub(crate) struct LogEnd {
     pub(crate) spares: Vec<PathBuf>,
 }
 
-/// Where recovered entries go.
+/// Takes the recovered entries.
 pub(crate) trait Replay {
-    /// Takes an entry; `sequence` is that of its first row if it has any, and rows up to `covered` are not wanted. An
-    /// error says what it refers to in vain.
+    /// Takes an entry. `sequence` is the sequence of its first row, if it has rows. Rows up to `covered` are in parts. An
+    /// error names the missing definition.
     fn replay(&mut self, entry: Entry<'_>, sequence: Sequence, covered: Sequence)
     -> Result<(), &'static str>;
 }
@@ -84,7 +84,7 @@ pub(crate) fn recover(
         let segment = walk.segment(number, &path, &bytes)?;
         match segment {
             Some(segment) if segment.last_frame >= covered.frame => {
-                // After kill -9 frames may be readable that no sync covered; from here on they count as durable.
+                // After kill -9 the file may have readable frames without a sync. From now on they count as durable.
                 file.sync_data().map_err(failed("sync", &path))?;
                 end.live.push(segment);
             }
@@ -102,7 +102,7 @@ pub(crate) fn recover(
     Ok(end)
 }
 
-/// Keeps a spare file of the right size; another one, or one too many, is of no use.
+/// Keeps a spare file of the right size. Removes other ones, and those above the limit.
 fn find_spare(
     disk: &dyn Disk,
     path: PathBuf,
@@ -117,7 +117,7 @@ fn find_spare(
     disk.remove(&path).map_err(|error| StoreError::io("remove", path, error))
 }
 
-/// Bytes that should have been a frame.
+/// Bytes that are no valid frame where a frame is expected.
 struct Bad {
     path: PathBuf,
     offset: u64,
@@ -125,7 +125,7 @@ struct Bad {
     torn: bool,
 }
 
-/// Entries that refer to nothing, up to a row.
+/// Entries up to a row whose definitions are missing.
 struct Suspect {
     path: PathBuf,
     offset: u64,
@@ -133,18 +133,18 @@ struct Suspect {
     sequence: Sequence,
 }
 
-/// Walks over segments in the order of their numbers. It changes no file.
+/// A walk over the segments in the order of their numbers. It changes no file.
 pub(crate) struct Walk<'a> {
     covered: Covered,
     segment_bytes: u64,
     expected_frame: u64,
     expected_sequence: Sequence,
     bad: Option<Bad>,
-    /// Unacknowledged rows are missing: what refers to definitions among them is dropped, not damaged.
+    /// Rows that were not acknowledged are missing. An entry that needs a definition among them is dropped, not damaged.
     hole: bool,
-    /// A frame without rows is missing, so that sequences do not tell whether it was durable.
+    /// A frame without rows is missing. Sequences do not show whether it was durable.
     definitions_missing: bool,
-    /// What refers to definitions among those: damage if a later frame says that it was durable.
+    /// Entries that need definitions of such a frame. They are damage if a later frame shows that they were durable.
     suspects: Vec<Suspect>,
     replay: &'a mut dyn Replay,
     report: &'a mut RecoveryReport,
@@ -171,12 +171,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The sequence of the first row that no segment so far holds.
+    /// The sequence after the last row of the segments so far.
     pub(crate) fn next_sequence(&self) -> Sequence {
         self.expected_sequence
     }
 
-    /// Walks over the next segment; `None` if it holds no frame.
+    /// Visits the next segment. `None` if it has no frame.
     pub(crate) fn segment(
         &mut self,
         number: u64,
@@ -227,7 +227,8 @@ impl<'a> Walk<'a> {
 
     fn note_bad(&mut self, path: &Path, bytes: &[u8], offset: usize) {
         let torn = is_torn(bytes, offset, self.expected_frame, self.expected_sequence, self.full_size(bytes));
-        // Of several bad places in a row the first is where the damage began; zeros at a segment's end are no place.
+        // Of several invalid positions in a row the first one is where the damage began. Zeros at the end of a segment do
+        // not count.
         if self.bad.as_ref().is_none_or(|bad| !bad.torn && torn) {
             let (offset, bytes) = (offset as u64, (bytes.len() - offset) as u64);
             self.bad = Some(Bad { path: path.to_owned(), offset, bytes, torn });
@@ -308,7 +309,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Says what the end of the last segment means.
+    /// Reports what the end of the last segment means.
     pub(crate) fn finish(&mut self) {
         if let Some(Suspect { path, offset, .. }) = self.suspects.drain(..).next() {
             self.report.clean_shutdown = false;
@@ -321,8 +322,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The next place at which a valid frame stands.
+/// The position of the next valid frame.
 fn next_frame(bytes: &[u8], offset: usize, segment: u64) -> Option<usize> {
-    let mut places = (offset + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
-    places.find(|place| frame_at(bytes, *place, segment).is_some())
+    let mut positions = (offset + FRAME_ALIGN..bytes.len()).step_by(FRAME_ALIGN);
+    positions.find(|position| frame_at(bytes, *position, segment).is_some())
 }

@@ -1,4 +1,4 @@
-//! Writes frames into segments; keeps account of live segments and of spare ones.
+//! Writes frames into segments. Tracks the live and the spare segments.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use store::StoreError;
 use super::frame::{SEGMENT_HEADER_BYTES, segment_header};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode};
 
-/// Bytes written at once while a spare segment is filled with zeros.
+/// Bytes of one write of zeros into a spare segment.
 const ZERO_BYTES: usize = 1024 * 1024;
 
-/// The segments that a recovery would read, shared by committer, flusher and the maker of spares.
+/// The segments that a recovery would read. The committer, the flusher and the maker of spares share them.
 #[derive(Default)]
 pub(crate) struct Segments {
     inner: Mutex<Inner>,
-    /// The maker of spares sleeps here.
+    /// The maker of spares waits here.
     wanted: Condvar,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Oldest first; the last may be the active one.
+    /// Oldest first. The last one may be the active one.
     live: Vec<Segment>,
     /// Files of full size that may become segments.
     spares: Vec<PathBuf>,
@@ -31,12 +31,12 @@ struct Inner {
     stop: bool,
 }
 
-/// What the maker of spares does.
+/// The state of the maker of spares.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     #[default]
     Idle,
-    /// It is to make one.
+    /// It shall make a spare.
     Wanted,
     Making,
 }
@@ -45,7 +45,7 @@ enum Maker {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
-    /// Number of its last frame.
+    /// The number of its last frame.
     pub(crate) last_frame: u64,
     /// Bytes of header and frames.
     pub(crate) bytes: u64,
@@ -59,17 +59,17 @@ impl Segments {
         Self { inner: Mutex::new(inner), wanted: Condvar::new() }
     }
 
-    /// Bytes that a recovery would read.
+    /// Number of bytes that a recovery would read.
     pub(crate) fn bytes(&self) -> u64 {
         self.inner.lock().live.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Number of each live segment and how many bytes of it are written, oldest first.
+    /// The number and the written bytes of each live segment, oldest first.
     pub(crate) fn written(&self) -> Vec<(u64, u64)> {
         self.inner.lock().live.iter().map(|segment| (segment.number, segment.bytes)).collect()
     }
 
-    /// Number of the newest segment.
+    /// The number of the newest segment.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.inner.lock().live.last().map(|segment| segment.number)
     }
@@ -80,7 +80,7 @@ impl Segments {
         self.wanted.notify_all();
     }
 
-    /// The thread that fills spare segments with zeros, so that the committer finds its next one ready.
+    /// Fills spare segments with zeros, so that the committer finds the next segment ready. Runs in a thread of its own.
     pub(crate) fn make_spares(&self, disk: &dyn Disk, layout: &Layout, segment_bytes: u64) {
         let mut inner = self.inner.lock();
         loop {
@@ -96,7 +96,7 @@ impl Segments {
             let made = self.make_spare(disk, layout, segment_bytes);
             inner = self.inner.lock();
             inner.maker = Maker::Idle;
-            // Without a spare the committer makes a segment that grows, and meets the same error itself if it lasts.
+            // Without a spare the committer creates a growing segment. If the error persists, the committer gets it too.
             if made.is_ok() {
                 inner.spares.push(layout.spare());
             }
@@ -119,12 +119,12 @@ impl Segments {
         disk.rename(&layout.spare_new(), &layout.spare())
     }
 
-    /// Gives up segments whose frames all have numbers below `frame`; the caller has made sure of invariant 5.
+    /// Recycles the segments whose frames all have numbers below `frame`. The caller guarantees invariant 5.
     pub(crate) fn recycle(&self, disk: &dyn Disk, layout: &Layout, frame: u64) -> Result<(), StoreError> {
         loop {
             let (segment, reuse) = {
                 let mut inner = self.inner.lock();
-                // The last one is kept: the committer is writing to it.
+                // The last one stays, because the committer writes to it.
                 match inner.live.first() {
                     Some(first) if inner.live.len() > 1 && first.last_frame < frame => {}
                     _ => return Ok(()),
@@ -146,7 +146,7 @@ impl Segments {
     }
 }
 
-/// The committer's hand on the log.
+/// The writer of the log. Only the committer has one.
 pub(crate) struct LogWriter<'a> {
     disk: &'a dyn Disk,
     layout: &'a Layout,
@@ -183,12 +183,11 @@ impl<'a> LogWriter<'a> {
         self.active.is_some()
     }
 
-    /// Makes room for a frame and returns the number of the segment that it will stand in. May be repeated after an
-    /// error.
+    /// Makes room for a frame, and returns the number of the segment for it. The caller may retry after an error.
     pub(crate) fn prepare(&mut self, frame_bytes: usize) -> Result<u64, StoreError> {
         let fits = self.active.as_ref().is_some_and(|active| {
             let better = !active.allocated && !self.segments.inner.lock().spares.is_empty();
-            // A frame larger than a segment gets one of its own; a repeated attempt must not begin the next.
+            // A frame larger than a segment gets a segment of its own. A retry must not begin another one.
             let empty = active.offset == SEGMENT_HEADER_BYTES as u64;
             empty || active.offset + frame_bytes as u64 <= self.segment_bytes && !better
         });
@@ -200,7 +199,7 @@ impl<'a> LogWriter<'a> {
         Ok(self.active.as_ref().expect("BUG: a segment was just begun").number)
     }
 
-    /// Writes a frame at the end of the segment that [`prepare`](Self::prepare) chose. May be repeated after an error.
+    /// Writes a frame at the end of the segment that [`prepare`](Self::prepare) chose. The caller may retry after an error.
     pub(crate) fn write(&mut self, frame: &[u8], frame_number: u64) -> Result<(), StoreError> {
         let active = self.active.as_mut().expect("BUG: written without prepare");
         active.unsynced = true;
@@ -241,7 +240,7 @@ impl<'a> LogWriter<'a> {
         let mode = if allocated { OpenMode::Write } else { OpenMode::Create };
         let file = self.disk.open(&path, mode).map_err(failed("create"))?;
         file.write_at(&segment_header(number), 0).map_err(failed("write"))?;
-        // Invariant 4: a frame must not become durable in a file whose name is not.
+        // Invariant 4: the name is durable before a frame in the file is.
         self.disk
             .sync_dir(&self.layout.log)
             .map_err(|error| StoreError::io("sync", &self.layout.log, error))?;
@@ -250,7 +249,7 @@ impl<'a> LogWriter<'a> {
         Ok(Active { number, file, path, offset: bytes, allocated, unsynced: true })
     }
 
-    /// Turns a spare file into the new segment; `false` if there is none.
+    /// Renames a spare file to the new segment. `false` if there is no spare.
     fn take_spare(&self, path: &std::path::Path) -> bool {
         let spare = self.segments.inner.lock().spares.pop();
         spare.is_some_and(|spare| self.disk.rename(&spare, path).is_ok())

@@ -1,4 +1,4 @@
-//! Part files as blocks with checksums: computed while a part is written, checked whenever it is read.
+//! Part files as blocks with checksums. The writer computes them, and every read checks them.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use store::StoreError;
 
+use super::info::PartInfo;
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
 
-/// Bytes of a block; the last one of a file is shorter.
+/// Bytes of a block. The last block of a file is shorter.
 pub(crate) const BLOCK_BYTES: usize = 32 * 1024;
-/// Bytes gathered before a write to the disk.
+/// Bytes that are gathered for one write to the disk.
 const BUFFER_BYTES: usize = 32 * BLOCK_BYTES;
 
 /// Writes a file from its beginning to its end.
@@ -31,7 +31,7 @@ impl BlockWriter {
         Self { file, buffer: Vec::with_capacity(BUFFER_BYTES), written: 0, crcs: Vec::new() }
     }
 
-    /// Writes what is left and syncs; returns the file's length and its checksums.
+    /// Writes the rest and syncs. Returns the length of the file and its checksums.
     pub(crate) fn finish(mut self) -> io::Result<(u64, Vec<u32>)> {
         self.flush_buffer()?;
         self.file.sync_data()?;
@@ -57,13 +57,13 @@ impl Write for BlockWriter {
         Ok(count)
     }
 
-    /// Nothing: only whole blocks may leave before [`finish`](Self::finish).
+    /// Does nothing, because only whole blocks may be written before [`finish`](Self::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A part file that gives out checked bytes only.
+/// A part file that gives only checked bytes.
 #[derive(Clone)]
 pub(crate) struct BlockFile(Arc<Inner>);
 
@@ -71,7 +71,7 @@ struct Inner {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     info: Arc<PartInfo>,
-    /// The first failure; the Parquet reader may wrap or shorten what it is told.
+    /// The first failure. The Parquet reader may wrap or shorten the errors that it gets.
     failure: Mutex<Option<StoreError>>,
 }
 
@@ -80,14 +80,14 @@ impl BlockFile {
         Self(Arc::new(Inner { file, path, info, failure: Mutex::new(None) }))
     }
 
-    /// What an error of the Parquet reader means: our own failure if there was one, otherwise a file that is not what
-    /// its checksums say we wrote.
+    /// Converts an error of the Parquet reader: to the failure of this file if there was one, otherwise to an error about a
+    /// corrupt file.
     pub(crate) fn error(&self, error: &ParquetError) -> StoreError {
         let failure = self.0.failure.lock().take();
         failure.unwrap_or_else(|| self.corrupt(0, format!("not a part this program can read: {error}")))
     }
 
-    /// What the manifest keeps of the part.
+    /// The entry of the part in the manifest.
     pub(crate) fn info(&self) -> &PartInfo {
         &self.0.info
     }
@@ -96,7 +96,7 @@ impl BlockFile {
         StoreError::Corrupt { path: self.0.path.clone(), offset, reason }
     }
 
-    /// Reads whole blocks and checks them, then gives the range that was asked for.
+    /// Reads and checks whole blocks, and returns the requested range.
     fn read(&self, start: u64, length: usize) -> std::result::Result<Bytes, StoreError> {
         let inner = &self.0;
         let end = start.checked_add(length as u64).filter(|end| *end <= inner.info.bytes);
@@ -151,7 +151,7 @@ impl ChunkReader for BlockFile {
     }
 }
 
-/// Reads on from an offset, a block at a time.
+/// Reads from an offset on, one block at a time.
 pub(crate) struct BlockStream {
     file: BlockFile,
     offset: u64,

@@ -1,4 +1,5 @@
-//! Columns of a row group in the making: sparse, so that memory follows the values and not rows times columns.
+//! Builders for the columns of a row group. They are sparse, so that memory depends on the values and not on rows times
+//! columns.
 
 use bytes::Bytes;
 use model::{FieldType, ValueRef};
@@ -11,11 +12,11 @@ use super::encode::decimal::{PRECISION, put_integers};
 use super::encode::numbers::{Column, Present, write_doubles, write_integers};
 use super::group::GroupWriter;
 
-/// Values of one column with the rows that have one.
+/// The values of one column, and the rows that have a value.
 pub(crate) struct ColumnBuilder {
-    /// The first so many rows have a value, as long as no row was without.
+    /// The number of rows, while every row has a value.
     dense: u32,
-    /// Otherwise these have.
+    /// Otherwise the rows that have a value.
     sparse: Vec<u32>,
     values: Values,
 }
@@ -24,7 +25,7 @@ enum Values {
     Bool(Vec<bool>),
     I64(Vec<i64>),
     F64(Vec<f64>),
-    /// Text one after the other, and where each ends.
+    /// The texts one after the other, and the end of each.
     Text(Vec<u8>, Vec<usize>),
 }
 
@@ -39,7 +40,7 @@ impl ColumnBuilder {
         Self { dense: 0, sparse: Vec::new(), values }
     }
 
-    /// Sets the value of a row that is the last so far or a new last one.
+    /// Sets the value of the last row, or of a new last row.
     #[inline]
     pub(crate) fn set(&mut self, row: u32, value: ValueRef<'_>) {
         self.unset(row);
@@ -66,13 +67,13 @@ impl ColumnBuilder {
         self.sparse.push(row);
     }
 
-    /// From now on rows are listed.
+    /// Lists the rows from now on.
     fn spread(&mut self) {
         self.sparse.extend(0..self.dense);
         self.dense = 0;
     }
 
-    /// Takes back the value of the last row, if it has one.
+    /// Removes the value of the last row, if it has one.
     #[inline]
     pub(crate) fn unset(&mut self, row: u32) {
         match self.sparse.last() {
@@ -91,12 +92,12 @@ impl ColumnBuilder {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(crate) fn len(&self) -> usize {
         self.dense as usize + self.sparse.len()
     }
 
-    /// Bytes of the values as a plain column: eight of a number, one of a bool, the text of a text.
+    /// Bytes of the values as a plain column: eight for a number, one for a bool, the length of a text.
     pub(crate) fn raw_bytes(&self) -> usize {
         match &self.values {
             Values::Bool(values) => values.len(),
@@ -106,7 +107,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The doubles of a column in which every row has one.
+    /// The values of a column of doubles; empty for other types.
     pub(crate) fn doubles(&self) -> &[f64] {
         match &self.values {
             Values::F64(values) => values,
@@ -129,8 +130,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Writes the column of a row group with `rows` rows and empties the builder; doubles as decimals if there is a
-    /// scale.
+    /// Writes the column of a row group with `rows` rows, and empties the builder. With a scale it writes doubles as
+    /// decimals.
     pub(crate) fn write(
         &mut self,
         rows: usize,
@@ -173,7 +174,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Writes doubles, as decimals if there is a scale.
+/// Writes doubles; with a scale as decimals.
 pub(crate) fn write_f64(
     column: Column<'_, f64>,
     scale: Option<u8>,
@@ -204,7 +205,7 @@ fn levels(rows: usize, present: Present<'_>) -> Vec<i16> {
     }
 }
 
-/// The Parquet column of a field; of an f64 with a scale it is a decimal.
+/// The Parquet column of a field. An f64 with a scale is a decimal.
 pub(crate) fn field_column(name: &str, field_type: FieldType, scale: Option<u8>) -> Result<TypePtr> {
     let (physical, logical) = match (field_type, scale) {
         (FieldType::Bool, _) => (PhysicalType::BOOLEAN, None),
@@ -224,7 +225,7 @@ pub(crate) fn field_column(name: &str, field_type: FieldType, scale: Option<u8>)
     Ok(builder.with_logical_type(logical).with_repetition(Repetition::OPTIONAL).build()?.into())
 }
 
-/// The column of a row's time.
+/// The column of the time of a row.
 pub(crate) fn ts_column(name: &str) -> Result<TypePtr> {
     required(name, LogicalType::timestamp(true, TimeUnit::MICROS))
 }

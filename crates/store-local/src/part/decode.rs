@@ -1,4 +1,4 @@
-//! Values of a part's columns row by row, as merges need them.
+//! Decodes columns of a part to values row by row, for merges.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::read::PartReader;
 use super::values::{Typed, Values};
 
 impl PartReader {
-    /// Series and times of some rows.
+    /// The series and the times of some rows.
     pub(super) fn keys(&self, group: usize, rows: &Range<usize>) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
         Ok((self.numbers(self.series, group, rows)?, self.numbers(self.ts, group, rows)?))
     }
@@ -29,8 +29,8 @@ impl PartReader {
         }
     }
 
-    /// Looks for a scale at which the f64 of a column, together with those of others, are decimals. Decimals are not
-    /// read for it; doubles are, until one fits at no scale.
+    /// Searches a scale at which the f64 of a column, together with those of other columns, are decimals. This reads no
+    /// decimals. It reads doubles until one fits at no scale.
     pub(crate) fn find_scale(&self, column: usize, finder: &mut ScaleFinder) -> Result<(), StoreError> {
         for group in 0..self.metadata().num_row_groups() {
             if let Some(scale) = self.scales[column] {
@@ -51,7 +51,7 @@ impl PartReader {
         Ok(())
     }
 
-    /// Values of a column in some rows.
+    /// The values of a column in some rows.
     pub(super) fn decode(
         &self,
         column: usize,
@@ -107,10 +107,10 @@ impl PartReader {
     ) -> Result<(), StoreError> {
         let read = || -> Result<(), ParquetError> {
             let descriptor = self.metadata().row_group(group).column(column).column_descr_ptr();
-            let reader = get_column_reader(descriptor, self.pages(column, group)?);
+            let reader = get_column_reader(descriptor, self.column_pages(column, group)?);
             let mut reader = get_typed_column_reader::<T>(reader);
             reader.skip_records(rows.start)?;
-            // A page ends a call early.
+            // A call of the reader may end at the end of a page.
             let mut left = rows.len();
             let mut levels = levels;
             while left > 0 {

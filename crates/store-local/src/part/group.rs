@@ -1,4 +1,4 @@
-//! A row group being written: columns that we encode and columns that the `parquet` crate encodes, side by side.
+//! The writer of a row group. The store encodes some columns itself; the `parquet` crate encodes the others.
 
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
@@ -17,7 +17,7 @@ pub(crate) struct GroupWriter<'g, 'w> {
     page_rows: usize,
 }
 
-/// What an encoder of ours needs to know of its column.
+/// The facts that an encoder of the store needs about its column.
 pub(crate) struct ColumnShape<'z> {
     pub(crate) descriptor: ColumnDescPtr,
     pub(crate) compressor: &'z mut Compressor,
@@ -45,7 +45,7 @@ impl<'g, 'w> GroupWriter<'g, 'w> {
         self.group.append_column(&bytes, close)
     }
 
-    /// Writes the next column with the crate's writer.
+    /// Writes the next column with the writer of the crate.
     pub(crate) fn write(
         &mut self,
         fill: impl FnOnce(&mut SerializedColumnWriter<'_>) -> Result<usize>,

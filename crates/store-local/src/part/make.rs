@@ -1,30 +1,33 @@
-//! The life of a part file until the manifest names it: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
+//! Makes a part file: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
 
 use std::path::Path;
 
 use store::{Sequence, StoreError};
 
-use super::schema::{Layout, PartSchema, PartSettings};
-use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
+use super::context::{TableNames, TagVisitor, WriteContext};
+use super::info::PartInfo;
+use super::info::PartLayout;
+use super::schema::{PartSchema, PartSettings};
+use super::write::PartWriter;
+use crate::abort::Abort;
 use crate::codec::Malformed;
-use crate::core::{Abort, Core};
+use crate::core::Core;
 use crate::disk::OpenMode;
-use crate::manifest::PartInfo;
 
-/// What a part-to-be is.
+/// The identity of a new part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartPlan {
-    /// Its number; not used before.
+    /// Its number, which no other part has had.
     pub(crate) id: u64,
-    /// The range of time whose rows it may hold, half-open.
+    /// The range of time of the rows that it may have, half-open.
     pub(crate) partition: (i64, i64),
-    /// Smallest and largest sequence of its rows.
+    /// The smallest and the largest sequence of its rows.
     pub(crate) sequence: (Sequence, Sequence),
 }
 
-/// Makes a part of the rows that `fill` gives to the writer. After an error nothing is left.
+/// Makes a part of the rows that `fill` gives to the writer. After an error no file is left.
 ///
-/// The directory must be synced before a manifest edit names the part.
+/// The caller must sync the directory before a manifest edit names the part.
 pub(crate) fn make_part(
     core: &Core,
     plan: PartPlan,
@@ -41,34 +44,33 @@ pub(crate) fn make_part(
     let file =
         core.disk.open(&new, OpenMode::Create).map_err(|error| StoreError::io("create", &path, error))?;
     let unfinished = Unfinished { core, path: &new };
-    let surroundings = Live(core);
+    let context = Live(core);
     let write = || {
-        let mut writer = PartWriter::new(file, path.clone(), schema, settings, &surroundings)?;
+        let mut writer = PartWriter::new(file, path.clone(), schema, settings, &context)?;
         fill(&mut writer)?;
         writer.finish()
     };
-    let extent = write().map_err(|abort| if surroundings.go_on() { abort } else { Abort::Stopped })?;
+    let summary = write().map_err(|abort| if context.should_continue() { abort } else { Abort::Stopped })?;
     std::mem::forget(unfinished);
     core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
     Ok(PartInfo {
         id: plan.id,
         layout: schema.layout,
-        tables: extent.tables(),
+        tables: summary.tables(),
         partition: plan.partition,
-        rows: extent.rows,
-        bytes: extent.bytes,
-        series: extent.series,
-        ts: extent.ts,
+        rows: summary.rows,
+        bytes: summary.bytes,
+        series: summary.series,
+        ts: summary.ts,
         sequence: plan.sequence,
-        points: extent.points,
-        raw_bytes: extent.raw_bytes,
-        shares: if schema.layout == Layout::Narrow { extent.tables } else { Vec::new() },
-        block_crcs: extent.block_crcs,
+        points: summary.points,
+        raw_bytes: summary.raw_bytes,
+        shares: if schema.layout == PartLayout::Narrow { summary.tables } else { Vec::new() },
+        block_crcs: summary.block_crcs,
     })
 }
 
-/// A file that is removed unless it is finished, whatever ends its writing. What stays, because even that fails, the next
-/// open removes.
+/// A file that the drop removes, unless it is finished. If the removal fails, the next open removes the file.
 struct Unfinished<'a> {
     core: &'a Core,
     path: &'a Path,
@@ -80,11 +82,11 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// The live store; tags are copied a thousand series for each time the lock is taken.
+/// The open store. It copies the tags of a thousand series under one lock.
 struct Live<'a>(&'a Core);
 
-impl Surroundings for Live<'_> {
-    fn go_on(&self) -> bool {
+impl WriteContext for Live<'_> {
+    fn should_continue(&self) -> bool {
         self.0.state.lock().is_open()
     }
 

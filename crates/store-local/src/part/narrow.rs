@@ -1,4 +1,4 @@
-//! Values of a narrow part: many tables, each with a number of its own kind.
+//! The value columns of a narrow part.
 
 use parquet::errors::{ParquetError, Result};
 
@@ -8,8 +8,8 @@ use super::encode::numbers::{Column, Present};
 use super::group::GroupWriter;
 use super::schema::NARROW_VALUES;
 
-/// Writes the value columns. Each table's values go to the column of the smallest scale that fits all of them in this row
-/// group, so that one table of ratios does not spoil a thousand of counters.
+/// Writes the value columns. In each row group the values of a table go to the column with the smallest scale that fits all
+/// of them. So one table of ratios does not make a thousand tables of counters larger.
 pub(crate) fn write_narrow_values(
     tables: &[(u32, usize)],
     values: &[f64],

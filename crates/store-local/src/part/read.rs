@@ -1,43 +1,45 @@
-//! A part whose footer was read: its columns, and where its rows stand. How bytes become arrays is in cells.rs.
+//! The reader of a part: its columns and its pages, as the footer describes them. columns.rs decodes the columns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use arrow_schema::{DataType, Field, Schema};
 use foldhash::fast::RandomState;
 use model::FieldType;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::LogicalType;
+use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 use store::StoreError;
 
-use super::Part;
 use super::blocks::BlockFile;
-use super::cells::{self, Cell};
-use super::schema::{Layout, NARROW_VALUES};
-use crate::catalog::{SERIES_COLUMN, TS_COLUMN};
+use super::handle::Part;
+use super::info::PartLayout;
+use super::page::{self, Page};
+use super::schema::NARROW_VALUES;
+use crate::catalog::{SERIES_COLUMN, Slot, TS_COLUMN};
 use crate::disk::{Disk, OpenMode};
-use crate::table::plan::Slot;
 
-/// A part whose footer was read.
+/// An open part with its footer.
 pub(crate) struct PartReader {
     pub(super) file: BlockFile,
     columns: HashMap<Box<str>, usize, RandomState>,
     pub(super) arrow: ArrowReaderMetadata,
-    pub(crate) cells: Vec<Cell>,
-    /// Of a narrow part, by cell: two of its tables, found when they are first needed.
+    pub(crate) pages: Vec<Page>,
+    /// Of a narrow part, by page: two of its tables. The first read that needs them computes them.
     pub(super) tables: OnceLock<Vec<(u32, u32)>>,
     pub(super) series: usize,
     pub(crate) ts: usize,
-    /// Columns of a narrow part one of which has the value of a row.
+    /// The value columns of a narrow part. One of them has the value of a row.
     pub(super) narrow: Vec<usize>,
-    /// By column: the scale of decimals.
+    /// By column: the scale of its decimals.
     pub(super) scales: Vec<Option<u8>>,
 }
 
 impl PartReader {
-    /// Opens a part's file and reads its footer.
+    /// Opens the file of a part and reads its footer.
     pub(crate) fn of(disk: &dyn Disk, part: &Part) -> Result<Self, StoreError> {
         let file = disk.open(&part.path, OpenMode::Read);
         let file = file.map_err(|error| StoreError::io("open", &part.path, error))?;
@@ -53,10 +55,10 @@ impl PartReader {
             names.map(|(index, column)| (column.name().into(), index)).collect();
         let scales = schema.columns().iter().map(|column| scale_of(column)).collect();
         let narrow = match file.info().layout {
-            Layout::Narrow => {
+            PartLayout::Narrow => {
                 NARROW_VALUES.iter().filter_map(|(name, _)| columns.get(*name).copied()).collect()
             }
-            Layout::Wide => Vec::new(),
+            PartLayout::Wide => Vec::new(),
         };
         let find = |name: &str| {
             columns
@@ -65,9 +67,9 @@ impl PartReader {
                 .ok_or_else(|| file.corrupt(0, format!("the part has no column {name}")))
         };
         let (series, ts) = (find(SERIES_COLUMN)?, find(TS_COLUMN)?);
-        let cells = cells::cells(&metadata, series, ts);
-        let arrow = cells::arrow_metadata(metadata).map_err(|error| file.error(&error))?;
-        Ok(Self { file, columns, arrow, cells, tables: OnceLock::new(), series, ts, narrow, scales })
+        let pages = page::pages(&metadata, series, ts);
+        let arrow = arrow_metadata(metadata).map_err(|error| file.error(&error))?;
+        Ok(Self { file, columns, arrow, pages, tables: OnceLock::new(), series, ts, narrow, scales })
     }
 
     /// The number of a column by its physical name.
@@ -78,8 +80,8 @@ impl PartReader {
     /// Whether the part may have values of a field.
     pub(crate) fn has(&self, slot: &Slot) -> bool {
         match self.file.info().layout {
-            Layout::Narrow => is_narrow(slot),
-            Layout::Wide => self.columns.contains_key(&*slot.physical),
+            PartLayout::Narrow => is_narrow(slot),
+            PartLayout::Wide => self.columns.contains_key(&*slot.physical),
         }
     }
 
@@ -93,25 +95,41 @@ impl PartReader {
         chunk.statistics().and_then(Statistics::null_count_opt) == Some(chunk.num_values() as u64)
     }
 
-    /// Bytes of a row group before they were compressed.
+    /// The uncompressed bytes of a row group.
     pub(super) fn unpacked_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata().row_group(group).total_byte_size()).unwrap_or(0)
     }
 
-    /// Rows of a row group; `None` behind the last one.
+    /// The number of rows of a row group; `None` after the last one.
     pub(super) fn rows_of_group(&self, group: usize) -> Option<usize> {
         let metadata = self.metadata();
         (group < metadata.num_row_groups()).then(|| metadata.row_group(group).num_rows() as usize)
     }
 }
 
-/// Whether narrow parts may have values of a field: of the first key, as numbers. What the field is called there has
-/// nothing to do with its name in wide parts.
+/// Whether narrow parts may have values of a field. They have only numbers of the first key. The name of the field in wide
+/// parts does not matter.
 pub(super) fn is_narrow(slot: &Slot) -> bool {
     (slot.key, slot.field_type) == (0, FieldType::F64)
 }
 
-/// The scale of a column of decimals.
+/// Metadata with the Arrow types of the contract.
+fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> ParquetResult<ArrowReaderMetadata> {
+    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let plain = ArrowReaderMetadata::try_new(metadata.clone(), options())?;
+    let hint = |field: &Arc<Field>| {
+        let data_type = match field.data_type() {
+            DataType::Utf8 => DataType::Utf8View,
+            DataType::Decimal128(precision, scale) => DataType::Decimal64(*precision, *scale),
+            other => other.clone(),
+        };
+        field.as_ref().clone().with_data_type(data_type)
+    };
+    let hinted = Schema::new(plain.schema().fields().iter().map(hint).collect::<Vec<_>>());
+    ArrowReaderMetadata::try_new(metadata, options().with_schema(Arc::new(hinted)))
+}
+
+/// The scale of a column; `None` if it does not have decimals.
 fn scale_of(column: &ColumnDescriptor) -> Option<u8> {
     match column.logical_type_ref() {
         Some(LogicalType::Decimal(decimal)) => u8::try_from(decimal.scale).ok().filter(|scale| *scale <= 18),

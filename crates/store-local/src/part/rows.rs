@@ -1,4 +1,4 @@
-//! Sorts and merges the rows of a flush: in goes what arrived, out comes each (series, ts) once.
+//! Sorts the rows of a flush by partition, series, time and arrival.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use super::sort::{SortRow, sorted};
 use crate::chunk::{Chunk, Extent, Numbers};
 use crate::row::KeyId;
 
-/// Microseconds of a partition.
+/// The length of a partition in microseconds.
 pub(crate) const PARTITION_US: i64 = 86_400_000_000;
 
-/// Most chunks of one table in a flush, and most rows of a chunk: a place has 16 bits for each.
+/// The largest number of chunks of one table in a flush, and of rows of a chunk: a [`ChunkRow`] has 16 bits for each.
 pub(crate) const CHUNKS_MAX: usize = 1 << 16;
 
-/// A row to be sorted and where it stands.
+/// A row of a chunk, by its sort key and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct ChunkRow {
     pub(crate) ts: i64,
     pub(crate) series: u32,
     chunk: u16,
     row: u16,
 }
 
-impl Place {
+impl ChunkRow {
     pub(crate) fn chunk(self) -> usize {
         self.chunk.into()
     }
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-/// A whole row, if it is one f64.
+/// A row that has one f64.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct NumberRow {
     pub(crate) series: u32,
@@ -40,7 +40,7 @@ pub(crate) struct NumberRow {
     pub(crate) value: f64,
 }
 
-impl SortRow for Place {
+impl SortRow for ChunkRow {
     fn series(&self) -> u32 {
         self.series
     }
@@ -60,11 +60,11 @@ impl SortRow for NumberRow {
     }
 }
 
-/// The rows of one part-to-be.
+/// The rows of one new part.
 pub(crate) struct Partition {
-    /// Microseconds, half-open.
+    /// The range of time in microseconds, half-open.
     pub(crate) range: (i64, i64),
-    /// All sequences of the rows lie between these two.
+    /// The sequences of all rows are between these two.
     pub(crate) sequence: (u64, u64),
     pub(crate) rows: Sorted,
 }
@@ -73,24 +73,25 @@ pub(crate) struct Partition {
 pub(crate) enum Sorted {
     /// Rows of one f64 of the same key.
     Numbers(KeyId, Vec<NumberRow>),
-    Places(Vec<Place>),
+    /// Other rows.
+    ChunkRows(Vec<ChunkRow>),
 }
 
 impl Partition {
     pub(crate) fn is_empty(&self) -> bool {
         match &self.rows {
             Sorted::Numbers(_, rows) => rows.is_empty(),
-            Sorted::Places(rows) => rows.is_empty(),
+            Sorted::ChunkRows(rows) => rows.is_empty(),
         }
     }
 }
 
-/// Which days share a part: each day has its own, unless there are more than `parts_max`.
+/// The ranges of days that share a part: one day each, unless this makes more than `parts_max` parts.
 pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i64)> {
     let mut days: BTreeMap<i64, usize> = BTreeMap::new();
     for chunk in chunks {
         let day = |ts: &i64| ts.div_euclid(PARTITION_US);
-        // Nearly always all rows are of one day.
+        // Nearly always all rows belong to one day.
         let times = chunk.times();
         if let Some(Extent { ts: (first, last), .. }) = chunk.extent()
             && day(&first) == day(&last)
@@ -116,10 +117,10 @@ pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i
     ranges.into_iter().map(|(start, end, _)| (start, end)).collect()
 }
 
-/// The sorted rows of one range of days; rows without any field are left out.
+/// The sorted rows of one range of days, without the rows that have no fields.
 pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partition {
     assert!(chunks.len() <= CHUNKS_MAX, "BUG: a flush begins before a table has this many chunks");
-    // The end of the last day saturates; i64::MAX itself belongs to it.
+    // The end of the last day saturates; i64::MAX itself belongs to that day.
     let inside = move |ts: i64| range.0 <= ts && (ts < range.1 || range.1 == i64::MAX);
     let here = chunks.iter().filter(|chunk| chunk.times().iter().any(|ts| inside(*ts)));
     let sequence = here.map(|chunk| chunk.sequences());
@@ -132,8 +133,8 @@ pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partit
             Sorted::Numbers(numbers[0].key, sorted(rows))
         }
         _ => {
-            let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| places(number, chunk));
-            Sorted::Places(sorted(|| rows().filter(|row| inside(row.ts))))
+            let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| chunk_rows(number, chunk));
+            Sorted::ChunkRows(sorted(|| rows().filter(|row| inside(row.ts))))
         }
     };
     Partition { range, sequence, rows }
@@ -144,9 +145,9 @@ fn number_rows<'a>(numbers: &Numbers<'a>) -> impl Iterator<Item = NumberRow> + u
     rows.map(|((series, ts), value)| NumberRow { series: *series, ts: *ts, value: *value })
 }
 
-fn places(number: usize, chunk: &Chunk) -> impl Iterator<Item = Place> {
+fn chunk_rows(number: usize, chunk: &Chunk) -> impl Iterator<Item = ChunkRow> {
     let rows = (0..chunk.len() as u32).filter(|row| chunk.has_fields(*row));
-    rows.map(move |row| Place {
+    rows.map(move |row| ChunkRow {
         ts: chunk.ts(row),
         series: chunk.series(row),
         chunk: number as u16,
@@ -172,7 +173,7 @@ mod tests {
     fn rows_sort_by_series_then_time_then_arrival() {
         let chunks = [chunk(&[(2, 5), (1, -5), (1, 7)]), chunk(&[(1, 7), (1, i64::MIN), (2, i64::MAX)])];
         let ranges = partitions(&chunks, 1);
-        let Sorted::Places(rows) = sort_partition(&chunks, ranges[0]).rows else {
+        let Sorted::ChunkRows(rows) = sort_partition(&chunks, ranges[0]).rows else {
             panic!("rows that are no numbers");
         };
         let found: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.chunk, row.row)).collect();
@@ -196,7 +197,7 @@ mod tests {
         let shared = partitions(&chunks, 10);
         assert_eq!(shared.len(), 10);
         let rows = |range| match sort_partition(&chunks, range).rows {
-            Sorted::Places(rows) => rows.len(),
+            Sorted::ChunkRows(rows) => rows.len(),
             Sorted::Numbers(..) => panic!("rows that are no numbers"),
         };
         let total: usize = shared.iter().map(|range| rows(*range)).sum();

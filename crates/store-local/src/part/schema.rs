@@ -1,4 +1,4 @@
-//! Which columns a part has, and how they are called. docs/format/part.md.
+//! The schema of a part: its columns and their names. docs/format/part.md.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::column::{field_column, number_column, ts_column};
-use super::survey::Survey;
+use super::column_stats::ColumnStats;
+use super::info::PartLayout;
 use crate::catalog::{SERIES_COLUMN, TS_COLUMN, Table};
 use crate::row::KeyId;
 
-/// The number in a part's footer.
+/// The format version in the footer of a part.
 const FORMAT_VERSION: &str = "2";
 /// Columns of narrow parts.
 const NARROW_TABLE: &str = "table";
 const NARROW_TAGS: &str = "tags";
 const NARROW_FIELD: &str = "field";
-/// Columns of a narrow part for its values: one for each of some scales, and one for what is no such decimal.
+/// The value columns of a narrow part: one for each of some scales, and one for all other numbers.
 pub(crate) const NARROW_VALUES: [(&str, Option<u8>); 8] = [
     ("value_0", Some(0)),
     ("value_1", Some(1)),
@@ -33,27 +34,18 @@ pub(crate) const NARROW_VALUES: [(&str, Option<u8>); 8] = [
     ("value_double", None),
 ];
 
-/// How a part is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Layout {
-    /// Many tables, each with one f64 field; sorted by (table, series, ts).
-    Narrow,
-    /// One table, a column for each tag and field; sorted by (series, ts).
-    Wide,
-}
-
-/// What of the definitions a part needs.
+/// The definitions that a part needs.
 #[derive(Debug, Clone)]
 pub(crate) struct PartSchema {
-    pub(crate) layout: Layout,
+    pub(crate) layout: PartLayout,
     /// The table of a wide part.
     pub(crate) table: u32,
     pub(crate) table_name: Arc<str>,
-    /// Physical names, by tag number; of a wide part.
+    /// The physical names by tag number, of a wide part.
     pub(crate) tags: Vec<Arc<str>>,
-    /// The tags' own names.
+    /// The names of the tags.
     pub(crate) tag_names: Vec<Arc<str>>,
-    /// A narrow part has one for each of [`NARROW_VALUES`], all of them for key 0, f64.
+    /// A narrow part has a field for each of [`NARROW_VALUES`], all for key 0 and f64.
     pub(crate) fields: Vec<PartField>,
 }
 
@@ -64,11 +56,11 @@ pub(crate) struct PartField {
     pub(crate) key_name: Arc<str>,
     pub(crate) field_type: FieldType,
     pub(crate) physical: Arc<str>,
-    /// An f64 column all of whose values are decimals of this scale is written as such.
+    /// The scale, if all values of an f64 column are decimals of this scale. The writer writes them as decimals.
     pub(crate) scale: Option<u8>,
 }
 
-/// How a part is written.
+/// The settings of the writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartSettings {
     pub(crate) row_group_rows: usize,
@@ -78,9 +70,9 @@ pub(crate) struct PartSettings {
 }
 
 impl PartSchema {
-    /// The columns of a wide part with the rows that a survey saw.
-    pub(crate) fn surveyed(table: u32, definitions: &Table, survey: &Survey) -> Self {
-        let found = survey.keys();
+    /// The schema of a wide part for rows with these statistics.
+    pub(crate) fn with_stats(table: u32, definitions: &Table, stats: &ColumnStats) -> Self {
+        let found = stats.keys();
         let has =
             |key: KeyId, field_type, _: &str| found.get(key as usize).is_some_and(|key| key.has(field_type));
         let mut schema = Self::wide(table, definitions, has);
@@ -90,8 +82,8 @@ impl PartSchema {
         schema
     }
 
-    /// The columns of a wide part: those of the table's live keys of which `has` says, by key, type and physical name, that the part
-    /// has them. All f64 are doubles.
+    /// The schema of a wide part. It has the columns of the table's live keys for which `has` returns true, by key, type and
+    /// physical name. All f64 are doubles.
     pub(crate) fn wide(
         table: u32,
         definitions: &Table,
@@ -108,7 +100,7 @@ impl PartSchema {
             }
         }
         Self {
-            layout: Layout::Wide,
+            layout: PartLayout::Wide,
             table,
             table_name: definitions.name.clone(),
             tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
@@ -117,14 +109,14 @@ impl PartSchema {
         }
     }
 
-    /// The columns of every narrow part.
+    /// The schema of every narrow part.
     pub(crate) fn narrow() -> Self {
         let field = |(physical, scale): (&str, Option<u8>)| {
             let (key_name, physical) = ("".into(), physical.into());
             PartField { key: 0, key_name, field_type: FieldType::F64, physical, scale }
         };
         Self {
-            layout: Layout::Narrow,
+            layout: PartLayout::Narrow,
             table: 0,
             table_name: "".into(),
             tags: Vec::new(),
@@ -133,17 +125,17 @@ impl PartSchema {
         }
     }
 
-    /// The columns as Parquet has them.
+    /// The Parquet schema.
     pub(crate) fn parquet(&self) -> Result<TypePtr> {
         let text = |name: &str| field_column(name, FieldType::String, None);
         let mut columns = Vec::new();
         match self.layout {
-            Layout::Wide => {
+            PartLayout::Wide => {
                 for tag in &self.tags {
                     columns.push(text(tag)?);
                 }
             }
-            Layout::Narrow => {
+            PartLayout::Narrow => {
                 columns.extend([text(NARROW_TABLE)?, text(NARROW_TAGS)?, text(NARROW_FIELD)?]);
             }
         }
@@ -155,7 +147,7 @@ impl PartSchema {
         Ok(Type::group_type_builder("row").with_fields(columns).build()?.into())
     }
 
-    /// What the `parquet` crate has to know for the columns that it writes itself.
+    /// The settings for the columns that the `parquet` crate writes.
     pub(crate) fn properties(&self, settings: PartSettings) -> Result<WriterProperties> {
         let path = |name: &str| ColumnPath::new(vec![name.to_owned()]);
         let mut builder = WriterProperties::builder()
@@ -174,11 +166,11 @@ impl PartSchema {
         Ok(builder.build())
     }
 
-    /// What a reader without our catalog needs to know.
+    /// The key-value pairs of the footer, for readers without the catalog of the store.
     fn footer_pairs(&self) -> Vec<KeyValue> {
         let pair = |name: String, value: String| KeyValue::new(name, value);
         let mut pairs = vec![pair("tachograph.format".to_owned(), FORMAT_VERSION.to_owned())];
-        if self.layout == Layout::Narrow {
+        if self.layout == PartLayout::Narrow {
             pairs.push(pair("tachograph.layout".to_owned(), "narrow".to_owned()));
             return pairs;
         }

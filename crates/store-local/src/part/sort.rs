@@ -1,31 +1,31 @@
-//! Sorts rows that stand in the order of arrival by (series, ts), those of one (series, ts) in the order of arrival.
+//! Sorts rows from the order of arrival to (series, ts). The sort is stable.
 //!
-//! A flush has millions of rows of numbered series, of each series a few, mostly in the order of time. So rows are
-//! distributed twice, first to buckets that fit into the cache and then to their series, and only a series whose times
-//! go back is sorted by comparing.
+//! A flush has millions of rows of numbered series, a few per series, mostly in the order of time. So the sort distributes
+//! rows twice: to buckets that fit into the cache, and then to their series. It compares times only within a series whose
+//! times go back.
 
 use std::ops::Range;
 
-/// A row to be sorted: small, because it is copied twice.
+/// A row to sort. It should be small, because the sort copies it twice.
 pub(crate) trait SortRow: Copy + Default {
     fn series(&self) -> u32;
     fn ts(&self) -> i64;
 }
 
-/// Rows of a bucket to aim at: they and their copy fit into the second-level cache.
+/// The desired number of rows of a bucket. They and their copy fit into the second-level cache.
 const BUCKET_ROWS: usize = 4 * 1024;
-/// Most buckets: with more, writing to all of them by turns is what takes the time.
+/// The largest number of buckets. With more of them the alternating writes would take most of the time.
 const BUCKETS_MAX: usize = 2 * 1024;
 
-/// The rows of `chunks`, which are in the order of arrival, sorted.
+/// Sorts the rows of `chunks`, which are in the order of arrival.
 pub(crate) fn sorted<T: SortRow, C: Iterator<Item = T>>(chunks: impl Fn() -> C) -> Vec<T> {
     let buckets = Buckets::count(&chunks);
     let mut rows = vec![T::default(); buckets.rows()];
     let mut next: Vec<usize> = buckets.ends[..buckets.ends.len() - 1].to_vec();
     for row in chunks() {
-        let place = &mut next[buckets.of(row.series())];
-        rows[*place] = row;
-        *place += 1;
+        let position = &mut next[buckets.of(row.series())];
+        rows[*position] = row;
+        *position += 1;
     }
     let mut sorter = BucketSorter::default();
     for index in 0..buckets.ends.len() - 1 {
@@ -34,11 +34,11 @@ pub(crate) fn sorted<T: SortRow, C: Iterator<Item = T>>(chunks: impl Fn() -> C) 
     rows
 }
 
-/// Which series share a bucket: those that have the same number above some low bits.
+/// The buckets. Series whose numbers differ only in some low bits share a bucket.
 struct Buckets {
     first_series: u32,
     shift: u32,
-    /// Where the rows of each bucket begin; after the last, where they end.
+    /// The first row of each bucket, and the end of the last bucket.
     ends: Vec<usize>,
 }
 
@@ -103,7 +103,7 @@ impl<T: SortRow> BucketSorter<T> {
     fn sort(&mut self, rows: &mut [T], series: Range<u64>) {
         let span = (series.end - series.start) as usize;
         if span > 4 * rows.len() + 64 {
-            // Counting series that are mostly absent would take longer.
+            // Most series are absent, so a count per series would take longer.
             return rows.sort_by_key(|row| (row.series(), row.ts()));
         }
         if span > 1 {
@@ -129,9 +129,9 @@ impl<T: SortRow> BucketSorter<T> {
         self.copy.clear();
         self.copy.extend_from_slice(rows);
         for row in &self.copy {
-            let place = &mut self.ends[index(row)];
-            rows[*place as usize] = *row;
-            *place += 1;
+            let position = &mut self.ends[index(row)];
+            rows[*position as usize] = *row;
+            *position += 1;
         }
     }
 }

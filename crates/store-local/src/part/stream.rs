@@ -1,4 +1,4 @@
-//! All rows of a part in their order, a window of rows at a time: what compaction reads.
+//! Streams all rows of a part in their order, one window of rows at a time, for merges.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::schema::PartSchema;
 use super::values::Values;
 use crate::row::KeyId;
 
-/// Walks a part from its first row to its last.
+/// A walk over a part from its first row to its last one.
 pub(crate) struct PartStream {
-    /// By series: its table. Empty for wide parts.
+    /// The table of each series. Empty for wide parts.
     tables: Arc<[u32]>,
     reader: Arc<PartReader>,
     columns: Vec<Column>,
@@ -22,7 +22,7 @@ pub(crate) struct PartStream {
     /// The next window: a row group and the first row in it.
     next: (usize, usize),
     window: Window,
-    /// The row at hand.
+    /// The current row in the window.
     at: usize,
 }
 
@@ -32,21 +32,22 @@ struct Column {
     index: usize,
 }
 
-/// Some rows with their values row by row, so that a row costs what it has and not what the table could have.
+/// Some rows with their values row by row, so that the cost of a row depends on its own fields and not on the columns of
+/// the table.
 #[derive(Default)]
 struct Window {
     series: Vec<i64>,
     ts: Vec<i64>,
-    /// By row, and one more: where its fields begin.
+    /// The first field of each row, and the end of the last row.
     starts: Vec<u32>,
-    /// Places in `columns`.
+    /// The fields of the rows, as indices into `columns`.
     fields: Vec<u32>,
     columns: Vec<(KeyId, Values)>,
 }
 
 impl PartStream {
-    /// A walk that begins at the part's first row. Columns that the schema does not have are left out.
-    /// `tables` says the table of each series when the parts are narrow. About `window_bytes` are decoded at once.
+    /// Starts at the first row of the part. Leaves out columns that the schema does not have. `tables` gives the table of
+    /// each series of narrow parts. Decodes about `window_bytes` at once.
     pub(crate) fn new(
         reader: Arc<PartReader>,
         schema: &PartSchema,
@@ -64,7 +65,7 @@ impl PartStream {
         Ok(stream)
     }
 
-    /// Table, series and ts of the row at hand, the table of a wide part being 0; `None` after the last.
+    /// The table, the series and the ts of the current row; `None` after the last one. The table of a wide part is 0.
     #[inline]
     pub(crate) fn row(&self) -> Option<(u32, u32, i64)> {
         let series = *self.window.series.get(self.at)? as u32;
@@ -72,7 +73,7 @@ impl PartStream {
         Some((table, series, self.window.ts[self.at]))
     }
 
-    /// Visits the fields of the row at hand.
+    /// Visits the fields of the current row.
     #[inline]
     pub(crate) fn fields(&self, mut visit: impl FnMut(KeyId, ValueRef<'_>)) {
         let fields = self.window.starts[self.at] as usize..self.window.starts[self.at + 1] as usize;
@@ -83,7 +84,7 @@ impl PartStream {
         }
     }
 
-    /// Goes to the next row. `true` when it had to read a window for it.
+    /// Moves to the next row. Returns whether it had to read a window.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, StoreError> {
         self.at += 1;
@@ -93,7 +94,7 @@ impl PartStream {
         }
     }
 
-    /// Reads the next window; an empty one after the last.
+    /// Reads the next window; an empty one after the last row.
     fn load(&mut self) -> Result<(), StoreError> {
         self.at = 0;
         self.window = Window::default();
@@ -106,7 +107,7 @@ impl PartStream {
         Ok(())
     }
 
-    /// Rows of a window in a row group: fewer where rows are long, and at least one.
+    /// The number of rows of a window in a row group: at least one, and fewer where rows are long.
     fn window_rows(&self, group: usize, rows_of_group: usize) -> usize {
         let bytes = self.reader.unpacked_bytes(group).max(1);
         let fitting = (self.window_bytes as u64).saturating_mul(rows_of_group as u64) / bytes;

@@ -13,17 +13,19 @@ use proptest::prelude::*;
 use store::ValueColumn;
 
 use super::blocks::BlockFile;
-use super::cells::PartColumns;
+use super::column_stats::ColumnStats;
+use super::columns::PartColumns;
+use super::context::{TableNames, TagVisitor, WriteContext};
+use super::info::{PartInfo, PartLayout};
+use super::page::Page;
 use super::read::PartReader;
-use super::schema::{Layout, PartField, PartSchema, PartSettings};
+use super::schema::{PartField, PartSchema, PartSettings};
 use super::stream::PartStream;
-use super::survey::Survey;
-use super::write::{PartWriter, Surroundings, TableNames, TagVisitor};
+use super::write::PartWriter;
+use crate::abort::Abort;
 use crate::array_cache::{ArrayCache, Keep};
-use crate::core::Abort;
+use crate::catalog::Slot;
 use crate::disk::DiskFile;
-use crate::manifest::PartInfo;
-use crate::table::plan::Slot;
 
 /// A file in memory.
 #[derive(Default)]
@@ -62,7 +64,7 @@ impl DiskFile for MemoryFile {
 /// Series with one tag, every third also with another, which all of them share.
 struct Names;
 
-impl Surroundings for Names {
+impl WriteContext for Names {
     fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>) {
         for series in series {
             visit(Some((0, &format!("device-{series}"))));
@@ -78,7 +80,7 @@ impl Surroundings for Names {
         TableNames { name: format!("metric.{table}").into(), field: "value".into(), tags }
     }
 
-    fn go_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         true
     }
 }
@@ -131,12 +133,12 @@ fn write_with(settings: PartSettings, schema: &PartSchema, rows: &Rows) -> Writt
 }
 
 fn wide(rows: &Rows) -> PartSchema {
-    let mut survey = Survey::new();
+    let mut stats = ColumnStats::new();
     for (key, value) in rows.values().flatten() {
-        survey.add(*key, value.as_ref());
+        stats.add(*key, value.as_ref());
     }
     let mut fields = Vec::new();
-    for (key, found) in survey.keys().iter().enumerate() {
+    for (key, found) in stats.keys().iter().enumerate() {
         for field_type in FieldType::ALL.into_iter().filter(|of| found.has(*of)) {
             let physical = physical(key as u32, field_type);
             let scale = found.scale().filter(|_| field_type == FieldType::F64);
@@ -145,7 +147,7 @@ fn wide(rows: &Rows) -> PartSchema {
         }
     }
     PartSchema {
-        layout: Layout::Wide,
+        layout: PartLayout::Wide,
         table: 0,
         table_name: "t".into(),
         tags: vec!["device".into(), "site".into()],
@@ -172,15 +174,15 @@ fn same(a: Option<ValueRef<'_>>, b: Option<&Value>) -> bool {
     }
 }
 
-/// Reads cell by cell, once each cell alone and once as a scan does.
+/// Reads page by page, once each page alone and once as a scan does.
 fn check(written: &Written, rows: &Rows, keys: u32) {
-    let cells = written.reader.cells.len() as u32;
-    for ahead in [0..0, 0..cells] {
+    let pages = written.reader.pages.len() as u32;
+    for ahead in [0..0, 0..pages] {
         let cache = Arc::new(ArrayCache::new(10_000));
         let columns = PartColumns::new(1, written.reader.clone(), cache, Keep::Always, ahead);
         let mut expected = rows.iter();
-        for cell in 0..cells {
-            check_cell(&columns, cell, &slots(keys), &mut expected);
+        for page in 0..pages {
+            check_cell(&columns, page, &slots(keys), &mut expected);
         }
         assert_eq!(expected.next(), None);
     }
@@ -188,12 +190,12 @@ fn check(written: &Written, rows: &Rows, keys: u32) {
 
 fn check_cell<'a>(
     columns: &PartColumns,
-    cell: u32,
+    page: u32,
     slots: &[Slot],
     expected: &mut impl Iterator<Item = (&'a (u32, u32, i64), &'a BTreeMap<u32, Value>)>,
 ) {
-    let (runs, bounds) = (columns.runs(cell).unwrap(), columns.reader.cells[cell as usize]);
-    let times = columns.array(cell, columns.reader.ts).unwrap();
+    let (runs, bounds) = (columns.runs(page).unwrap(), columns.reader.pages[page as usize]);
+    let times = columns.array(page, columns.reader.ts).unwrap();
     let times = times.as_primitive::<TimestampMicrosecondType>().values();
     for (row, ts) in times.iter().enumerate() {
         let series = runs[runs.partition_point(|run| run.end as usize <= row)].series;
@@ -202,7 +204,7 @@ fn check_cell<'a>(
         assert!(bounds.series.0 <= series && series <= bounds.series.1, "{bounds:?}");
         assert!(bounds.ts.0 <= *ts && *ts <= bounds.ts.1, "{bounds:?}");
         let array = |slot: &Slot| {
-            let array = columns.field(cell, slot, row as u32).unwrap()?;
+            let array = columns.field(page, slot, row as u32).unwrap()?;
             Some((slot.key, ValueColumn::new(&array, slot.field_type)))
         };
         let arrays: Vec<(u32, ValueColumn)> = slots.iter().filter_map(array).collect();
@@ -352,20 +354,20 @@ fn only_the_pages_that_may_have_a_table_are_looked_at() {
         let rows: Rows = (0..2_400).map(row).collect();
         let reader = write(&PartSchema::narrow(), &rows, 1_000, 16).reader;
         for table in 0..50 {
-            let cells = reader.cells_of(table, (0, u32::MAX), |series| Some(series % 50));
+            let pages = reader.pages_of(table, (0, u32::MAX), |series| Some(series % 50));
             let mut start = 0;
-            let has = |cell: &super::cells::Cell| {
-                let of_cell = rows.keys().skip(start).take(cell.rows as usize);
-                start += cell.rows as usize;
-                of_cell.into_iter().any(|row| row.0 == table)
+            let has = |page: &Page| {
+                let of_page = rows.keys().skip(start).take(page.rows as usize);
+                start += page.rows as usize;
+                of_page.into_iter().any(|row| row.0 == table)
             };
-            let wanted: Vec<bool> = reader.cells.iter().map(has).collect();
-            let found = |nth: &usize| cells.contains(&(*nth as u32));
+            let wanted: Vec<bool> = reader.pages.iter().map(has).collect();
+            let found = |nth: &usize| pages.contains(&(*nth as u32));
             assert!(
                 (0..wanted.len()).filter(|nth| wanted[*nth]).all(|nth| found(&nth)),
-                "{table}: {cells:?}"
+                "{table}: {pages:?}"
             );
-            assert!(cells.len() <= wanted.iter().filter(|wanted| **wanted).count() + 2, "{table}: {cells:?}");
+            assert!(pages.len() <= wanted.iter().filter(|wanted| **wanted).count() + 2, "{table}: {pages:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Writes rows that come in order as a Parquet file, row group by row group.
+//! The writer of parts: takes sorted rows and writes a Parquet file, row group by row group.
 //!
 //! Invariants:
-//! 1. Rows come in the order of (series, ts), in a narrow part of (table, series, ts); a row that comes again is a later
+//! 1. Rows arrive in the order of (series, ts), in a narrow part of (table, series, ts). A row that arrives again is a later
 //!    write of the same row.
-//! 2. Memory follows one row group and the footer, not the part.
+//! 2. Memory depends on one row group and the footer, not on the part.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,75 +16,54 @@ use store::StoreError;
 
 use super::blocks::BlockWriter;
 use super::column::ColumnBuilder;
+use super::context::WriteContext;
 use super::encode::numbers::{Column, Present, write_integers};
 use super::encode::pages::Compressor;
 use super::encode::runs::write_number_runs;
 use super::group::GroupWriter;
+use super::info::PartLayout;
 use super::names::{write_narrow_names, write_tags};
 use super::narrow::write_narrow_values;
-use super::schema::{Layout, PartSchema, PartSettings};
-use crate::core::Abort;
+use super::schema::{PartSchema, PartSettings};
+use crate::abort::Abort;
 use crate::disk::DiskFile;
 use crate::row::KeyId;
-
-/// What a part-to-be asks of the store around it.
-pub(crate) trait Surroundings {
-    /// For each series, in order, visits number and value of each of its tags, then `None`.
-    fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>);
-    /// How a table and its definitions are called.
-    fn table(&self, table: u32) -> TableNames;
-    /// Whether it is still worth it; asked between row groups.
-    fn go_on(&self) -> bool;
-}
-
-/// Takes a tag's number and value, or the end of a series.
-pub(crate) type TagVisitor<'a> = dyn FnMut(Option<(u32, &str)>) + 'a;
-
-/// What a narrow part shows of a table.
-#[derive(Debug, Clone)]
-pub(crate) struct TableNames {
-    pub(crate) name: Arc<str>,
-    /// The key with number 0.
-    pub(crate) field: Arc<str>,
-    /// By tag number.
-    pub(crate) tags: Vec<Arc<str>>,
-}
 
 /// Takes rows and writes them as one part.
 pub(crate) struct PartWriter<'a> {
     path: PathBuf,
     schema: &'a PartSchema,
-    surroundings: &'a dyn Surroundings,
+    context: &'a dyn WriteContext,
     settings: PartSettings,
     writer: SerializedFileWriter<BlockWriter>,
     descriptors: Vec<ColumnDescPtr>,
     compressor: Compressor,
     columns: Columns,
-    /// The table whose rows come, and the last row.
+    /// The table of the next rows, and the last row.
     table: u32,
     last: Option<(u32, u32, i64)>,
-    extent: Extent,
+    summary: PartSummary,
 }
 
-/// What a finished part holds.
+/// The content of a finished part, for the manifest.
 #[derive(Debug, Clone)]
-pub(crate) struct Extent {
+pub(crate) struct PartSummary {
     pub(crate) rows: u64,
-    /// Fields of rows.
+    /// Number of fields of all rows.
     pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns.
+    /// Bytes of the times and fields as plain columns.
     pub(crate) raw_bytes: u64,
-    /// Ascending, with their rows.
+    /// The tables, ascending, each with the number of its rows.
     pub(crate) tables: Vec<(u32, u64)>,
-    /// Smallest and largest.
+    /// Smallest and largest series.
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) bytes: u64,
     pub(crate) block_crcs: Vec<u32>,
 }
 
-impl Extent {
-    /// Smallest and largest table.
+impl PartSummary {
+    /// The smallest and the largest table.
     pub(crate) fn tables(&self) -> (u32, u32) {
         let ends = self.tables.first().zip(self.tables.last());
         ends.map_or((u32::MAX, 0), |(first, last)| (first.0, last.0))
@@ -92,13 +71,13 @@ impl Extent {
 }
 
 impl<'a> PartWriter<'a> {
-    /// Begins a part in an empty file; errors will name `path`.
+    /// Starts a part in an empty file. Errors name `path`.
     pub(crate) fn new(
         file: Arc<dyn DiskFile>,
         path: PathBuf,
         schema: &'a PartSchema,
         settings: PartSettings,
-        surroundings: &'a dyn Surroundings,
+        context: &'a dyn WriteContext,
     ) -> Result<Self, Abort> {
         let open = || {
             let properties = Arc::new(schema.properties(settings)?);
@@ -107,7 +86,7 @@ impl<'a> PartWriter<'a> {
         };
         let (writer, compressor) = open().map_err(|error| failed(&path, error))?;
         let descriptors = writer.schema_descr().columns().to_vec();
-        let extent = Extent {
+        let summary = PartSummary {
             rows: 0,
             points: 0,
             raw_bytes: 0,
@@ -122,7 +101,7 @@ impl<'a> PartWriter<'a> {
         Ok(Self {
             path,
             schema,
-            surroundings,
+            context,
             settings,
             writer,
             descriptors,
@@ -130,20 +109,23 @@ impl<'a> PartWriter<'a> {
             columns,
             table,
             last,
-            extent,
+            summary,
         })
     }
 
-    /// Rows of this table follow. For narrow parts; a wide part has one table.
+    /// Sets the table of the next rows. For narrow parts, because a wide part has one table.
     pub(crate) fn table(&mut self, table: u32) {
-        debug_assert!(self.schema.layout == Layout::Narrow || table == self.schema.table, "BUG: one table");
+        debug_assert!(
+            self.schema.layout == PartLayout::Narrow || table == self.schema.table,
+            "BUG: one table"
+        );
         self.table = table;
     }
 
-    /// Begins a row, or goes on with the last one if it has the same series and ts; its fields follow.
+    /// Starts a row, or continues the last one if it has the same series and ts. The fields of the row follow.
     ///
     /// # Panics
-    /// When a row comes out of order: the file would be sorted wrong, and reads would miss rows.
+    /// When a row is out of order, because reads of such a file would miss rows.
     #[inline]
     pub(crate) fn row(&mut self, series: u32, ts: i64) -> Result<(), Abort> {
         let row = Some((self.table, series, ts));
@@ -160,29 +142,29 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Sets a field of the row that [`row`](Self::row) began; of several with one key the last one counts.
+    /// Sets a field of the row that [`row`](Self::row) has started. Of several fields with one key the last one counts.
     #[inline]
     pub(crate) fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
         self.columns.field(key, value);
     }
 
-    /// Writes what is left, page indexes and footer, and syncs the file.
-    pub(crate) fn finish(mut self) -> Result<Extent, Abort> {
+    /// Writes the rest, the page indexes and the footer, and syncs the file.
+    pub(crate) fn finish(mut self) -> Result<PartSummary, Abort> {
         self.write_row_group()?;
-        let Self { writer, path, extent, .. } = self;
+        let Self { writer, path, summary, .. } = self;
         let finish = || Ok(writer.into_inner()?.finish()?);
         let (bytes, block_crcs) = finish().map_err(|error| failed(&path, error))?;
-        Ok(Extent { bytes, block_crcs, ..extent })
+        Ok(PartSummary { bytes, block_crcs, ..summary })
     }
 
     fn write_row_group(&mut self) -> Result<(), Abort> {
         if self.columns.ts.is_empty() {
             return Ok(());
         }
-        if !self.surroundings.go_on() {
+        if !self.context.should_continue() {
             return Err(Abort::Stopped);
         }
-        self.columns.extend(&mut self.extent);
+        self.columns.add_to(&mut self.summary);
         self.write_columns().map_err(|error| failed(&self.path, error))
     }
 
@@ -190,12 +172,12 @@ impl<'a> PartWriter<'a> {
         let mut group = self.writer.next_row_group()?;
         let mut writer =
             GroupWriter::new(&mut group, &self.descriptors, &mut self.compressor, self.settings.page_rows);
-        self.columns.write(self.schema, self.surroundings, &mut writer)?;
+        self.columns.write(self.schema, self.context, &mut writer)?;
         group.close().map(drop)
     }
 }
 
-/// The I/O error inside a Parquet error, so that a full disk is recognised.
+/// The I/O error inside a Parquet error, so that callers recognise a full disk.
 #[cold]
 fn failed(path: &Path, error: ParquetError) -> Abort {
     let error = match error {
@@ -210,14 +192,14 @@ fn failed(path: &Path, error: ParquetError) -> Abort {
 
 /// The columns of one row group.
 struct Columns {
-    /// Tables and series, each with the row at which its run ends.
+    /// The runs of tables and series, each with the row at which it ends.
     tables: Vec<(u32, usize)>,
     series: Vec<(u32, usize)>,
     ts: Vec<i64>,
-    /// About how many bytes the values take, those among them that later ones replaced.
+    /// About the bytes of the values, with those that later values have replaced.
     bytes: usize,
     fields: Vec<ColumnBuilder>,
-    /// Index into `fields` by key number and type code.
+    /// Indices into `fields`, by key number and type code.
     index: Vec<[u32; FieldType::ALL.len() + 1]>,
     /// By key number: the row (plus one) that has a value, and the column that holds it.
     holder: Vec<(u32, u32)>,
@@ -228,9 +210,9 @@ impl Columns {
         let keys = schema.fields.iter().map(|field| field.key as usize + 1).max().unwrap_or(0);
         let mut index = vec![[u32::MAX; FieldType::ALL.len() + 1]; keys];
         for (column, field) in schema.fields.iter().enumerate() {
-            // In a narrow part the first column gathers the values of all.
-            let place = &mut index[field.key as usize][field.field_type.code() as usize];
-            *place = (*place).min(column as u32);
+            // In a narrow part the first column gathers the values of all tables.
+            let column_of_key = &mut index[field.key as usize][field.field_type.code() as usize];
+            *column_of_key = (*column_of_key).min(column as u32);
         }
         Self {
             tables: Vec::new(),
@@ -276,52 +258,52 @@ impl Columns {
         self.fields[column as usize].set(rows - 1, value);
     }
 
-    /// Widens an extent to these rows.
-    fn extend(&self, extent: &mut Extent) {
-        extent.rows += self.ts.len() as u64;
-        extent.raw_bytes += size_of_val(self.ts.as_slice()) as u64;
+    /// Adds these rows to the summary.
+    fn add_to(&self, summary: &mut PartSummary) {
+        summary.rows += self.ts.len() as u64;
+        summary.raw_bytes += size_of_val(self.ts.as_slice()) as u64;
         for column in &self.fields {
-            extent.points += column.len() as u64;
-            extent.raw_bytes += column.raw_bytes() as u64;
+            summary.points += column.len() as u64;
+            summary.raw_bytes += column.raw_bytes() as u64;
         }
         let mut start = 0;
         for (table, end) in &self.tables {
             let rows = (end - start) as u64;
             start = *end;
-            match extent.tables.last_mut() {
+            match summary.tables.last_mut() {
                 Some(last) if last.0 == *table => last.1 += rows,
-                _ => extent.tables.push((*table, rows)),
+                _ => summary.tables.push((*table, rows)),
             }
         }
         for (series, _) in &self.series {
-            extent.series = (extent.series.0.min(*series), extent.series.1.max(*series));
+            summary.series = (summary.series.0.min(*series), summary.series.1.max(*series));
         }
-        extent.ts = self.ts.iter().fold(extent.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
+        summary.ts = self.ts.iter().fold(summary.ts, |(min, max), ts| (min.min(*ts), max.max(*ts)));
     }
 
-    /// Writes the row group in the order of the schema and empties the columns.
+    /// Writes the row group in the order of the schema, and empties the columns.
     fn write(
         &mut self,
         schema: &PartSchema,
-        surroundings: &dyn Surroundings,
+        context: &dyn WriteContext,
         group: &mut GroupWriter<'_, '_>,
     ) -> ParquetResult<()> {
         let rows = self.ts.len();
         match schema.layout {
-            Layout::Wide => write_tags(schema.tags.len(), &self.series, surroundings, group)?,
-            Layout::Narrow => write_narrow_names(&self.tables, &self.series, surroundings, group)?,
+            PartLayout::Wide => write_tags(schema.tags.len(), &self.series, context, group)?,
+            PartLayout::Narrow => write_narrow_names(&self.tables, &self.series, context, group)?,
         }
         group.append(|shape| {
             let column = Column { values: &self.ts, rows, present: Present::Required };
             write_integers(&column, shape.descriptor, shape.compressor, shape.page_rows, true)
         })?;
         match schema.layout {
-            Layout::Wide => {
+            PartLayout::Wide => {
                 for (builder, field) in self.fields.iter_mut().zip(&schema.fields) {
                     builder.write(rows, field.scale, group)?;
                 }
             }
-            Layout::Narrow => {
+            PartLayout::Narrow => {
                 write_narrow_values(&self.tables, self.fields[0].doubles(), group)?;
                 self.fields[0].clear();
             }

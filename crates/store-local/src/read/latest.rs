@@ -1,4 +1,4 @@
-//! Latest values: from the cache, which is filled from memtable and parts when it is not complete.
+//! Reads of latest values. They come from the cache; a read first completes the cache from memtable and parts.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use model::{PanicEndsProcess, SeriesId, TimeRange};
 use store::{LatestValue, Order, StoreError};
 
 use super::{SeriesReader, Snapshot, slots, snapshot, table_of};
+use crate::catalog::Slot;
 use crate::core::{Core, State};
 use crate::latest::{Latest, Newest};
 use crate::part::{NEWEST, Part, Rank};
 use crate::row::KeyId;
-use crate::table::plan::Slot;
 
-/// By key: the newest value found so far, with the rank of the source that has it.
+/// By key: the newest value so far, with the rank of its source.
 type Found = Vec<Option<(Newest, Rank)>>;
 
 impl Core {
@@ -33,7 +33,7 @@ impl Core {
         }
     }
 
-    /// Makes the cache of a series complete. From the moment of the snapshot on appends keep it up to date.
+    /// Completes the cache of a series. Appends keep it up to date from the moment of the snapshot on.
     fn load_latest(self: &Arc<Self>, series: SeriesId) -> Result<(), StoreError> {
         let id = series.0 as u32;
         let (keys, slots, snapshot, expiries) = {
@@ -51,7 +51,7 @@ impl Core {
         let newest = self.newest(keys, &slots, &snapshot)?;
         let mut state = self.state.lock();
         let _guard = PanicEndsProcess::begin();
-        // If it was dropped meanwhile the caller tries again; so too if what was found may be gone.
+        // The caller tries again if the cache was dropped meanwhile, or if retention may have dropped the rows.
         if state.expiries == expiries {
             let State { series, latest, .. } = &mut *state;
             series[id as usize].complete(newest, latest);
@@ -81,13 +81,13 @@ impl Core {
         let mut parts: Vec<&Arc<Part>> = snapshot.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.info.ts.1));
         for part in parts {
-            self.look_into(part, slots, snapshot, &mut found)?;
+            self.search_part(part, slots, snapshot, &mut found)?;
         }
         Ok(found.into_iter().flatten().map(|(newest, _)| newest).collect())
     }
 
-    /// Looks for keys whose newest value may be in this part.
-    fn look_into(
+    /// Searches a part for the keys whose newest value may be in it.
+    fn search_part(
         self: &Arc<Self>,
         part: &Arc<Part>,
         slots: &[Slot],
@@ -116,9 +116,9 @@ impl Core {
                 let mut all =
                     columns.times().iter().enumerate().filter_map(|(row, ts)| Some((*ts, value(row)?)));
                 let Some((ts, value)) = all.next() else { return true };
-                let place = &mut found[*key as usize];
-                if place.as_ref().is_none_or(|(newest, of)| (newest.ts, *of) < (ts, part.rank())) {
-                    *place = Some((Newest { key: *key, ts, value: value.to_owned() }, part.rank()));
+                let newest = &mut found[*key as usize];
+                if newest.as_ref().is_none_or(|(newest, of)| (newest.ts, *of) < (ts, part.rank())) {
+                    *newest = Some((Newest { key: *key, ts, value: value.to_owned() }, part.rank()));
                 }
                 false
             });
@@ -127,7 +127,7 @@ impl Core {
     }
 }
 
-/// The answer from memory, if the cache is complete.
+/// The answer from the cache; `None` if the cache is not complete.
 fn cached(
     state: &mut State,
     table: u32,

@@ -1,7 +1,7 @@
-//! Reads of one series: a snapshot of what holds its rows, taken under the lock, and the reads outside of it.
+//! Reads of one series. The snapshot of its chunks and parts is taken under the lock; the read runs without it.
 //!
-//! They go the way of whole tables (table/mod.rs) with one series and an order by time; only the open chunk is treated
-//! otherwise, because it knows the rows of each series.
+//! A read goes through the files of table/ with one series and an order by time. Only the open chunk is special, because it
+//! can find the rows of a series.
 
 mod latest;
 mod values;
@@ -14,19 +14,19 @@ use model::{FieldType, SeriesId, TimeRange};
 use parking_lot::Mutex;
 use store::{Order, ReadOrder, Scan, ScannedBlock, StoreError, ValueColumn};
 
-use crate::catalog::Table;
+use crate::catalog::{Slot, Table};
 use crate::chunk::{Chunk, Extent};
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
-use crate::table::plan::{Output, Plan, Slot, sources};
-use crate::table::reader::Reader;
+use crate::table::plan::{Output, ReadPlan, sources};
+use crate::table::reader::TaskReader;
 use values::Columns;
 
-/// Fewest rows of the first batch of a scan; each further batch has more.
+/// The smallest number of rows of the first batch of a scan. Each further batch has more rows.
 const FIRST_BATCH_ROWS: usize = 256;
 
-/// What a read of one series looks at: chunks and parts that may have rows of it, oldest first.
+/// The chunks and parts that may have rows of one series, oldest first.
 struct Snapshot {
     table: u32,
     series: u32,
@@ -34,16 +34,16 @@ struct Snapshot {
     parts: Vec<Arc<Part>>,
 }
 
-/// Rows of one series by time, as columns.
+/// Reads the rows of one series by time, as columns.
 struct SeriesReader {
-    reader: Reader,
+    reader: TaskReader,
     types: Vec<FieldType>,
     batch_rows: usize,
     batch_rows_max: usize,
 }
 
 impl SeriesReader {
-    /// `rows` is how many are likely to be wanted.
+    /// `rows` is the number of rows that the caller probably wants.
     fn new(
         core: &Arc<Core>,
         snapshot: &Snapshot,
@@ -53,7 +53,7 @@ impl SeriesReader {
         rows: usize,
     ) -> Self {
         let outputs = std::iter::once(Output::Ts).chain((0..slots.len()).map(Output::Field));
-        let plan = Plan {
+        let plan = ReadPlan {
             core: core.clone(),
             table: snapshot.table,
             outputs: outputs.collect(),
@@ -66,13 +66,13 @@ impl SeriesReader {
         let tasks = plan
             .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
-        let reader = Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
+        let reader = TaskReader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
         let batch_rows_max = core.options.series_batch_rows.clamp(1, PART_PAGE_ROWS);
         let batch_rows = rows.max(FIRST_BATCH_ROWS).min(batch_rows_max);
         Self { reader, types, batch_rows, batch_rows_max }
     }
 
-    /// The next rows, with a column for each slot; `None` after the last.
+    /// The next rows, with a column for each slot; `None` after the last row.
     fn next(&mut self) -> Result<Option<Columns>, StoreError> {
         let rows = self.batch_rows;
         self.batch_rows = (4 * rows).min(self.batch_rows_max);
@@ -115,7 +115,7 @@ fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
 }
 
-/// The columns of some keys.
+/// The slots of some keys.
 fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
     keys.sort_unstable();
     keys.dedup();
@@ -129,19 +129,19 @@ fn slots(table: &Table, mut keys: Vec<KeyId>) -> Vec<Slot> {
     keys.into_iter().flat_map(of_key).collect()
 }
 
-/// Tables have many chunks and parts, most of which have other series or times than those of the range (all, if there is
-/// none). They are told apart here, before anything is made of each.
+/// Takes a snapshot of the chunks and parts that may have rows of a series in a range; of all times without a range. A table
+/// has many chunks and parts, and most of them have only other series or times. This skips them before any work on them.
 fn snapshot(state: &mut State, series: u32, range: Option<TimeRange>) -> Snapshot {
     let is_wanted = |(first, last): (i64, i64)| {
         range.is_none_or(|range| first < range.end.micros() && range.start.micros() <= last)
     };
     let may_have =
         |extent: Extent| extent.series.0 <= series && series <= extent.series.1 && is_wanted(extent.ts);
-    let place = &state.series[series as usize];
-    let table = place.table;
+    let of_series = &state.series[series as usize];
+    let table = of_series.table;
     let open = &state.tables[table as usize].open;
     let mut copy = None;
-    if let Some(head_row) = place.head(open.number)
+    if let Some(head_row) = of_series.head(open.number)
         && open.extent().is_some_and(may_have)
     {
         let mut rows: Vec<u32> = open.chain(head_row).take(READ_COPY_ROWS_MAX + 1).collect();

@@ -1,4 +1,4 @@
-//! Rows of a read of one series, column by column.
+//! The columns of rows of one series.
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
@@ -7,17 +7,17 @@ use arrow_buffer::ScalarBuffer;
 use model::FieldType;
 use store::ValueColumn;
 
+use crate::catalog::Slot;
 use crate::row::KeyId;
-use crate::table::plan::Slot;
 
-/// Some rows: their times, and a column for each slot.
+/// Rows of one series: their times, and a column for each slot.
 pub(super) struct Columns {
     times: ScalarBuffer<i64>,
     columns: Vec<ValueColumn>,
 }
 
 impl Columns {
-    /// From the arrays of a batch: the time, then the slots, whose types are given.
+    /// From the arrays of a batch: the time, then the slots with these types.
     pub(super) fn new(arrays: &[ArrayRef], types: &[FieldType]) -> Self {
         let times = arrays[0].as_primitive::<TimestampMicrosecondType>().values().clone();
         let columns = arrays[1..].iter().zip(types).map(|(array, of)| ValueColumn::new(array, *of)).collect();
@@ -29,7 +29,7 @@ impl Columns {
         &self.times
     }
 
-    /// The columns of a key; of these at most one has a value in a row.
+    /// The columns of a key. In a row at most one of them has a value.
     pub(super) fn of_key(&self, slots: &[Slot], key: Option<KeyId>) -> impl Iterator<Item = &ValueColumn> {
         let columns = slots.iter().zip(&self.columns);
         columns.filter(move |(slot, _)| Some(slot.key) == key).map(|(_, column)| column)

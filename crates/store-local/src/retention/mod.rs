@@ -1,9 +1,9 @@
-//! Retention: parts that hold nothing but rows older than their table keeps are dropped by one edit of the manifest.
+//! Retention: one edit of the manifest drops the parts whose rows are all older than their table keeps them.
 //!
-//! Nothing is read for it: a part goes when the end of its partition has passed. So rows that share a part of several
-//! days wait for the last of these days. Rows in memory are flushed when their day has passed, and go with their part at
-//! the next look: taken out of memory they would come back from the log. By which time is in time.rs: not simply the wall
-//! clock's.
+//! Retention reads no part: it drops a part when the end of its partition has passed. So rows that share a part of
+//! several days wait for the last of these days. If a day has passed and memory still has rows of it, retention requests
+//! a flush, and the next run drops the part. It does not drop rows from memory, because they would come back from the log.
+//! The time that counts is not simply the time of the wall clock; see time.rs.
 
 mod time;
 
@@ -16,21 +16,22 @@ use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
 use crate::change::Change;
+use crate::chunk::Chunk;
 use crate::core::{Core, State, TableMemory};
 use crate::entry::Entry;
 use crate::part::Part;
 use crate::part::rows::PARTITION_US;
 use crate::series_state::Origin;
 pub(crate) use time::RetentionTime;
-use time::{ahead, newest};
+use time::ahead;
 
-/// Series whose latest values are looked through while the state is locked.
+/// Series whose latest values are checked under one lock of the state.
 const LATEST_STEP: usize = 4096;
 
 impl Core {
     pub(crate) fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
         name::check_table(table)?;
-        // 0 means for good in the file.
+        // In the file 0 means forever.
         let ttl_us = ttl.map_or(0, |ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).max(1));
         let table = {
             let mut guard = self.state.lock();
@@ -49,7 +50,7 @@ impl Core {
         changed.map(drop).map_err(|error| self.sealed_by(error))
     }
 
-    /// Seals the store unless the failure passes by itself.
+    /// Seals the store unless the failure is transient.
     pub(crate) fn sealed_by(&self, error: StoreError) -> StoreError {
         if !error.is_transient() {
             self.seal(error.clone());
@@ -57,7 +58,8 @@ impl Core {
         error
     }
 
-    /// The table stands in the log too, because rows of it may become durable before the manifest has it.
+    /// Defines a table. The definition goes into the log too, because rows of the table may become durable before the
+    /// manifest has the definition.
     fn create_table(&self, state: &mut State, name: &str) -> Result<u32, StoreError> {
         self.check_room(state, 3 * name.len() + 40)?;
         let pending = &mut state.pending;
@@ -75,7 +77,7 @@ impl Core {
         self.effective_ttl(said)
     }
 
-    /// What a table's own setting means.
+    /// The time to live that results from the setting of a table.
     pub(crate) fn effective_ttl(&self, ttl_us: Option<u64>) -> Option<Duration> {
         match ttl_us {
             None => self.options.ttl_default,
@@ -84,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Drops all parts whose partition has passed, and returns how many rows they had.
+    /// Drops all parts whose partition has passed, and returns the number of their rows.
     pub(crate) fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
         let mut time = self.retention.lock();
         let Some(by) = self.drop_time(&mut time, now)? else { return Ok(0) };
@@ -100,11 +102,11 @@ impl Core {
         Ok(rows)
     }
 
-    /// The time by which rows are dropped; `None` when there is nothing to be dropped at any time.
+    /// The time by which retention drops rows; `None` when no table has a time to live or there are no rows.
     fn drop_time(&self, time: &mut RetentionTime, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let by = {
             let state = self.state.lock();
-            // Not only while there is room: this makes some.
+            // Not `check_writable`: retention works on a full disk too, because it frees space.
             state.check_open()?;
             if state.catalog.tables.iter().all(|table| self.effective_ttl(table.ttl_us).is_none()) {
                 return Ok(None);
@@ -119,7 +121,7 @@ impl Core {
         Ok(by)
     }
 
-    /// Drops what is over at a time, with some definitions in the same edit.
+    /// Drops the parts that have passed at a time, and writes definitions in the same edit.
     fn drop_older(&self, now: Timestamp, definitions: Vec<u8>) -> Result<u64, StoreError> {
         loop {
             let (version, oldest) = {
@@ -127,12 +129,12 @@ impl Core {
                 let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
                 let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
                 let tables: Vec<Option<i64>> = tables.collect();
-                if state.flusher.asked == state.flusher.done && have_passed(&state.tables, &tables) {
-                    self.ask_flush(&mut state);
+                if state.flusher.requested == state.flusher.completed && have_passed(&state.tables, &tables) {
+                    self.request_flush(&mut state);
                 }
                 (state.version.clone(), tables)
             };
-            // A narrow part goes when the last of its tables has no use for it.
+            // A narrow part goes when all its tables have no use for it.
             let has_passed = |part: &&Arc<Part>| {
                 let oldest = |table: u32| oldest[table as usize];
                 part.info.members().all(|table| oldest(table).is_some_and(|at| part.info.partition.1 <= at))
@@ -150,18 +152,18 @@ impl Core {
             let change = Change { dropped, definitions: definitions.clone(), ..Change::default() };
             let changed = self.change(&change, |state| state.expiries += 1);
             let is_note = change.dropped.is_empty();
-            drop(change); // the compactor waits until nobody holds the parts
+            drop(change); // the compactor waits until no thread holds the parts
             if changed.map_err(|error| self.sealed_by(error))? {
                 if !is_note {
                     self.forget_latest(&tables);
                 }
                 return Ok(rows);
             }
-            // A merge was faster: its output has to go instead.
+            // A merge was faster: drop its output instead.
         }
     }
 
-    /// Drops cached latest values of series of which one may be gone. They are read again when they are asked for.
+    /// Drops the cached latest values of a series if one of them may be gone. The next read loads them again.
     fn forget_latest(&self, tables: &[(u32, i64)]) {
         let mut next = 0;
         loop {
@@ -169,8 +171,8 @@ impl Core {
             let State { series, latest, .. } = &mut *guard;
             let Some(rest) = series.get_mut(next..).filter(|rest| !rest.is_empty()) else { return };
             for of in rest.iter_mut().take(LATEST_STEP) {
-                if let Ok(place) = tables.binary_search_by_key(&of.table, |(table, _)| *table) {
-                    of.forget_older(tables[place].1, latest);
+                if let Ok(index) = tables.binary_search_by_key(&of.table, |(table, _)| *table) {
+                    of.forget_older(tables[index].1, latest);
                 }
             }
             next += LATEST_STEP;
@@ -178,7 +180,17 @@ impl Core {
     }
 }
 
-/// Whether a table has rows in memory of a day that is over, given the oldest time that each table keeps.
+/// The time of the newest row in parts and memory.
+fn newest(state: &State) -> Option<i64> {
+    let parts = state.version.families().flatten().map(|part| part.info.ts.1);
+    let chunks = state.tables.iter().flat_map(|table| {
+        let chunks = table.flushing.iter().chain(&table.frozen).map(AsRef::as_ref).chain([&table.open]);
+        chunks.filter_map(Chunk::extent).map(|extent| extent.ts.1)
+    });
+    parts.chain(chunks).max()
+}
+
+/// Whether a table has rows in memory of a day that has passed, given the oldest time that each table keeps.
 fn have_passed(tables: &[TableMemory], oldest: &[Option<i64>]) -> bool {
     let day_end = |ts: i64| ts.div_euclid(PARTITION_US).saturating_add(1).saturating_mul(PARTITION_US);
     tables.iter().zip(oldest).any(|(memory, oldest)| {

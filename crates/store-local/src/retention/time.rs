@@ -1,12 +1,11 @@
-//! The time by which rows are dropped: the wall clock's, as far as it can be believed.
+//! The time by which retention drops rows: the time of the wall clock, as far as it is plausible.
 //!
-//! A wall clock that is wrong by years would drop everything at once. So the store keeps a time of its own, which never
-//! passes the wall clock's and follows it at [`RETENTION_PACE`] times the speed of the monotonic clock at most. A right clock
-//! is always reached: after a pause of a month it takes a day or so. A wrong one takes a day of rows each hour instead of all
-//! at once, and is told of.
+//! A wall clock that is wrong by years would drop all rows at once. So the store keeps a time of its own. This time never
+//! passes the wall clock, and follows it at most at [`RETENTION_PACE`] times the speed of the monotonic clock. It always
+//! reaches a right clock; after a pause of a month that takes about a day. A wrong clock drops a day of rows per hour
+//! instead of all rows at once, and the store reports it.
 //!
-//! The time stands in the manifest, so that a restart is no leap either. Before it was ever noted the newest row says
-//! how far it may be.
+//! The manifest records the time, so a restart is no leap either. Before the first record the newest row is the bound.
 
 use std::time::Duration;
 
@@ -14,28 +13,25 @@ use model::Timestamp;
 use model::limits::RETENTION_PACE;
 use store::table::DAY_US;
 
-use crate::chunk::Chunk;
-use crate::core::State;
-
 /// How far retention has come.
 #[derive(Debug)]
 pub(crate) struct RetentionTime {
     /// Microseconds since 1970; `None` before the first row.
     reached: Option<i64>,
-    /// What the manifest has.
+    /// The time in the manifest.
     noted: Option<i64>,
-    /// The monotonic clock's time of the last look.
+    /// The time of the monotonic clock at the last call.
     looked_us: u64,
 }
 
 impl RetentionTime {
-    /// Goes on from what the manifest has.
+    /// Continues from the time in the manifest.
     pub(crate) fn new(noted: Option<i64>, clock_us: u64) -> Self {
         Self { reached: noted, noted, looked_us: clock_us }
     }
 
-    /// Goes towards `now` as far as it may; `newest` is the time of the newest row. Returns the time by which rows may be
-    /// dropped, if there is one.
+    /// Moves towards `now` as far as the pace allows. `newest` gives the time of the newest row. Returns the time by which
+    /// rows may be dropped; `None` before the first row.
     pub(super) fn advance(
         &mut self,
         now: Timestamp,
@@ -51,38 +47,28 @@ impl RetentionTime {
             }
             None => newest()?.saturating_add(DAY_US),
         };
-        // A clock that is behind stops retention; it does not turn it back.
+        // A clock that is behind stops retention. It does not move the time back.
         let reached = may_reach.min(now.micros()).max(self.reached.unwrap_or(i64::MIN));
         self.reached = Some(reached);
         Some(Timestamp::from_micros(reached.min(now.micros())))
     }
 
-    /// What is to be noted in the manifest, if that has become much.
+    /// The time to record in the manifest; `None` while it has moved by less than a day.
     pub(super) fn to_note(&self) -> Option<i64> {
         let reached = self.reached?;
         self.noted.is_none_or(|noted| reached.saturating_sub(noted) >= DAY_US).then_some(reached)
     }
 
-    /// The manifest has it.
+    /// Notes that the manifest has this time.
     pub(super) fn set_noted(&mut self, noted: i64) {
         self.noted = Some(noted);
     }
 }
 
-/// How far a wall clock is ahead of the time by which rows are dropped, if that is more than a day.
+/// How far the wall clock is ahead of the time by which rows are dropped; `None` up to a day.
 pub(super) fn ahead(now: Timestamp, reached: Timestamp) -> Option<Duration> {
     let ahead_us = u64::try_from(now.micros().saturating_sub(reached.micros())).ok()?;
     (ahead_us > DAY_US.unsigned_abs()).then(|| Duration::from_micros(ahead_us))
-}
-
-/// The time of the newest row.
-pub(super) fn newest(state: &State) -> Option<i64> {
-    let parts = state.version.families().flatten().map(|part| part.info.ts.1);
-    let chunks = state.tables.iter().flat_map(|table| {
-        let chunks = table.flushing.iter().chain(&table.frozen).map(AsRef::as_ref).chain([&table.open]);
-        chunks.filter_map(Chunk::extent).map(|extent| extent.ts.1)
-    });
-    parts.chain(chunks).max()
 }
 
 #[cfg(test)]

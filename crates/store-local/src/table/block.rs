@@ -1,4 +1,4 @@
-//! Blocks: sorted rows of one source, found first and decoded column by column when they are needed.
+//! Blocks: sorted rows of one source. A column of a block is decoded when a read needs it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -9,25 +9,25 @@ use arrow_array::types::TimestampMicrosecondType;
 use model::TimeRange;
 use store::{Order, SeriesSet, StoreError};
 
-use crate::array_cache::{ArrayKey, Cached, Keep, Run};
+use crate::array_cache::{ArrayKey, Cached, Keep, SeriesRun};
+use crate::catalog::Slot;
 use crate::chunk::{Chunk, SortedRows};
 use crate::core::Core;
 use crate::part::Part;
-use crate::part::cells::{Cell, PartColumns};
+use crate::part::columns::PartColumns;
+use crate::part::page::Page;
 
-use super::plan::Slot;
+/// The number of pages of a part from which on a read counts as a scan, whose arrays do not evict others.
+const PAGES_KEPT_MAX: usize = 64;
+/// Series up to which their rows are slice out of an unsorted copy instead of sorting it.
+const SERIES_SELECTED_MAX: u64 = 16;
 
-/// Cells that a read may ask of a part without being a scan, which keeps out of the cache.
-const CELLS_KEPT_MAX: usize = 64;
-/// Series up to which their rows are picked out of an unsorted copy instead of sorting it.
-const SERIES_PICKED_MAX: u64 = 16;
-
-/// Which series are wanted.
+/// A set of wanted series.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
-    /// Smallest and largest.
+    /// The smallest and the largest number.
     pub(crate) bounds: (u32, u32),
-    /// Which of them; all when `None`.
+    /// The wanted ones within the bounds; all when `None`.
     pub(crate) set: Option<Arc<SeriesSet>>,
 }
 
@@ -56,7 +56,7 @@ impl Series {
     }
 }
 
-/// What a source is asked for.
+/// The part of a source that a read wants.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     /// The table of all wanted series.
@@ -64,24 +64,24 @@ pub(crate) struct Scope {
     pub(crate) series: Series,
     pub(crate) range: TimeRange,
     pub(crate) order: Order,
-    /// Whether the rows' series have to be known.
+    /// Whether the read needs the series of the rows.
     pub(crate) runs: bool,
 }
 
-/// Neighbouring rows of one series, or of any where the series do not matter.
+/// Successive rows of one series, or of any series where the read does not need them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pick {
+pub(crate) struct RowSpan {
     pub(crate) series: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-/// Rows of one source and which of them are wanted.
+/// Rows of one source, and the wanted ones among them.
 pub(crate) struct Block {
     /// Never empty.
-    pub(crate) picks: Vec<Pick>,
-    /// The series of all rows; empty when they were not asked for.
-    pub(crate) runs: Arc<[Run]>,
+    pub(crate) spans: Vec<RowSpan>,
+    /// The series of all rows; empty when the read does not need them.
+    pub(crate) runs: Arc<[SeriesRun]>,
     ts: OnceLock<ArrayRef>,
     /// By slot; `None` when the source does not have the column.
     columns: Box<[OnceLock<Option<ArrayRef>>]>,
@@ -89,14 +89,14 @@ pub(crate) struct Block {
 }
 
 enum Content {
-    Cell(Arc<PartColumns>, u32),
+    Page(Arc<PartColumns>, u32),
     Rows(Arc<Chunk>, Arc<SortedRows>),
 }
 
 impl Block {
-    fn new(picks: Vec<Pick>, runs: Arc<[Run]>, slots: usize, content: Content) -> Self {
+    fn new(spans: Vec<RowSpan>, runs: Arc<[SeriesRun]>, slots: usize, content: Content) -> Self {
         let columns = (0..slots).map(|_| OnceLock::new()).collect();
-        Self { picks, runs, ts: OnceLock::new(), columns, content }
+        Self { spans, runs, ts: OnceLock::new(), columns, content }
     }
 
     /// The time column of all rows.
@@ -105,7 +105,7 @@ impl Block {
             return Ok(array);
         }
         let array = match &self.content {
-            Content::Cell(columns, cell) => columns.array(*cell, columns.reader.ts)?,
+            Content::Page(columns, page) => columns.array(*page, columns.reader.ts)?,
             Content::Rows(_, rows) => rows.ts_array(),
         };
         Ok(self.ts.get_or_init(|| array))
@@ -127,8 +127,8 @@ impl Block {
             return Ok(column.as_ref());
         }
         match &self.content {
-            Content::Cell(columns, cell) => {
-                let array = columns.field(*cell, &slots[slot], self.picks[0].start)?;
+            Content::Page(columns, page) => {
+                let array = columns.field(*page, &slots[slot], self.spans[0].start)?;
                 Ok(self.columns[slot].get_or_init(|| array).as_ref())
             }
             Content::Rows(chunk, rows) => {
@@ -138,7 +138,7 @@ impl Block {
         }
     }
 
-    /// Makes all columns at once, because each row has to be decoded from its beginning.
+    /// Decodes all columns at once, because a row can be decoded only from its beginning.
     fn fill_from_chunk(&self, core: &Core, slots: &[Slot], chunk: &Arc<Chunk>, rows: &Arc<SortedRows>) {
         let shared = chunk.number != 0 && rows.len() == chunk.sorted().len();
         let key =
@@ -154,7 +154,7 @@ impl Block {
             return;
         }
         let wanted: Vec<_> = missing.iter().map(|slot| (slots[*slot].key, slots[*slot].field_type)).collect();
-        for (index, array) in missing.into_iter().zip(rows.columns(chunk, &wanted)) {
+        for (index, array) in missing.into_iter().zip(chunk.columns(rows, &wanted)) {
             if shared {
                 core.arrays.put(key(&slots[index]), Cached::Array(array.clone()), Keep::Always);
             }
@@ -163,14 +163,14 @@ impl Block {
     }
 }
 
-/// The blocks of a source, nearest first in the order of the scope.
+/// The blocks of a source, in the order of the scope.
 pub(crate) enum Blocks {
-    Part { columns: Arc<PartColumns>, cells: VecDeque<u32> },
+    Part { columns: Arc<PartColumns>, pages: VecDeque<u32> },
     Chunk(Option<Arc<Chunk>>),
 }
 
 impl Blocks {
-    /// Of a part; `share` of it is the cells from the first to the second fraction of the third.
+    /// The blocks of a part. `share` is a share `(from, to, of)` of its pages: from `from / of` to `to / of`.
     pub(crate) fn of_part(
         core: &Core,
         part: &Part,
@@ -180,34 +180,34 @@ impl Blocks {
         let reader = core.part_cache.reader(core.disk.as_ref(), part)?;
         let all = {
             let series = core.series.read();
-            reader.cells_of(scope.table, scope.series.bounds, |id| series.table(id))
+            reader.pages_of(scope.table, scope.series.bounds, |id| series.table(id))
         };
-        let place = |nth: usize| all.start + (all.len() * nth / share.2) as u32;
-        let range = place(share.0)..place(share.1);
-        let wanted = |cell: &u32| {
-            let cell = &reader.cells[*cell as usize];
-            cell.overlaps(&scope.range) && scope.series.has_any(cell.series)
+        let page = |nth: usize| all.start + (all.len() * nth / share.2) as u32;
+        let range = page(share.0)..page(share.1);
+        let wanted = |page: &u32| {
+            let page = &reader.pages[*page as usize];
+            page.overlaps(&scope.range) && scope.series.has_any(page.series)
         };
-        let cells: VecDeque<u32> = range.clone().filter(wanted).collect();
-        let keep = if cells.len() > CELLS_KEPT_MAX { Keep::IfRoom } else { Keep::Always };
-        // Pages are fetched ahead where most will be used.
-        let dense = scope.order == Order::Ascending && cells.len() * 2 > range.len();
+        let pages: VecDeque<u32> = range.clone().filter(wanted).collect();
+        let keep = if pages.len() > PAGES_KEPT_MAX { Keep::IfRoom } else { Keep::Always };
+        // Reads pages ahead where most of them will be used.
+        let dense = scope.order == Order::Ascending && pages.len() * 2 > range.len();
         let ahead = if dense { range } else { 0..0 };
         let columns = PartColumns::new(part.info.id, reader, core.arrays.clone(), keep, ahead);
-        Ok(Self::Part { columns: Arc::new(columns), cells })
+        Ok(Self::Part { columns: Arc::new(columns), pages })
     }
 
-    /// The next block with a wanted row.
+    /// The next block that has a wanted row.
     pub(crate) fn next(&mut self, scope: &Scope, slots: usize) -> Result<Option<Block>, StoreError> {
         match self {
             Self::Chunk(chunk) => Ok(chunk.take().and_then(|chunk| chunk_block(chunk, scope, slots))),
-            Self::Part { columns, cells } => loop {
-                let cell = match scope.order {
-                    Order::Ascending => cells.pop_front(),
-                    Order::Descending => cells.pop_back(),
+            Self::Part { columns, pages } => loop {
+                let page = match scope.order {
+                    Order::Ascending => pages.pop_front(),
+                    Order::Descending => pages.pop_back(),
                 };
-                let Some(cell) = cell else { return Ok(None) };
-                if let Some(block) = part_block(columns, cell, scope, slots)? {
+                let Some(page) = page else { return Ok(None) };
+                if let Some(block) = part_block(columns, page, scope, slots)? {
                     return Ok(Some(block));
                 }
             },
@@ -221,100 +221,101 @@ fn part_block(
     scope: &Scope,
     slots: usize,
 ) -> Result<Option<Block>, StoreError> {
-    let cell: &Cell = &columns.reader.cells[number as usize];
-    let all_times = cell.is_within(&scope.range);
-    let content = Content::Cell(columns.clone(), number);
-    if all_times && !scope.runs && scope.series.has_all(cell.series) {
-        let pick = Pick { series: cell.series.0, start: 0, end: cell.rows };
-        return Ok(Some(Block::new(vec![pick], Arc::default(), slots, content)));
+    let page: &Page = &columns.reader.pages[number as usize];
+    let all_times = page.is_within(&scope.range);
+    let content = Content::Page(columns.clone(), number);
+    if all_times && !scope.runs && scope.series.has_all(page.series) {
+        let span = RowSpan { series: page.series.0, start: 0, end: page.rows };
+        return Ok(Some(Block::new(vec![span], Arc::default(), slots, content)));
     }
     let runs = columns.runs(number)?;
-    let picks = match columns.may_mix_tables() {
-        // Other tables' series stand between those of this one, which do ascend.
-        true if !runs.is_sorted_by_key(|run| run.series) => picks_one_by_one(&runs, &scope.series),
-        _ => picks(&runs, &scope.series),
+    let spans = match columns.may_mix_tables() {
+        // Series of other tables are between those of this one, which ascend.
+        true if !runs.is_sorted_by_key(|run| run.series) => spans_one_by_one(&runs, &scope.series),
+        _ => spans(&runs, &scope.series),
     };
-    let mut block = Block::new(picks, runs, slots, content);
+    let mut block = Block::new(spans, runs, slots, content);
     if !all_times {
-        let mut picks = std::mem::take(&mut block.picks);
-        narrow(&mut picks, block.times()?, &scope.range);
-        block.picks = picks;
+        let mut spans = std::mem::take(&mut block.spans);
+        restrict(&mut spans, block.times()?, &scope.range);
+        block.spans = spans;
     }
-    Ok(Some(block).filter(|block| !block.picks.is_empty()))
+    Ok(Some(block).filter(|block| !block.spans.is_empty()))
 }
 
 fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> {
     let few = match &scope.series {
-        Series { bounds, set: None } => u64::from(bounds.1) - u64::from(bounds.0) < SERIES_PICKED_MAX,
-        Series { set: Some(set), .. } => set.len() <= SERIES_PICKED_MAX,
+        Series { bounds, set: None } => u64::from(bounds.1) - u64::from(bounds.0) < SERIES_SELECTED_MAX,
+        Series { set: Some(set), .. } => set.len() <= SERIES_SELECTED_MAX,
     };
     let inside = |ts: i64| scope.range.start.micros() <= ts && ts < scope.range.end.micros();
     let all_times = chunk.extent().is_some_and(|extent| inside(extent.ts.0) && inside(extent.ts.1));
-    // Looking at times that all are wanted would fetch them from memory for nothing.
-    let wanted_picks = |rows: &SortedRows| {
-        let mut picks = picks(&rows.runs, &scope.series);
+    // If all times are wanted, this saves the access to them.
+    let wanted_spans = |rows: &SortedRows| {
+        let mut spans = spans(&rows.runs, &scope.series);
         if !all_times {
-            narrow(&mut picks, &rows.ts, &scope.range);
+            restrict(&mut spans, &rows.ts, &scope.range);
         }
-        picks
+        spans
     };
-    // A chunk with a number lives on, so sorting it once pays.
+    // A chunk with a number stays, so it pays to sort it once.
     let mut rows = if few && chunk.number == 0 {
         let wanted = |row: &u32| scope.series.has(chunk.series(*row)) && inside(chunk.ts(*row));
-        Arc::new(SortedRows::new(&chunk, (0..chunk.len() as u32).filter(wanted)))
+        Arc::new(chunk.sort((0..chunk.len() as u32).filter(wanted)))
     } else {
         chunk.sorted().clone()
     };
-    let mut picks = wanted_picks(&rows);
-    if picks.is_empty() {
+    let mut spans = wanted_spans(&rows);
+    if spans.is_empty() {
         return None;
     }
-    let count = || picks.iter().map(|pick| (pick.end - pick.start) as usize).sum();
+    let count = || spans.iter().map(|span| (span.end - span.start) as usize).sum();
     if few && chunk.number != 0 && !chunk.pays_whole(count()) {
-        let places = picks.iter().flat_map(|pick| rows.places(pick.start..pick.end));
-        rows = Arc::new(SortedRows::new(&chunk, places.copied()));
-        picks = wanted_picks(&rows);
+        let chunk_rows = spans.iter().flat_map(|span| rows.chunk_rows(span.start..span.end));
+        rows = Arc::new(chunk.sort(chunk_rows.copied()));
+        spans = wanted_spans(&rows);
     }
-    Some(Block::new(picks, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
+    Some(Block::new(spans, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
 }
 
-fn pick(runs: &[Run], index: usize) -> Pick {
+fn span(runs: &[SeriesRun], index: usize) -> RowSpan {
     let start = index.checked_sub(1).map_or(0, |before| runs[before].end);
-    Pick { series: runs[index].series, start, end: runs[index].end }
+    RowSpan { series: runs[index].series, start, end: runs[index].end }
 }
 
-/// The runs of the wanted series, in any order.
-fn picks_one_by_one(runs: &[Run], series: &Series) -> Vec<Pick> {
+/// The runs of the wanted series, which may be in any order.
+fn spans_one_by_one(runs: &[SeriesRun], series: &Series) -> Vec<RowSpan> {
     let wanted = (0..runs.len()).filter(|index| series.has(runs[*index].series));
-    wanted.map(|index| pick(runs, index)).collect()
+    wanted.map(|index| span(runs, index)).collect()
 }
 
-/// The runs of the wanted series, which ascend. There may be thousands, of which one is wanted: they are not all looked at.
-fn picks(runs: &[Run], series: &Series) -> Vec<Pick> {
-    let pick = |index: usize| pick(runs, index);
+/// The runs of the wanted series, which ascend. Of thousands of runs a single one may be wanted, so this does not visit all
+/// of them.
+fn spans(runs: &[SeriesRun], series: &Series) -> Vec<RowSpan> {
+    let span = |index: usize| span(runs, index);
     let first = runs.partition_point(|run| run.series < series.bounds.0);
     let end = runs.partition_point(|run| run.series <= series.bounds.1).max(first);
-    let Some(set) = &series.set else { return (first..end).map(pick).collect() };
+    let Some(set) = &series.set else { return (first..end).map(span).collect() };
     if first == end {
         return Vec::new();
     }
-    // Few series are looked for among many runs, and many runs are looked up one by one.
+    // Few wanted series: search each among the runs. Otherwise: look up each run in the set.
     if set.len() < (end - first) as u64 / 8 {
         let wanted = set.range(runs[first].series..=runs[end - 1].series);
         let find = |series: u32| runs.binary_search_by_key(&series, |run| run.series).ok();
-        return wanted.filter_map(find).map(pick).collect();
+        return wanted.filter_map(find).map(span).collect();
     }
-    (first..end).filter(|index| set.contains(runs[*index].series)).map(pick).collect()
+    (first..end).filter(|index| set.contains(runs[*index].series)).map(span).collect()
 }
 
-/// Leaves only rows in the range of time; each pick is sorted by time.
-fn narrow(picks: &mut Vec<Pick>, times: &[i64], range: &TimeRange) {
+/// Reduces the spans to the rows in a range of time. Each span is sorted by time.
+fn restrict(spans: &mut Vec<RowSpan>, times: &[i64], range: &TimeRange) {
     let (start, end) = (range.start.micros(), range.end.micros());
-    picks.retain_mut(|pick| {
-        let of_pick = &times[pick.start as usize..pick.end as usize];
-        let first = of_pick.partition_point(|ts| *ts < start);
-        let last = first + of_pick[first..].partition_point(|ts| *ts < end);
-        (pick.start, pick.end) = (pick.start + first as u32, pick.start + last as u32);
-        pick.start < pick.end
+    spans.retain_mut(|span| {
+        let of_span = &times[span.start as usize..span.end as usize];
+        let first = of_span.partition_point(|ts| *ts < start);
+        let last = first + of_span[first..].partition_point(|ts| *ts < end);
+        (span.start, span.end) = (span.start + first as u32, span.start + last as u32);
+        span.start < span.end
     });
 }

@@ -1,4 +1,4 @@
-//! Makes arrays of the rows that a merge has picked.
+//! Makes arrays of the rows that a merge has chosen.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,47 +17,51 @@ use arrow_schema::DataType;
 use store::StoreError;
 use store::table::{TS_TYPE, arrow_type};
 
-use super::merge::{Picked, Piece};
-use super::plan::{Output, Plan};
+use super::merge::{MergeSlice, Piece};
+use super::plan::{Output, ReadPlan};
 
 /// The columns of a batch, in the order of the plan's outputs.
-pub(crate) fn arrays(plan: &Plan, picked: &Picked, backward: bool) -> Result<Vec<ArrayRef>, StoreError> {
-    let mut reversed = picked.pieces.clone();
+pub(crate) fn arrays(
+    plan: &ReadPlan,
+    slice: &MergeSlice,
+    backward: bool,
+) -> Result<Vec<ArrayRef>, StoreError> {
+    let mut reversed = slice.pieces.clone();
     if backward {
         reversed.reverse();
     }
     let mut tags = Tags::default();
     let array = |output: &Output| match output {
-        Output::Ts => ts(picked, &newest(picked, &reversed)),
-        Output::Tag(tag) => Ok(tags.array(plan, picked, &reversed, *tag)),
-        Output::Field(slot) => field(plan, picked, &reversed, *slot),
-        Output::Numbers { integers, floats } => numbers(plan, picked, &reversed, *integers, *floats),
+        Output::Ts => ts(slice, &newest(slice, &reversed)),
+        Output::Tag(tag) => Ok(tags.array(plan, slice, &reversed, *tag)),
+        Output::Field(slot) => field(plan, slice, &reversed, *slot),
+        Output::Numbers { integers, floats } => numbers(plan, slice, &reversed, *integers, *floats),
     };
     let arrays = plan.outputs.iter().map(array).collect::<Result<Vec<_>, _>>()?;
-    if !backward || picked.rows < 2 {
+    if !backward || slice.rows < 2 {
         return Ok(arrays);
     }
-    let indices: UInt32Array = (0..picked.rows as u32).rev().collect();
+    let indices: UInt32Array = (0..slice.rows as u32).rev().collect();
     let take = |array: &ArrayRef| arrow_select::take::take(array, &indices, None);
     Ok(arrays.iter().map(|array| take(array).expect("BUG: indices lie within the batch")).collect())
 }
 
-/// The pieces with the newest write for each row that several blocks have.
-fn newest<'a>(picked: &Picked, pieces: &'a [Piece]) -> Cow<'a, [Piece]> {
-    choose(picked, pieces, |writes| writes[0])
+/// The pieces. For a row that several blocks have, the piece is its newest write.
+fn newest<'a>(slice: &MergeSlice, pieces: &'a [Piece]) -> Cow<'a, [Piece]> {
+    choose(slice, pieces, |writes| writes[0])
 }
 
 fn choose<'a>(
-    picked: &Picked,
+    slice: &MergeSlice,
     pieces: &'a [Piece],
     choice: impl Fn(&[(u32, u32)]) -> (u32, u32),
 ) -> Cow<'a, [Piece]> {
-    if picked.writes.is_empty() {
+    if slice.writes.is_empty() {
         return Cow::Borrowed(pieces);
     }
     let single = |piece: &Piece| match *piece {
         Piece::Same { start, end } => {
-            let (block, row) = choice(&picked.writes[start as usize..end as usize]);
+            let (block, row) = choice(&slice.writes[start as usize..end as usize]);
             Piece::Rows { block, start: row, end: row + 1 }
         }
         rows => rows,
@@ -65,48 +69,48 @@ fn choose<'a>(
     Cow::Owned(pieces.iter().map(single).collect())
 }
 
-fn ts(picked: &Picked, pieces: &[Piece]) -> Result<ArrayRef, StoreError> {
+fn ts(slice: &MergeSlice, pieces: &[Piece]) -> Result<ArrayRef, StoreError> {
     let arrays: Vec<_> =
-        picked.blocks.iter().map(|block| block.ts().map(|ts| Some(ts.clone()))).collect::<Result<_, _>>()?;
-    Ok(gather(&arrays, pieces, &TS_TYPE, picked.rows))
+        slice.blocks.iter().map(|block| block.ts().map(|ts| Some(ts.clone()))).collect::<Result<_, _>>()?;
+    Ok(gather(&arrays, pieces, &TS_TYPE, slice.rows))
 }
 
-/// The column in a slot, of each block.
+/// The column of a slot in each block.
 type OfBlocks = Vec<Option<ArrayRef>>;
 
-fn column(plan: &Plan, picked: &Picked, slot: usize) -> Result<OfBlocks, StoreError> {
+fn column(plan: &ReadPlan, slice: &MergeSlice, slot: usize) -> Result<OfBlocks, StoreError> {
     let of = |block: &Arc<super::block::Block>| {
         block.column(&plan.core, &plan.slots, slot).map(Option::<&ArrayRef>::cloned)
     };
-    picked.blocks.iter().map(of).collect()
+    slice.blocks.iter().map(of).collect()
 }
 
-fn field(plan: &Plan, picked: &Picked, pieces: &[Piece], slot: usize) -> Result<ArrayRef, StoreError> {
-    let arrays = column(plan, picked, slot)?;
-    let pieces = deciding(plan, picked, pieces, slot)?;
-    Ok(gather(&arrays, &pieces, &arrow_type(plan.slots[slot].field_type), picked.rows))
+fn field(plan: &ReadPlan, slice: &MergeSlice, pieces: &[Piece], slot: usize) -> Result<ArrayRef, StoreError> {
+    let arrays = column(plan, slice, slot)?;
+    let pieces = deciding(plan, slice, pieces, slot)?;
+    Ok(gather(&arrays, &pieces, &arrow_type(plan.slots[slot].field_type), slice.rows))
 }
 
-/// The integers and the floats of a key as floats.
+/// The integers and the floats of a key, as floats.
 fn numbers(
-    plan: &Plan,
-    picked: &Picked,
+    plan: &ReadPlan,
+    slice: &MergeSlice,
     pieces: &[Piece],
     integers: usize,
     floats: usize,
 ) -> Result<ArrayRef, StoreError> {
-    let of_integers = column(plan, picked, integers)?;
+    let of_integers = column(plan, slice, integers)?;
     if of_integers.iter().all(Option::is_none) {
-        return field(plan, picked, pieces, floats);
+        return field(plan, slice, pieces, floats);
     }
-    let of_floats = column(plan, picked, floats)?;
-    let pieces = deciding(plan, picked, pieces, floats)?;
-    let integers = gather(&of_integers, &pieces, &DataType::Int64, picked.rows);
-    let floats = gather(&of_floats, &pieces, &DataType::Float64, picked.rows);
+    let of_floats = column(plan, slice, floats)?;
+    let pieces = deciding(plan, slice, pieces, floats)?;
+    let integers = gather(&of_integers, &pieces, &DataType::Int64, slice.rows);
+    let floats = gather(&of_floats, &pieces, &DataType::Float64, slice.rows);
     Ok(joined(integers.as_primitive(), floats))
 }
 
-/// Floats, and integers as the nearest floats where there is none; no row has both.
+/// The floats, and the nearest floats of the integers. No row has both.
 fn joined(integers: &Int64Array, floats: ArrayRef) -> ArrayRef {
     if integers.null_count() == integers.len() {
         return floats;
@@ -125,28 +129,29 @@ fn joined(integers: &Int64Array, floats: ArrayRef) -> ArrayRef {
     Arc::new(Float64Array::new(values.into(), nulls.filter(|nulls| nulls.null_count() > 0)))
 }
 
-/// The pieces with the newest write that has the key of a slot, whatever the type of its value, for each row that several blocks have.
+/// The pieces. For a row that several blocks have, the piece is the newest write with the key of a slot, whatever the type
+/// of the value.
 fn deciding<'a>(
-    plan: &Plan,
-    picked: &Picked,
+    plan: &ReadPlan,
+    slice: &MergeSlice,
     pieces: &'a [Piece],
     slot: usize,
 ) -> Result<Cow<'a, [Piece]>, StoreError> {
-    if picked.writes.is_empty() {
+    if slice.writes.is_empty() {
         return Ok(Cow::Borrowed(pieces));
     }
     let of_key: Vec<OfBlocks> =
-        plan.siblings(slot).map(|slot| column(plan, picked, slot)).collect::<Result<_, _>>()?;
+        plan.siblings(slot).map(|slot| column(plan, slice, slot)).collect::<Result<_, _>>()?;
     let has = |(block, row): &(u32, u32)| {
         of_key
             .iter()
             .any(|arrays| arrays[*block as usize].as_ref().is_some_and(|array| array.is_valid(*row as usize)))
     };
     let newest = |writes: &[(u32, u32)]| *writes.iter().find(|write| has(write)).unwrap_or(&writes[0]);
-    Ok(choose(picked, pieces, newest))
+    Ok(choose(slice, pieces, newest))
 }
 
-/// Puts pieces of arrays together; all of them are rows of one block.
+/// Concatenates pieces of the arrays of blocks.
 fn gather(arrays: &[Option<ArrayRef>], pieces: &[Piece], data_type: &DataType, rows: usize) -> ArrayRef {
     if let [Piece::Rows { block, start, end }] = pieces
         && let Some(array) = &arrays[*block as usize]
@@ -217,10 +222,10 @@ fn gather_any(arrays: &[Option<ArrayRef>], pieces: &[Piece], rows: usize) -> Arr
     make_array(out.freeze())
 }
 
-/// The series of a batch's rows: the number, and which rows. A series may come more than once.
-pub(super) fn series(picked: &Picked) -> impl Iterator<Item = (u32, Range<usize>)> {
+/// The series of the rows of a batch: the number, and the range of its rows. A series may occur more than once.
+pub(super) fn series(slice: &MergeSlice) -> impl Iterator<Item = (u32, Range<usize>)> {
     let mut tags = Tags::default();
-    tags.find_runs(picked, &picked.pieces);
+    tags.find_runs(slice, &slice.pieces);
     let mut start = 0;
     tags.series.into_iter().zip(tags.ends).map(move |(series, end)| {
         let rows = start..end as usize;
@@ -229,22 +234,22 @@ pub(super) fn series(picked: &Picked) -> impl Iterator<Item = (u32, Range<usize>
     })
 }
 
-/// Tag columns of a batch: one string for each run of rows of a series.
+/// The tag columns of a batch: one text for each run of rows of a series.
 #[derive(Default)]
 struct Tags {
     /// By run.
     series: Vec<u32>,
-    /// By run: the row behind it. A batch has less than 2^31 rows.
+    /// By run: the row after its last one. A batch has less than 2^31 rows.
     ends: Vec<i32>,
 }
 
-/// Series looked up while the index is held, so that new series need not wait for long.
+/// The number of series that are looked up under one lock of the index, so that new series need not wait for long.
 const SERIES_LOOKED_UP: usize = 1024;
 
 impl Tags {
-    fn array(&mut self, plan: &Plan, picked: &Picked, pieces: &[Piece], tag: usize) -> ArrayRef {
+    fn array(&mut self, plan: &ReadPlan, slice: &MergeSlice, pieces: &[Piece], tag: usize) -> ArrayRef {
         if self.ends.is_empty() {
-            self.find_runs(picked, pieces);
+            self.find_runs(slice, pieces);
         }
         let mut values = StringViewBuilder::with_capacity(self.series.len());
         for series in self.series.chunks(SERIES_LOOKED_UP) {
@@ -256,7 +261,7 @@ impl Tags {
             let runs = RunArray::<Int32Type>::try_new(&self.ends.clone().into(), &values);
             return Arc::new(runs.expect("BUG: runs have rows"));
         }
-        if values.len() == picked.rows {
+        if values.len() == slice.rows {
             return Arc::new(values);
         }
         let run_of_row = UInt32Array::from(self.run_of_row());
@@ -271,11 +276,11 @@ impl Tags {
         runs
     }
 
-    fn find_runs(&mut self, picked: &Picked, pieces: &[Piece]) {
+    fn find_runs(&mut self, slice: &MergeSlice, pieces: &[Piece]) {
         let mut row = 0;
-        for piece in newest(picked, pieces).iter() {
+        for piece in newest(slice, pieces).iter() {
             let Piece::Rows { block, mut start, end } = *piece else { continue };
-            let runs = &picked.blocks[block as usize].runs;
+            let runs = &slice.blocks[block as usize].runs;
             let mut run = runs.partition_point(|run| run.end <= start);
             while start < end {
                 let stop = runs[run].end.min(end);

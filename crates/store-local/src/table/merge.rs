@@ -1,5 +1,5 @@
-//! Merges sources run by run: where only one source has rows they are taken as a whole, where several have the same
-//! row its fields are chosen one by one later.
+//! Merges sources run by run. It takes whole runs where only one source has rows. Where several sources have the same row,
+//! it takes all of its writes, and gather.rs chooses field by field.
 //!
 //! Sources are ranked: every row of a newer source has a later sequence than every row of an older one (manifest.rs,
 //! invariant 4), so at one (series, ts) the newest source that has a key decides it.
@@ -12,57 +12,31 @@ use model::limits::READ_BLOCKS_PER_BATCH_MAX;
 use store::{Order, StoreError};
 
 use super::block::{Block, Blocks, Scope};
-use super::plan::{Plan, Source};
+use super::order::{OrderKey, RowOrder};
+use super::plan::{ReadPlan, Source};
 
-/// By what rows are ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
-    /// Series, then time.
-    Series,
-    /// Time, then series.
-    Time(Order),
-}
-
-/// A row's place in the order; compares ascending in every order.
-type Key = (i64, i64);
-
-impl By {
-    fn key(self, series: u32, ts: i64) -> Key {
-        match self {
-            Self::Series => (series.into(), ts),
-            Self::Time(Order::Ascending) => (ts, series.into()),
-            // Turns the order around without an overflow.
-            Self::Time(Order::Descending) => (!ts, series.into()),
-        }
-    }
-
-    fn is_backward(self) -> bool {
-        self == Self::Time(Order::Descending)
-    }
-}
-
-/// Rows for one output batch: which rows of which blocks.
+/// Rows for one output batch: references to rows of blocks. No column is decoded for it.
 #[derive(Default)]
-pub(crate) struct Picked {
+pub(crate) struct MergeSlice {
     pub(crate) blocks: Vec<Arc<Block>>,
     pub(crate) pieces: Vec<Piece>,
-    /// Block and row of the writes of one row, newest first, one row after the other.
+    /// The writes of rows that several blocks have: block and row, newest first, row after row.
     pub(crate) writes: Vec<(u32, u32)>,
     pub(crate) rows: usize,
-    /// Distinguishes this batch from the one before.
+    /// The number of this slice; the one before had another.
     serial: u64,
 }
 
-/// Some of the rows of a batch.
+/// Some of the rows of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// Neighbouring rows of a block.
     Rows { block: u32, start: u32, end: u32 },
-    /// One row that several blocks have: a range of [`Picked::writes`].
+    /// One row that several blocks have: a range of [`MergeSlice::writes`].
     Same { start: u32, end: u32 },
 }
 
-impl Picked {
+impl MergeSlice {
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.pieces.clear();
@@ -71,10 +45,10 @@ impl Picked {
         self.serial += 1;
     }
 
-    /// Whether it keeps so many decoded blocks in memory for few rows that it should be given. Blocks of a walk by time are kept by
-    /// their cursors anyway.
-    pub(super) fn is_wide(&self, by: By) -> bool {
-        by == By::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
+    /// Whether the slice keeps so many decoded blocks in memory that the batch should end, although it has few rows. In a
+    /// walk by time the cursors keep the blocks anyway.
+    pub(super) fn is_wide(&self, order: RowOrder) -> bool {
+        order == RowOrder::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
     }
 
     fn push(&mut self, block: u32, start: u32, end: u32, backward: bool) {
@@ -98,30 +72,30 @@ struct Cursor {
     scope: Scope,
     blocks: Option<Blocks>,
     block: Option<Arc<Block>>,
-    /// Picks of the block that are left, but for the one at hand.
-    pick: usize,
-    /// Rows of the pick at hand that are left.
+    /// The index of the current span in the block.
+    span: usize,
+    /// The rows of the current span that are left.
     start: u32,
     end: u32,
-    /// The place of the block in the batch with this serial.
-    in_batch: (u64, u32),
+    /// The serial of a slice, and the index of the block among the blocks of that slice.
+    in_slice: (u64, u32),
 }
 
 impl Cursor {
-    /// Opens the next block; `false` when there is none.
-    fn load(&mut self, plan: &Plan) -> Result<bool, StoreError> {
+    /// Opens the next block. `false` when there is none.
+    fn load(&mut self, plan: &ReadPlan) -> Result<bool, StoreError> {
         let blocks = match &mut self.blocks {
             Some(blocks) => blocks,
             none => none.insert(self.source.open(&plan.core, &self.scope)?),
         };
         self.block = blocks.next(&self.scope, plan.slots.len())?.map(Arc::new);
-        self.in_batch = (u64::MAX, 0);
+        self.in_slice = (u64::MAX, 0);
         let Some(block) = &self.block else { return Ok(false) };
-        self.pick = match self.scope.order {
+        self.span = match self.scope.order {
             Order::Ascending => 0,
-            Order::Descending => block.picks.len() - 1,
+            Order::Descending => block.spans.len() - 1,
         };
-        (self.start, self.end) = (block.picks[self.pick].start, block.picks[self.pick].end);
+        (self.start, self.end) = (block.spans[self.span].start, block.spans[self.span].end);
         Ok(true)
     }
 
@@ -129,7 +103,7 @@ impl Cursor {
         self.block.is_some()
     }
 
-    /// The row at hand.
+    /// The current row.
     fn row(&self) -> u32 {
         match self.scope.order {
             Order::Ascending => self.start,
@@ -137,42 +111,42 @@ impl Cursor {
         }
     }
 
-    fn key(&self, by: By) -> Result<Key, StoreError> {
+    fn key(&self, order: RowOrder) -> Result<OrderKey, StoreError> {
         let block = self.block.as_ref().expect("BUG: only loaded cursors have a row");
-        Ok(by.key(block.picks[self.pick].series, block.times()?[self.row() as usize]))
+        Ok(order.key(block.spans[self.span].series, block.times()?[self.row() as usize]))
     }
 
-    fn number_in(&mut self, batch: &mut Picked) -> u32 {
-        if self.in_batch.0 != batch.serial
+    fn number_in(&mut self, slice: &mut MergeSlice) -> u32 {
+        if self.in_slice.0 != slice.serial
             && let Some(block) = &self.block
         {
-            self.in_batch = (batch.serial, batch.blocks.len() as u32);
-            batch.blocks.push(block.clone());
+            self.in_slice = (slice.serial, slice.blocks.len() as u32);
+            slice.blocks.push(block.clone());
         }
-        self.in_batch.1
+        self.in_slice.1
     }
 
-    /// Gives rows before `bound` until the batch has `rows_max` or the block ends.
+    /// Adds rows before `bound` to the slice, until it has `rows_max` or the block ends.
     fn take(
         &mut self,
-        by: By,
-        bound: Option<Key>,
+        order: RowOrder,
+        bound: Option<OrderKey>,
         rows_max: usize,
-        batch: &mut Picked,
+        slice: &mut MergeSlice,
     ) -> Result<(), StoreError> {
-        let block = self.number_in(batch);
+        let block = self.number_in(slice);
         while let Some(loaded) = &self.block
-            && batch.rows < rows_max
+            && slice.rows < rows_max
         {
-            let series = loaded.picks[self.pick].series;
+            let series = loaded.spans[self.span].series;
             let (start, end) = (self.start, self.end);
             let before = match bound {
                 None => end - start,
                 Some(bound) => {
                     let times = &loaded.times()?[start as usize..end as usize];
-                    let is_before = |ts: &i64| by.key(series, *ts) < bound;
-                    // Mostly sources do not overlap in time, and the farthest row tells that all are before the bound.
-                    let count = match by.is_backward() {
+                    let is_before = |ts: &i64| order.key(series, *ts) < bound;
+                    // Mostly sources do not overlap in time, and the farthest row shows that all are before the bound.
+                    let count = match order.is_backward() {
                         false if times.last().is_some_and(is_before) => times.len(),
                         false => times.partition_point(is_before),
                         true if times.first().is_some_and(is_before) => times.len(),
@@ -181,20 +155,20 @@ impl Cursor {
                     count as u32
                 }
             };
-            let count = before.min((rows_max - batch.rows).min(u32::MAX as usize) as u32);
+            let count = before.min((rows_max - slice.rows).min(u32::MAX as usize) as u32);
             if count == 0 {
                 return Ok(());
             }
             match self.scope.order {
-                Order::Ascending => batch.push(block, start, start + count, false),
-                Order::Descending => batch.push(block, end - count, end, true),
+                Order::Ascending => slice.push(block, start, start + count, false),
+                Order::Descending => slice.push(block, end - count, end, true),
             }
             self.pass(count);
         }
         Ok(())
     }
 
-    /// Leaves rows of the pick at hand behind; after the last of the block it is not loaded any more.
+    /// Passes rows of the current span. After the last row of the block no block is loaded.
     fn pass(&mut self, count: u32) {
         match self.scope.order {
             Order::Ascending => self.start += count,
@@ -205,42 +179,43 @@ impl Cursor {
         }
         let Some(block) = &self.block else { return };
         let next = match self.scope.order {
-            Order::Ascending => Some(self.pick + 1).filter(|pick| *pick < block.picks.len()),
-            Order::Descending => self.pick.checked_sub(1),
+            Order::Ascending => Some(self.span + 1).filter(|span| *span < block.spans.len()),
+            Order::Descending => self.span.checked_sub(1),
         };
         match next {
-            Some(pick) => {
-                self.pick = pick;
-                (self.start, self.end) = (block.picks[pick].start, block.picks[pick].end);
+            Some(span) => {
+                self.span = span;
+                (self.start, self.end) = (block.spans[span].start, block.spans[span].end);
             }
             None => self.block = None,
         }
     }
 }
 
-/// The walk over several sources at once.
+/// A walk over several sources at once.
 pub(crate) struct Merge {
-    by: By,
+    order: RowOrder,
     cursors: Vec<Cursor>,
-    /// The key of each cursor's row, or one before it while it is not loaded; the newest source first.
-    heap: BinaryHeap<Reverse<(Key, Reverse<u32>, usize)>>,
+    /// For each cursor the key of its row, or a key before it while no block is loaded. At one key the newest source is
+    /// first.
+    heap: BinaryHeap<Reverse<(OrderKey, Reverse<u32>, usize)>>,
     same: Vec<usize>,
 }
 
 impl Merge {
-    pub(crate) fn new(by: By, sources: impl IntoIterator<Item = (Source, Scope)>) -> Self {
-        let mut merge = Self { by, cursors: Vec::new(), heap: BinaryHeap::new(), same: Vec::new() };
+    pub(crate) fn new(order: RowOrder, sources: impl IntoIterator<Item = (Source, Scope)>) -> Self {
+        let mut merge = Self { order, cursors: Vec::new(), heap: BinaryHeap::new(), same: Vec::new() };
         for (source, scope) in sources {
             let extent = source.extent;
             let series = extent.series.0.max(scope.series.bounds.0);
-            let ts = match by {
-                By::Time(Order::Descending) => extent.ts.1,
+            let ts = match order {
+                RowOrder::Time(Order::Descending) => extent.ts.1,
                 _ => extent.ts.0,
             };
-            let first = match by {
-                // The first series may begin at any time.
-                By::Series => (series.into(), i64::MIN),
-                By::Time(_) => by.key(series, ts),
+            let first = match order {
+                // The first series may start at any time.
+                RowOrder::Series => (series.into(), i64::MIN),
+                RowOrder::Time(_) => order.key(series, ts),
             };
             merge.heap.push(Reverse((first, Reverse(source.rank), merge.cursors.len())));
             merge.cursors.push(Cursor {
@@ -248,38 +223,38 @@ impl Merge {
                 scope,
                 blocks: None,
                 block: None,
-                pick: 0,
+                span: 0,
                 start: 0,
                 end: 0,
-                in_batch: (u64::MAX, 0),
+                in_slice: (u64::MAX, 0),
             });
         }
         merge
     }
 
-    /// Adds rows until the batch has `rows_max`; `false` after the last row.
+    /// Adds rows until the slice has `rows_max`; `false` after the last row.
     pub(crate) fn fill(
         &mut self,
-        plan: &Plan,
+        plan: &ReadPlan,
         rows_max: usize,
-        batch: &mut Picked,
+        slice: &mut MergeSlice,
     ) -> Result<bool, StoreError> {
         if let [only] = self.cursors.as_mut_slice() {
-            while batch.rows < rows_max && !batch.is_wide(self.by) {
+            while slice.rows < rows_max && !slice.is_wide(self.order) {
                 if !only.is_loaded() {
-                    // A batch that is full enough ends with its block: then nothing has to be copied.
-                    if batch.rows > rows_max / 2 {
+                    // A slice that is full enough ends with its block, which saves a copy.
+                    if slice.rows > rows_max / 2 {
                         return Ok(true);
                     }
                     if !only.load(plan)? {
                         return Ok(false);
                     }
                 }
-                only.take(self.by, None, rows_max, batch)?;
+                only.take(self.order, None, rows_max, slice)?;
             }
             return Ok(true);
         }
-        while batch.rows < rows_max && !batch.is_wide(self.by) {
+        while slice.rows < rows_max && !slice.is_wide(self.order) {
             let Some(Reverse((key, _, first))) = self.heap.pop() else { return Ok(false) };
             if !self.cursors[first].is_loaded() {
                 self.load(plan, first)?;
@@ -299,39 +274,39 @@ impl Merge {
             match self.same.len() {
                 1 => {
                     let bound = self.heap.peek().map(|Reverse((next, ..))| *next);
-                    self.cursors[first].take(self.by, bound, rows_max, batch)?;
+                    self.cursors[first].take(self.order, bound, rows_max, slice)?;
                 }
-                _ => self.take_same(batch),
+                _ => self.take_same(slice),
             }
             for index in std::mem::take(&mut self.same) {
                 let cursor = &self.cursors[index];
-                let next = if cursor.is_loaded() { cursor.key(self.by)? } else { key };
+                let next = if cursor.is_loaded() { cursor.key(self.order)? } else { key };
                 self.heap.push(Reverse((next, Reverse(cursor.source.rank), index)));
             }
         }
         Ok(true)
     }
 
-    fn load(&mut self, plan: &Plan, index: usize) -> Result<(), StoreError> {
+    fn load(&mut self, plan: &ReadPlan, index: usize) -> Result<(), StoreError> {
         let cursor = &mut self.cursors[index];
         if cursor.load(plan)? {
-            self.heap.push(Reverse((cursor.key(self.by)?, Reverse(cursor.source.rank), index)));
+            self.heap.push(Reverse((cursor.key(self.order)?, Reverse(cursor.source.rank), index)));
         }
         Ok(())
     }
 
-    /// Gives the row that several cursors have at hand.
-    fn take_same(&mut self, batch: &mut Picked) {
+    /// Adds the row that is the current row of several cursors.
+    fn take_same(&mut self, slice: &mut MergeSlice) {
         let cursors = &mut self.cursors;
         self.same.sort_unstable_by_key(|index| Reverse(cursors[*index].source.rank));
-        let start = batch.writes.len() as u32;
+        let start = slice.writes.len() as u32;
         for index in &self.same {
             let cursor = &mut cursors[*index];
-            let write = (cursor.number_in(batch), cursor.row());
-            batch.writes.push(write);
+            let write = (cursor.number_in(slice), cursor.row());
+            slice.writes.push(write);
             cursor.pass(1);
         }
-        batch.pieces.push(Piece::Same { start, end: batch.writes.len() as u32 });
-        batch.rows += 1;
+        slice.pieces.push(Piece::Same { start, end: slice.writes.len() as u32 });
+        slice.rows += 1;
     }
 }

@@ -1,14 +1,15 @@
-//! Whole tables: a snapshot is the parts and chunks that hold a table's rows at one moment.
+//! Reads of whole tables. A snapshot is the parts and chunks that have the rows of a table at one moment.
 //!
-//! The way of a read: sources (plan.rs) are divided into groups that share no row, and these into tasks; a reader
-//! takes tasks from the shared list, a merge (merge.rs) picks rows out of the blocks (block.rs) of its sources, and
-//! gather.rs makes arrays of them. A source that shares no row with another is neither sorted nor copied: its arrays
-//! are those that the decoder made.
+//! A read goes through these steps: plan.rs divides the sources into groups that share no row, and the groups into tasks.
+//! The readers (reader.rs) take tasks from a shared list. A merge (merge.rs) chooses rows of the blocks (block.rs) of its
+//! sources. gather.rs makes arrays of them. A source that shares no row with another one is neither sorted nor copied; the
+//! batch has the arrays of the decoder.
 
 pub(crate) mod block;
-mod ends;
 mod gather;
+mod last_row;
 mod merge;
+mod order;
 pub(crate) mod plan;
 pub(crate) mod reader;
 
@@ -20,68 +21,25 @@ use model::limits::{READ_COPY_BYTES_MAX, READ_COPY_ROWS_MAX};
 use model::{FieldType, TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead,
-    TableSnapshot, TableStatus, TagColumn, TagMatcher,
+    BatchReader, Column, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot,
+    TableStatus, TagMatcher,
 };
 
-use crate::catalog::{Condition, Key, Table, select};
+use crate::catalog::{Condition, Slot, Table, TableView, select};
 use crate::chunk::Chunk;
 use crate::core::Core;
-use crate::manifest::PartInfo;
-use crate::part::Part;
-use crate::part::schema::Layout;
+use crate::part::{Part, PartInfo, PartLayout};
 use crate::row::KeyId;
-use ends::Ends;
-use plan::{Output, Plan, Slot, sources};
-use reader::{LocalReader, Reader};
-
-/// A table's columns as its definitions say.
-#[derive(Debug)]
-pub(crate) struct TableView {
-    /// As readers see them.
-    columns: TableColumns,
-    /// The key of each field column.
-    keys: Vec<KeyId>,
-    /// The columns of parts and chunks, key by key.
-    stored: Vec<Slot>,
-}
-
-impl TableView {
-    pub(crate) fn new(table: &Table) -> Self {
-        let tag =
-            |tag: &crate::catalog::Tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() };
-        let of_key = |(id, key): (KeyId, &Key)| {
-            let column = |field_type| {
-                let physical = key.column(field_type)?.clone();
-                Some(Slot { key: id, field_type, physical })
-            };
-            FieldType::ALL.into_iter().filter_map(column).collect::<Vec<_>>()
-        };
-        let tags = table.tags.iter().map(tag).collect();
-        let stored: Vec<Slot> = table.live_keys().flat_map(of_key).collect();
-        let field = |slot: &Slot| FieldColumn {
-            key: table.keys[slot.key as usize].name.clone(),
-            field_type: slot.field_type,
-            column: table.shown(&slot.physical).clone(),
-            with_integers: false,
-        };
-        let fields = stored.iter().map(field).collect();
-        // Joined columns stand in other places, but those of a key still together.
-        let keys = stored.iter().map(|slot| slot.key).collect();
-        Self { columns: TableColumns { table: table.name.clone(), tags, fields }.joined(), keys, stored }
-    }
-
-    pub(crate) fn columns(&self) -> &TableColumns {
-        &self.columns
-    }
-}
+use last_row::LastRowRead;
+use plan::{Output, ReadPlan, sources};
+use reader::{LocalReader, TaskReader};
 
 /// A table at one moment.
 pub(crate) struct LocalTable {
     core: Arc<Core>,
     table: u32,
     view: Arc<TableView>,
-    /// Series from this number on came later.
+    /// The series from this number on are newer than the snapshot.
     series_end: u32,
     /// Oldest first.
     parts: Vec<Arc<Part>>,
@@ -107,7 +65,7 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
         let sum = |what: fn(&PartInfo) -> u64| {
             parts().map(|part: &Part| part.info.share_of(number, what(&part.info))).sum::<u64>()
         };
-        // A part that a program of an older version wrote does not say it.
+        // A part that an older version of the program wrote does not have the number.
         let counted = parts().all(|part: &Part| part.info.points > 0);
         TableStatus {
             table: table.name.to_string(),
@@ -139,7 +97,8 @@ fn time_range<'a>(
     Some(TimeRange::new(Timestamp::from_micros(first), Timestamp::from_micros(last.saturating_add(1))))
 }
 
-/// How many of so many rows lie in a range, if they are spread evenly from the first to the last time; at least one if any may.
+/// An estimate of the number of rows in a range, for rows that are spread evenly from the first to the last time. At least
+/// one if a row may be in the range.
 fn share_within(rows: u64, (first, last): (i64, i64), range: TimeRange) -> u64 {
     let start = first.max(range.start.micros());
     let end = last.saturating_add(1).min(range.end.micros());
@@ -201,8 +160,8 @@ impl TableSnapshot for LocalTable {
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let (schema, columns) = self.view.columns.project(read)?;
         let plan = self.plan(&columns, read);
-        if let ReadOrder::End(order) = read.order {
-            return Ok(self.ends(plan, order, schema, read));
+        if let ReadOrder::LastRow(order) = read.order {
+            return Ok(self.last_rows(plan, order, schema, read));
         }
         let plan = Arc::new(plan);
         let series = || match &plan.series {
@@ -214,7 +173,7 @@ impl TableSnapshot for LocalTable {
         let tasks = Arc::new(Mutex::new(tasks));
         let reader = |_| {
             let reader = LocalReader {
-                reader: Reader::new(plan.clone(), tasks.clone()),
+                reader: TaskReader::new(plan.clone(), tasks.clone()),
                 schema: schema.clone(),
                 batch_rows: read.batch_rows.max(1),
                 left: read.limit.unwrap_or(usize::MAX),
@@ -226,12 +185,12 @@ impl TableSnapshot for LocalTable {
 }
 
 impl LocalTable {
-    /// Linear in the columns; `columns` are those that `read` asks for.
-    fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> Plan {
+    /// The plan of a read; `columns` are the columns that it requests. The cost is linear in the columns.
+    fn plan(&self, columns: &[Column<'_>], read: &TableRead) -> ReadPlan {
         let view = &self.view;
-        // The key of the column with this index; fields stand behind the time.
+        // The key of the column with this index. Fields follow the time.
         let key = |index: &usize| view.keys[index - view.columns.ts_index() - 1];
-        // Whoever asks for a column needs the key's other columns where writes of several sources meet.
+        // Where several sources have the same row, a read of a column needs the other columns of its key.
         let fields =
             columns.iter().zip(&read.columns).filter(|(column, _)| matches!(column, Column::Field(_)));
         let mut keys: Vec<KeyId> = fields.map(|(_, index)| key(index)).collect();
@@ -260,7 +219,7 @@ impl LocalTable {
                 }
             }
         };
-        Plan {
+        ReadPlan {
             core: self.core.clone(),
             table: self.table,
             outputs: columns.iter().zip(&read.columns).map(output).collect(),
@@ -272,10 +231,10 @@ impl LocalTable {
         }
     }
 
-    /// The readers of one end of each series.
-    fn ends(
+    /// The readers of the last row of each series.
+    fn last_rows(
         &self,
-        plan: Plan,
+        plan: ReadPlan,
         order: Order,
         schema: SchemaRef,
         read: &TableRead,
@@ -286,14 +245,15 @@ impl LocalTable {
         let series = plan.series.clone().unwrap_or_else(|| Arc::new(all.clone()));
         let sources = sources(self.table, &self.parts, &self.chunks);
         let batch_rows = read.batch_rows.max(1);
-        let ends = Ends { plan: Plan { range, ..plan }, sources, order, schema, batch_rows };
-        ends.readers(&series, all.len(), read.readers_max)
+        let last_rows = LastRowRead { plan: ReadPlan { range, ..plan }, sources, order, schema, batch_rows };
+        last_rows.readers(&series, all.len(), read.readers_max)
     }
 
-    /// The series to read; all that the sources have when `None`. Parts that tables share have others' too.
+    /// The series to read; `None` means all series of the sources. Parts that tables share have series of other tables, so
+    /// then the set is explicit.
     fn wanted(&self, read: &TableRead) -> Option<SeriesSet> {
         let is_shared =
-            |part: &Arc<Part>| part.info.layout == Layout::Narrow && part.info.members().count() > 1;
+            |part: &Arc<Part>| part.info.layout == PartLayout::Narrow && part.info.members().count() > 1;
         let shared = self.parts.iter().any(is_shared);
         match &read.series {
             Some(series) if shared => Some(series & self.series()),

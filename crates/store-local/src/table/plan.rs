@@ -1,55 +1,46 @@
-//! What a read needs to know, and how it is divided into tasks that readers take one after the other.
+//! The plan of a read, and its tasks. The readers take one task after the other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{FieldType, TimeRange};
+use model::TimeRange;
 use store::{Order, ReadOrder, SeriesSet, StoreError};
 
 use super::block::{Blocks, Scope, Series};
-use super::merge::By;
+use super::order::RowOrder;
+use crate::catalog::Slot;
 use crate::chunk::{Chunk, Extent};
 use crate::core::Core;
 use crate::part::Part;
-use crate::row::KeyId;
 
-/// Rows that are worth a task of their own.
+/// The number of rows that are worth a task of their own.
 const TASK_ROWS: u64 = 128 * 1024;
 
-/// A field column that is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) key: KeyId,
-    pub(crate) field_type: FieldType,
-    /// Its name in parts.
-    pub(crate) physical: Arc<str>,
-}
-
-/// A column that is given.
+/// A column of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// By number of the tag.
+    /// A tag, by its number.
     Tag(usize),
     Ts,
-    /// By slot.
+    /// A field, by its slot.
     Field(usize),
-    /// The numbers of a key, by the slots of both kinds.
+    /// All numbers of a key, by the slots of both kinds.
     Numbers {
         integers: usize,
         floats: usize,
     },
 }
 
-/// A part or a chunk, and what it may hold.
+/// A part or a chunk, and the extent of its rows.
 #[derive(Clone)]
 pub(crate) struct Source {
     /// Newer sources have higher ranks.
     pub(crate) rank: u32,
     pub(crate) extent: Extent,
-    /// Of the table that is read.
+    /// The number of rows of the table that is read.
     pub(super) rows: u64,
     kind: Kind,
-    /// Which share of the table's cells in a part, from the first to the second fraction of the third.
+    /// A share `(from, to, of)` of the pages of the table in a part: from `from / of` to `to / of`.
     share: (usize, usize, usize),
 }
 
@@ -73,7 +64,7 @@ impl Source {
     }
 }
 
-/// Parts and chunks, oldest first, as ranked sources.
+/// Makes ranked sources of parts and chunks, which are oldest first.
 pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source> {
     let of_part = |part: &Arc<Part>| {
         let extent = Extent { series: part.info.series, ts: part.info.ts };
@@ -89,31 +80,31 @@ pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) ->
     all.enumerate().map(ranked).collect()
 }
 
-/// What is read.
+/// The plan of a read.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct ReadPlan {
     pub(crate) core: Arc<Core>,
     pub(crate) table: u32,
-    /// By key, then by type.
+    /// The field columns to read, by key, then by type.
     pub(crate) slots: Vec<Slot>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) range: TimeRange,
-    /// Which series, all of the table; those of all sources when `None`, which have no other tables' then.
+    /// The series to read; all series of the sources when `None`. Then the sources have no series of other tables.
     pub(crate) series: Option<Arc<SeriesSet>>,
     pub(crate) order: ReadOrder,
-    /// Whether tag columns come in runs.
+    /// Whether the arrays of tags are run-end encoded.
     pub(crate) tag_runs: bool,
 }
 
-/// What a reader does at a time.
+/// A unit of work of a reader.
 pub(crate) enum Task {
-    /// As many rows as the number says, of which nothing is asked.
+    /// This number of rows, without columns.
     Count(u64),
-    Merge(By, Vec<(Source, Scope)>),
+    Merge(RowOrder, Vec<(Source, Scope)>),
 }
 
-impl Plan {
-    /// The slots of a slot's key.
+impl ReadPlan {
+    /// The slots of the key of a slot.
     pub(crate) fn siblings(&self, slot: usize) -> impl Iterator<Item = usize> {
         let key = self.slots[slot].key;
         self.slots.partition_point(|other| other.key < key)
@@ -121,7 +112,7 @@ impl Plan {
     }
 
     fn needs_runs(&self) -> bool {
-        matches!(self.order, ReadOrder::End(_))
+        matches!(self.order, ReadOrder::LastRow(_))
             || self.outputs.iter().any(|output| matches!(output, Output::Tag(_)))
     }
 
@@ -130,13 +121,13 @@ impl Plan {
         Scope { table: self.table, series, range: self.range, order, runs }
     }
 
-    /// Bounds without what lies outside of the wanted series: of a large part only some cells are looked at then.
+    /// The bounds, cut to the wanted series, so that the read visits only some pages of a large part.
     fn narrowed(&self, (first, last): (u32, u32)) -> (u32, u32) {
         let ends = self.series.as_deref().and_then(|set| Some((set.min()?, set.max()?)));
         ends.map_or((first, last), |(least, most)| (first.max(least), last.min(most)))
     }
 
-    /// The sources that may have something to give.
+    /// The sources that may have wanted rows.
     fn relevant(&self, sources: Vec<Source>) -> Vec<Source> {
         let all = Series { bounds: (0, u32::MAX), set: self.series.clone() };
         let (start, end) = (self.range.start.micros(), self.range.end.micros());
@@ -146,7 +137,8 @@ impl Plan {
         sources.into_iter().filter(has).collect()
     }
 
-    /// Divides the work; `series` are all that may have rows, asked only where the order needs it.
+    /// Divides the work into tasks. `series` gives all series that may have rows; it is called only where the order needs
+    /// them.
     pub(crate) fn tasks(
         &self,
         sources: Vec<Source>,
@@ -158,7 +150,7 @@ impl Plan {
             return VecDeque::new();
         }
         match self.order {
-            ReadOrder::Any | ReadOrder::End(_) => {
+            ReadOrder::Any | ReadOrder::LastRow(_) => {
                 let groups = groups(sources);
                 groups.into_iter().flat_map(|group| self.group_tasks(group, readers_max)).collect()
             }
@@ -167,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// Tasks for sources none of which overlaps any other source.
+    /// The tasks for a group of sources that overlaps no other source.
     fn group_tasks(&self, group: Vec<Source>, readers_max: usize) -> Vec<Task> {
         let [only] = group.as_slice() else { return self.series_tasks(group, readers_max) };
         let (start, end) = (self.range.start.micros(), self.range.end.micros());
@@ -185,19 +177,19 @@ impl Plan {
         let task = |share: usize| {
             let source = Source { share: (share, share + 1, shares), ..only.clone() };
             let scope = self.scope((0, u32::MAX), Order::Ascending, self.needs_runs());
-            Task::Merge(By::Series, vec![(source, scope)])
+            Task::Merge(RowOrder::Series, vec![(source, scope)])
         };
         (0..shares).map(task).collect()
     }
 
-    /// Tasks for ranges of series, ascending.
+    /// The tasks for ranges of series, ascending.
     fn series_tasks(&self, group: Vec<Source>, readers_max: usize) -> Vec<Task> {
         let rows: u64 = group.iter().map(|source| source.rows).sum();
         let first = group.iter().map(|source| source.extent.series.0).min().unwrap_or(0);
         let last = group.iter().map(|source| source.extent.series.1).max().unwrap_or(0);
         let tasks = match readers_max {
             0 | 1 => 1,
-            // More than there are readers, because series have more and less rows.
+            // More tasks than readers, because series differ in their number of rows.
             _ => (rows / TASK_ROWS).clamp(1, 4 * readers_max as u64),
         };
         let runs = self.needs_runs() || group.len() > 1;
@@ -207,7 +199,7 @@ impl Plan {
                 .iter()
                 .filter(|source| source.extent.series.0 <= bounds.1 && bounds.0 <= source.extent.series.1);
             let scope = self.scope(*bounds, Order::Ascending, runs);
-            Task::Merge(By::Series, inside.map(|source| (source.clone(), scope.clone())).collect())
+            Task::Merge(RowOrder::Series, inside.map(|source| (source.clone(), scope.clone())).collect())
         };
         bounds.iter().map(task).collect()
     }
@@ -224,11 +216,11 @@ impl Plan {
             let has = |source: &&Source| scope.series.has_any(source.extent.series);
             sources.iter().filter(has).map(|source| (source.clone(), scope.clone())).collect::<Vec<_>>()
         };
-        Task::Merge(By::Time(order), series.iter().flat_map(of_series).collect())
+        Task::Merge(RowOrder::Time(order), series.iter().flat_map(of_series).collect())
     }
 }
 
-/// Cuts a range of series into up to `count` ranges with about as many wanted series each.
+/// Splits a range of series into at most `count` ranges with about the same number of wanted series each.
 pub(super) fn cut(wanted: Option<&SeriesSet>, (first, last): (u32, u32), count: u64) -> Vec<(u32, u32)> {
     let before = match wanted {
         Some(set) => first.checked_sub(1).map_or(0, |before| set.rank(before)),
@@ -245,7 +237,7 @@ pub(super) fn cut(wanted: Option<&SeriesSet>, (first, last): (u32, u32), count: 
     (0..count).map(|index| (begin(index), end(index))).collect()
 }
 
-/// Sources that overlap, directly or through others, in groups.
+/// Groups of sources that overlap directly or through other sources.
 fn groups(mut sources: Vec<Source>) -> Vec<Vec<Source>> {
     sources.sort_by_key(|source| source.extent.ts.0);
     let mut group_of: Vec<usize> = (0..sources.len()).collect();
@@ -294,7 +286,7 @@ mod tests {
         ];
         assert_eq!(found(&[a.clone(), b.clone(), c.clone()]), [vec![0, 1], vec![2]]);
         assert_eq!(found(&[c.clone(), d.clone(), a.clone()]), [vec![0], vec![2, 3]]);
-        // The last one joins all others.
+        // The last source joins all others.
         assert_eq!(found(&[a, b, c, d]), [[0, 1, 2, 3]]);
         assert!(found(&[]).is_empty());
     }

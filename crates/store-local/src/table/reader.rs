@@ -1,4 +1,4 @@
-//! Readers: take tasks from a list that they share, pick rows, and make arrays of them.
+//! Readers: they take tasks from a shared list, merge rows, and make arrays of them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,18 +10,19 @@ use parking_lot::Mutex;
 use store::{BatchReader, Order, ReadOrder, StoreError};
 
 use super::gather;
-use super::merge::{By, Merge, Picked};
-use super::plan::{Plan, Task};
+use super::merge::{Merge, MergeSlice};
+use super::order::RowOrder;
+use super::plan::{ReadPlan, Task};
 
-/// The tasks of a read, in the order in which they are to be taken.
+/// The tasks of a read, in the order in which readers take them.
 pub(crate) type Tasks = Arc<Mutex<VecDeque<Task>>>;
 
-/// Gives the rows of one task after the other as arrays.
-pub(crate) struct Reader {
-    plan: Arc<Plan>,
+/// Executes one task after the other, and gives the rows as arrays.
+pub(crate) struct TaskReader {
+    plan: Arc<ReadPlan>,
     tasks: Tasks,
     current: Option<Current>,
-    picked: Picked,
+    slice: MergeSlice,
 }
 
 enum Current {
@@ -29,22 +30,22 @@ enum Current {
     Merge(Box<Merge>),
 }
 
-/// The columns of a batch, and how many rows it has.
+/// The columns of a batch, and the number of its rows.
 pub(crate) type Arrays = (Vec<ArrayRef>, usize);
 
-impl Reader {
-    pub(crate) fn new(plan: Arc<Plan>, tasks: Tasks) -> Self {
-        Self { plan, tasks, current: None, picked: Picked::default() }
+impl TaskReader {
+    pub(crate) fn new(plan: Arc<ReadPlan>, tasks: Tasks) -> Self {
+        Self { plan, tasks, current: None, slice: MergeSlice::default() }
     }
 
-    /// The next rows, at most `rows_max`; fewer where that saves copying them.
+    /// The next rows, at most `rows_max`; fewer where that saves a copy.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Arrays>, StoreError> {
-        self.picked.clear();
+        self.slice.clear();
         let mut counted = 0;
         loop {
-            let rows = self.picked.rows + counted;
-            // A batch that is full enough ends with its task: then nothing has to be copied.
-            let is_enough = rows > rows_max / 2 || self.picked.is_wide(By::Series);
+            let rows = self.slice.rows + counted;
+            // A batch that is full enough ends with its task, which saves a copy.
+            let is_enough = rows > rows_max / 2 || self.slice.is_wide(RowOrder::Series);
             if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
             }
@@ -52,8 +53,8 @@ impl Reader {
                 None => match self.tasks.lock().pop_front() {
                     None => break,
                     Some(Task::Count(rows)) => self.current = Some(Current::Count(rows)),
-                    Some(Task::Merge(by, sources)) => {
-                        self.current = Some(Current::Merge(Box::new(Merge::new(by, sources))));
+                    Some(Task::Merge(order, sources)) => {
+                        self.current = Some(Current::Merge(Box::new(Merge::new(order, sources))));
                     }
                 },
                 Some(Current::Count(left)) => {
@@ -65,7 +66,7 @@ impl Reader {
                     }
                 }
                 Some(Current::Merge(merge)) => {
-                    if !merge.fill(&self.plan, rows_max - counted, &mut self.picked)? {
+                    if !merge.fill(&self.plan, rows_max - counted, &mut self.slice)? {
                         self.current = None;
                     } else {
                         break;
@@ -73,26 +74,26 @@ impl Reader {
                 }
             }
         }
-        let rows = self.picked.rows + counted;
+        let rows = self.slice.rows + counted;
         if rows == 0 {
             return Ok(None);
         }
         let backward = self.plan.order == ReadOrder::Time(Order::Descending);
-        Ok(Some((gather::arrays(&self.plan, &self.picked, backward)?, rows)))
+        Ok(Some((gather::arrays(&self.plan, &self.slice, backward)?, rows)))
     }
 
-    /// The series of the rows that were given last, if the plan needs to know them.
+    /// The series of the last rows, if the plan needs them.
     pub(super) fn series(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
-        gather::series(&self.picked)
+        gather::series(&self.slice)
     }
 }
 
-/// A reader as the contract has it.
+/// A reader of the contract.
 pub(super) struct LocalReader {
-    pub(super) reader: Reader,
+    pub(super) reader: TaskReader,
     pub(super) schema: SchemaRef,
     pub(super) batch_rows: usize,
-    /// Rows that are still wanted.
+    /// The number of rows that are still wanted.
     pub(super) left: usize,
 }
 
@@ -109,7 +110,7 @@ impl BatchReader for LocalReader {
     }
 }
 
-/// A batch of the columns that a plan for this schema gives.
+/// Makes a batch of the columns that a plan for this schema gives.
 pub(super) fn batch(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> RecordBatch {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);

@@ -31,8 +31,8 @@ pub(super) fn read() -> impl Strategy<Value = TableAction> {
         ReadOrder::SeriesThenTime,
         ReadOrder::Time(Order::Ascending),
         ReadOrder::Time(Order::Descending),
-        ReadOrder::End(Order::Ascending),
-        ReadOrder::End(Order::Descending),
+        ReadOrder::LastRow(Order::Ascending),
+        ReadOrder::LastRow(Order::Descending),
     ];
     let range = prop::option::of((-5..20_i64, 0..25_i64));
     let what = (any::<u32>(), prop::option::of(0..1_u8 << DEVICES), range);
@@ -131,7 +131,7 @@ impl TableAction {
     }
 
     fn compare_rows(&self, ours: &dyn Store, reference: &dyn Store) {
-        if let ReadOrder::End(_) = self.order {
+        if let ReadOrder::LastRow(_) = self.order {
             return self.compare_ends(ours, reference);
         }
         let expected = sorted(self.rows(reference, None).concat());
@@ -174,7 +174,7 @@ impl TableAction {
 
     fn check_order(&self, rows: &[Row]) {
         match self.order {
-            ReadOrder::Any | ReadOrder::End(_) => {}
+            ReadOrder::Any | ReadOrder::LastRow(_) => {}
             ReadOrder::SeriesThenTime => {
                 for of_device in rows.chunk_by(|a, b| a.0 == b.0) {
                     assert!(of_device.is_sorted_by_key(|(_, ts, _)| ts), "{self:?}: {rows:?}");

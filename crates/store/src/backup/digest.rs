@@ -1,16 +1,16 @@
-//! Sums over the bytes of files: CRC-32C against accidents, SHA-256 against forgers.
+//! Checksums of files: CRC-32C detects accidents, SHA-256 detects forgery.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256. Whoever has it from a trusted place knows the bytes that it is of from all others.
+/// A SHA-256. A reader that has it from a trusted source can verify the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of bytes.
+    /// Computes the digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -40,7 +40,7 @@ impl FromStr for Digest {
     }
 }
 
-/// Sums of bytes that come piece by piece.
+/// Length and checksums of bytes that arrive in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
     bytes: u64,
@@ -49,24 +49,24 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.crc = crc32c::crc32c_append(self.crc, bytes);
         self.sha256.update(bytes);
     }
 
-    /// How many bytes there were.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Their CRC-32C.
+    /// The CRC-32C of the bytes.
     pub fn crc(&self) -> u32 {
         self.crc
     }
 
-    /// Their SHA-256.
+    /// The SHA-256 of the bytes.
     pub fn digest(self) -> Digest {
         Digest(self.sha256.finalize().into())
     }

@@ -1,45 +1,45 @@
-//! The list of a backup: which files it has, under which names, and their checksums. docs/format/backup.md.
+//! The list of a backup: its files, their names and their checksums. docs/format/backup.md.
 //!
-//! It is the last file that is written: a backup without it, or whose list does not end as it must, is unfinished.
+//! The list is written last. A backup without a list, or with an incomplete list, is unfinished.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::Digest;
 
-/// Name of the list in a backup.
+/// The file name of the list in a backup.
 pub const BACKUP_LIST: &str = "backup.list";
-/// Where the store's files stand in a data directory and in a backup.
+/// The directory of the files of the store, in a data directory and in a backup.
 pub const STORE_DIRECTORY: &str = "store";
 
-/// How a list begins whose files have a CRC-32C only.
+/// The first line of a list whose files have only a CRC-32C.
 const FIRST_LINE_1: &str = "tachograph backup 1";
-/// How a list begins whose files have a SHA-256 too.
+/// The first line of a list whose files have a SHA-256 as well.
 const FIRST_LINE_2: &str = "tachograph backup 2";
 
 /// One file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupFile {
-    /// Path in the data directory, with `/` between its parts.
+    /// Path in the data directory, with `/` between the components.
     pub path: String,
-    /// Path in the backup. Another one than `path` if a file of an earlier backup has that.
+    /// Path in the backup. It differs from `path` if an earlier backup has a file of that name.
     pub stored: String,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
     /// CRC-32C of all bytes.
     pub crc: u32,
-    /// SHA-256 of all bytes. Lists of version 1 have none.
+    /// SHA-256 of all bytes; `None` in lists of version 1.
     pub sha256: Option<Digest>,
 }
 
-/// What a finished backup says about itself.
+/// The content of the list of a finished backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackupList {
-    /// When it was begun, in microseconds since 1970.
+    /// When the backup began, in microseconds since 1970.
     pub created_us: i64,
-    /// How many backups were made into this directory before.
+    /// The number of earlier backups in this directory.
     pub generation: u64,
-    /// Parts that were left out because they were damaged.
+    /// Parts that the backup leaves out because they were damaged.
     pub left_out: Vec<String>,
     /// The files, the manifest last.
     pub files: Vec<BackupFile>,
@@ -51,12 +51,12 @@ impl BackupList {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Bytes of all files.
+    /// The sum of the lengths of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Whether every file has a SHA-256, so that a digest of the list vouches for the files.
+    /// Whether every file has a SHA-256, so that a digest of the list protects the files too.
     pub fn vouches_for_files(&self) -> bool {
         self.files.iter().all(|file| file.sha256.is_some())
     }
@@ -78,7 +78,7 @@ impl BackupList {
         text
     }
 
-    /// Reads a list; the error says what is wrong with it.
+    /// Reads a list. The error describes what is wrong with it.
     pub fn decode(text: &str) -> Result<Self, String> {
         let body = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n'));
         let (body, last) = body.ok_or("it is not finished")?;
@@ -106,7 +106,7 @@ impl BackupList {
         Ok(list)
     }
 
-    /// Refuses a list that names a file twice, or more bytes than can be counted.
+    /// Refuses a list that names a file twice, or whose sum of lengths overflows.
     fn check_names(&self) -> Result<(), String> {
         let (mut paths, mut stored) = (HashSet::new(), HashSet::new());
         let mut bytes: u64 = 0;
@@ -147,13 +147,13 @@ impl BackupList {
     }
 }
 
-/// Whether a path of a backup stays in its directory and can be written into a list.
+/// Whether a path stays in the directory of the backup and can be written into a list.
 pub fn is_inside(path: &str) -> bool {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
     path.split('/').all(plain) && !path.contains(['\\', '\n', '\t', '\0'])
 }
 
-/// Whether a file may have this name in a backup: its path, or that with the number of a backup behind it.
+/// Whether a file may have this name in a backup: its path, or its path with a dot and the number of a backup.
 fn is_stored_name(path: &str, stored: &str) -> bool {
     let Some(rest) = stored.strip_prefix(path) else { return false };
     let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Backups: the list that a finished one ends with, and the stream in which a store's files travel.
+//! Backups: the list of the files, and the stream that carries the files of a store.
 
 mod digest;
 mod list;

@@ -1,8 +1,8 @@
-//! A backup as a tar stream: the store's files, what else belongs to the installation, and the list at the end.
+//! A backup as a tar stream: the files of the store, the other files of the installation, and the list at the end.
 //!
-//! Unpacked by any tar the stream is a data directory. A file that cannot be read, or that ends early, is filled up
-//! with zeros: the reader of the stream has the checksums in the manifest and says which part is damaged. So one bad
-//! part does not keep the others from being saved.
+//! Any tar can unpack the stream to a data directory. If a file cannot be read or is too short, the stream has zeros in
+//! place of the missing bytes. The reader of the stream has the checksums in the manifest and reports the damaged part.
+//! So one damaged part does not prevent the backup of the others.
 
 use std::io::{self, Read, Write};
 
@@ -11,22 +11,22 @@ use tar::{Builder, EntryType, Header};
 use super::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, Sums};
 use crate::files::{StoreFile, StoreFiles};
 
-/// A file of the installation that is not the store's.
+/// A file of the installation that does not belong to the store.
 pub struct Extra {
     /// Path in the data directory.
     pub path: String,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Its content.
+    /// The content of the file.
     pub content: Box<dyn Read + Send>,
 }
 
-/// Path of a store's file in a data directory.
+/// The path of a file of the store in a data directory.
 fn path_of(file: &StoreFile) -> String {
     format!("{STORE_DIRECTORY}/{}", file.name)
 }
 
-/// The file as the receiver has it already.
+/// The entry of the file in the list of the files that the receiver has already.
 fn find<'a>(file: &StoreFile, have: &'a BackupList) -> Option<&'a BackupFile> {
     let is_it = |known: &&BackupFile| {
         known.bytes == file.bytes && Some(known.crc) == file.crc && known.sha256.is_some()
@@ -34,17 +34,17 @@ fn find<'a>(file: &StoreFile, have: &'a BackupList) -> Option<&'a BackupFile> {
     have.find(&path_of(file)).filter(is_it)
 }
 
-/// Bytes of the files that [`write_stream`] writes.
+/// The number of bytes of all files that [`write_stream`] writes.
 pub fn stream_bytes(files: &dyn StoreFiles, extras: &[Extra], have: &BackupList) -> u64 {
     let store =
         files.files().iter().filter(|file| find(file, have).is_none()).map(|file| file.bytes).sum::<u64>();
     store + extras.iter().map(|extra| extra.bytes).sum::<u64>()
 }
 
-/// Writes all files but those that the receiver has, and then the list of all.
+/// Writes the files that the receiver does not have, and then the list of all files.
 ///
 /// # Errors
-/// Those of `out`. What cannot be read from the store is no error (see above).
+/// The errors of `out`. A file of the store that cannot be read is no error (see above).
 pub fn write_stream(
     files: &dyn StoreFiles,
     extras: Vec<Extra>,
@@ -70,7 +70,7 @@ pub fn write_stream(
     tar.into_inner()?.flush()
 }
 
-/// Writes one file and returns what the list says of it.
+/// Writes one file and returns its entry for the list.
 fn append(
     tar: &mut Builder<&mut dyn Write>,
     path: String,
@@ -89,7 +89,7 @@ fn append(
     Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
 }
 
-/// Gives as many bytes as were announced, with zeros where there are none.
+/// Gives exactly the announced number of bytes, with zeros in place of missing ones.
 struct Exactly<R> {
     content: R,
     left: u64,

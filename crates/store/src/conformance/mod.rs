@@ -1,28 +1,24 @@
 //! The sentences of the contract as checks that every backend must pass.
 //!
-//! A backend's tests call [`run`] with a function that makes an empty store. A failed check panics with its name in
-//! the backtrace. Nothing here depends on time: waiting ends when [`Progress`] says so.
+//! The tests of a backend call [`run`] with a function that makes an empty store. A failed check panics, and its name
+//! is in the backtrace. No check depends on time: a wait ends when [`Progress`](crate::Progress) says so.
 
 mod deletion;
 mod numbers;
 mod retention;
+mod rows;
 mod tables;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, wait};
 pub use tables::{TableRow, collect_table, read_all};
 
-use model::{Batch, FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
-use parking_lot::{Condvar, Mutex};
+use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 
-use crate::{Durability, Order, Progress, ProgressWatcher, Scan, Sequence, Store, StoreError};
-
-/// A row as the checks write it down: ts in microseconds, then key and value pairs.
-pub type RowSpec<'a> = (i64, &'a [(&'a str, Value)]);
-
-/// A row as the checks read it back: ts in microseconds, then a value or nothing for each asked key.
-pub type RowFound = (i64, Vec<Option<Value>>);
+use crate::{Durability, Order, Scan, Store, StoreError};
+use rows::{append, device, read};
 
 /// Runs every check, each on a store of its own made by `make`.
 pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
@@ -51,79 +47,6 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         // Closing twice is allowed; threads of the store end here.
         store.close().expect("a healthy store closes");
     }
-}
-
-/// Blocks until `durability` holds for `sequence`. Panics if the store is sealed before.
-pub fn wait(store: &dyn Store, durability: Durability, sequence: Sequence) {
-    #[derive(Default)]
-    struct Waiter {
-        changes: Mutex<u64>,
-        changed: Condvar,
-    }
-    impl ProgressWatcher for Waiter {
-        fn progress(&self, _progress: Progress) {
-            *self.changes.lock() += 1;
-            self.changed.notify_all();
-        }
-    }
-    let waiter = Arc::new(Waiter::default());
-    store.watch(waiter.clone());
-    let mut changes = waiter.changes.lock();
-    loop {
-        let progress = store.progress();
-        if progress.reached(durability) >= sequence {
-            return;
-        }
-        assert!(!progress.sealed, "sealed while waiting: {:?}", store.status().sealed);
-        waiter.changed.wait(&mut changes);
-    }
-}
-
-/// Builds a batch of rows of one series.
-pub fn batch_of(series: SeriesId, rows: &[RowSpec<'_>]) -> Batch {
-    let mut batch = Batch::new();
-    let mut builder = batch.builder();
-    for (ts, fields) in rows {
-        fields.iter().for_each(|(key, value)| builder.field(key, value.as_ref()));
-        builder.row(series, Timestamp::from_micros(*ts));
-    }
-    builder.finish();
-    batch
-}
-
-/// What a scan visits, owned.
-pub fn collect(store: &dyn Store, scan: &Scan) -> Result<Vec<RowFound>, StoreError> {
-    let mut rows = Vec::new();
-    store.scan(scan, &mut |row| {
-        let values = row.values.iter().map(|value| value.map(|value| value.to_owned())).collect();
-        rows.push((row.ts.micros(), values));
-        ControlFlow::Continue(())
-    })?;
-    Ok(rows)
-}
-
-/// A scan over all of time, ascending, without a limit.
-pub fn scan_all(series: SeriesId, keys: &[&str]) -> Scan {
-    Scan {
-        series,
-        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-        range: TimeRange::ALL,
-        order: Order::Ascending,
-        limit: usize::MAX,
-    }
-}
-
-fn device(store: &dyn Store, name: &str) -> SeriesId {
-    let key = SeriesKey::device("telemetry", name).expect("a valid name");
-    store.series(&key).expect("a series")
-}
-
-fn append(store: &dyn Store, series: SeriesId, rows: &[RowSpec<'_>]) -> Sequence {
-    store.append(&batch_of(series, rows), Durability::Fsync).expect("room for a small batch")
-}
-
-fn read(store: &dyn Store, series: SeriesId, keys: &[&str]) -> Vec<RowFound> {
-    collect(store, &scan_all(series, keys)).expect("a scan")
 }
 
 fn series_ids_are_stable(store: &dyn Store) {

@@ -1,14 +1,14 @@
-//! The sentences about integers and floats of one key.
+//! The sentences of the contract about integers and floats of one key.
 
 use arrow_schema::DataType;
 use model::{FieldType, SeriesId, Value};
 
+use super::rows::{append, device, read};
 use super::tables::{TableRow, collect_table, read_all};
-use super::{append, device, read};
 use crate::table::{COLUMN_KIND, COLUMN_NAME};
 use crate::{Order, ReadOrder, Store, TableRead, TableSnapshot};
 
-/// The checks.
+/// All checks of this file.
 pub(super) const CHECKS: [fn(&dyn Store); 5] = [
     numbers_of_a_key_have_one_column,
     an_exact_integer_stands_beside_the_number,
@@ -17,7 +17,7 @@ pub(super) const CHECKS: [fn(&dyn Store); 5] = [
     many_rows_of_both_kinds_come_back,
 ];
 
-/// An integer that no f64 holds, and the nearest that one does.
+/// An integer that no f64 can represent, and the nearest f64.
 const LARGE: i64 = 9_007_199_254_740_993;
 const NEAREST: f64 = 9_007_199_254_740_992.0;
 
@@ -25,7 +25,7 @@ fn snapshot(store: &dyn Store) -> std::sync::Arc<dyn TableSnapshot> {
     store.snapshot("telemetry").expect("a snapshot").expect("the table")
 }
 
-/// Names and types of the columns behind the tag and the time.
+/// Names and types of the field columns.
 fn fields(snapshot: &dyn TableSnapshot) -> Vec<(String, DataType)> {
     let schema = snapshot.columns().schema();
     let fields = schema.fields().iter().skip(2);
@@ -90,7 +90,7 @@ fn numbers_of_a_key_have_one_column(store: &dyn Store) {
     let expected =
         [[float(20.0), float(0.5), float(1.0)], [float(20.5), float(1.0), float(1.5)], [None, None, None]];
     assert_eq!(columns(after.as_ref(), &names), expected);
-    // Who reads the key of one series finds the values as they came.
+    // A read of the key of one series gives the values as they arrived.
     assert_eq!(read(store, one, &["speed"]), [(1, vec![integer(20)]), (2, vec![float(20.5)])]);
 }
 
@@ -161,7 +161,7 @@ fn the_end_of_a_series_may_have_either_kind(store: &dyn Store) {
     for (order, expected) in [(Order::Descending, [299.0, 299.0, 19.0]), (Order::Ascending, [0.0; 3])] {
         let read = TableRead {
             columns: vec![index("device"), index("ts"), index("n")],
-            order: ReadOrder::End(order),
+            order: ReadOrder::LastRow(order),
             ..read_all(snapshot.as_ref())
         };
         let mut rows = collect_table(snapshot.as_ref(), &read).expect("a read").concat();

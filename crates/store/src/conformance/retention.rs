@@ -1,14 +1,14 @@
-//! The sentences about how long rows are kept.
+//! The sentences of the contract about retention.
 
 use std::time::Duration;
 
 use model::{Timestamp, Value};
 
-use super::{append, device, read};
+use super::rows::{append, device, read};
 use crate::table::DAY_US;
 use crate::{Store, StoreError};
 
-/// The checks.
+/// All checks of this file.
 pub(super) const CHECKS: [fn(&dyn Store); 3] =
     [a_ttl_is_kept_by_table, young_rows_are_never_dropped, a_ttl_needs_a_store_that_writes];
 

@@ -1,4 +1,4 @@
-//! The sentences about whole tables.
+//! The sentences of the contract about whole tables.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -6,17 +6,17 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value};
 
-use super::{append, batch_of};
+use super::rows::{append, batch_of};
 use crate::table::{COLUMN_KIND, COLUMN_NAME};
 use crate::{
     Durability, Order, ReadOrder, SeriesSet, Store, StoreError, TableRead, TableSnapshot, TagMatcher,
     TagPredicate,
 };
 
-/// A row of a table as the checks read it back: the asked columns; a time is an integer.
+/// A row of a table that a check has read: the values of the requested columns. A time is an integer.
 pub type TableRow = Vec<Option<Value>>;
 
-/// The checks.
+/// All checks of this file.
 pub(super) const CHECKS: [fn(&dyn Store); 10] = [
     tables_have_names_columns_and_counts,
     columns_show_merged_rows,
@@ -30,7 +30,7 @@ pub(super) const CHECKS: [fn(&dyn Store); 10] = [
     many_series_come_back_from_many_readers,
 ];
 
-/// A read of everything with one reader, in order.
+/// A read of all columns and rows with one reader, by series and time.
 pub fn read_all(snapshot: &dyn TableSnapshot) -> TableRead {
     let columns = snapshot.columns();
     TableRead {
@@ -45,7 +45,10 @@ pub fn read_all(snapshot: &dyn TableSnapshot) -> TableRead {
     }
 }
 
-/// What each reader of a read gives. Panics when a batch does not keep the contract.
+/// The rows of each reader of a read.
+///
+/// # Panics
+/// When a batch breaks the contract.
 pub fn collect_table(
     snapshot: &dyn TableSnapshot,
     read: &TableRead,
@@ -181,7 +184,7 @@ fn tables_have_names_columns_and_counts(store: &dyn Store) {
     assert_eq!(*schema.field(2).data_type(), *crate::table::TS_TYPE);
     assert!(snapshot.rows_max() >= 2);
     let all = rows(snapshot.as_ref(), &read_all(snapshot.as_ref()));
-    // The row without fields is none.
+    // A row without fields does not count.
     assert_eq!(all.len(), 2);
     assert_eq!(all[0][..6], [text("a"), text("fast"), int(-5), None, None, int(1)]);
     let beyond = TableRead { columns: vec![11], ..read_all(snapshot.as_ref()) };
@@ -245,7 +248,7 @@ fn series_and_time_are_selected(store: &dyn Store) {
             series.map(|series| series.iter().map(|index| ids[*index].0 as u32).collect());
         let read = TableRead { series, range, columns: vec![0, 1], ..read_all(snapshot.as_ref()) };
         let rows = rows(snapshot.as_ref(), &read);
-        // Whoever asks for counts only gets as many.
+        // A read without columns gives the same number of rows.
         let counted = TableRead { columns: Vec::new(), readers_max: 3, order: ReadOrder::Any, ..read };
         let counts = collect_table(snapshot.as_ref(), &counted).expect("a read");
         assert_eq!(counts.concat().len(), rows.len());
@@ -349,7 +352,7 @@ fn an_end_of_each_series_has_its_nearest_values(store: &dyn Store) {
     let snapshot = snapshot(store);
     let read = |order, series: Option<&[usize]>, range, readers_max, batch_rows| {
         let series = series.map(|series| series.iter().map(|index| ids[*index].0 as u32).collect());
-        let order = ReadOrder::End(order);
+        let order = ReadOrder::LastRow(order);
         let all = read_all(snapshot.as_ref());
         TableRead { columns: vec![0, 1, 2], series, range, order, readers_max, batch_rows, ..all }
     };

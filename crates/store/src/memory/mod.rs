@@ -1,7 +1,7 @@
 //! The reference store: maps behind one lock, short enough to be read as the specification.
 //!
-//! Nothing survives the process, so every class is reached as soon as a batch is taken, unless a test holds
-//! durability back with [`MemoryStore::hold`]. Watchers are called from the thread that caused the change.
+//! No row survives the process, so every durability class is reached as soon as the store has taken a batch, unless a
+//! test delays durability with [`MemoryStore::hold`]. The thread that causes a change calls the watchers.
 
 mod table;
 
@@ -19,7 +19,7 @@ use crate::{
     Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
 };
 
-/// A [`Store`] in memory. The later append wins because it comes later: there is nothing to merge.
+/// A [`Store`] in memory. A later append overwrites an earlier one, so the store has nothing to merge.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -54,41 +54,42 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// From now on appended rows are readable but neither written nor durable, until [`release`](Self::release).
+    /// Rows that are appended from now on are readable, but neither written nor durable until
+    /// [`release`](Self::release).
     pub fn hold(&self) {
         self.state.lock().held = true;
     }
 
-    /// Makes everything durable that was held back.
+    /// Makes all rows durable that [`hold`](Self::hold) has delayed.
     pub fn release(&self) {
         let mut state = self.state.lock();
         state.held = false;
         state.settle();
         drop(state);
-        self.tell_watchers();
+        self.notify_watchers();
     }
 
-    /// Makes the store answer busy with `reason`, or not any more.
+    /// Makes the store answer busy with this reason; `None` ends that.
     pub fn set_busy(&self, reason: Option<&str>) {
         self.state.lock().busy = reason.map(str::to_owned);
-        self.tell_watchers();
+        self.notify_watchers();
     }
 
-    /// From now on no table is made beyond so many.
+    /// Limits the number of tables.
     pub fn set_tables_max(&self, tables: usize) {
         self.state.lock().tables_max = Some(tables);
     }
 
-    /// Acts as after a failed write: appends are refused, what is held back never becomes durable, reads go on.
+    /// Behaves as after a failed write: the store refuses appends, delayed rows never become durable, reads go on.
     pub fn seal(&self, cause: &str) {
         let mut state = self.state.lock();
         state.sealed = Some(cause.to_owned());
         state.progress.sealed = true;
         drop(state);
-        self.tell_watchers();
+        self.notify_watchers();
     }
 
-    fn tell_watchers(&self) {
+    fn notify_watchers(&self) {
         let progress = self.progress();
         let watchers = self.watchers.lock().clone();
         watchers.iter().for_each(|watcher| watcher.progress(progress));
@@ -133,7 +134,7 @@ impl State {
         self.tables.get_mut(name).expect("BUG: a series has a table")
     }
 
-    /// Numbers, keys and rows of a table's series.
+    /// The number, the key and the rows of each series of a table.
     fn series_of<'a>(
         &'a self,
         table: &'a str,
@@ -190,7 +191,7 @@ impl Store for MemoryStore {
         state.settle();
         let sequence = state.progress.appended;
         drop(state);
-        self.tell_watchers();
+        self.notify_watchers();
         Ok(sequence)
     }
 
@@ -220,7 +221,7 @@ impl Store for MemoryStore {
                         key,
                         field_type,
                         table_columns: columns.tags.len() + columns.fields.len(),
-                        // This store has no bound of its own.
+                        // This store does not limit the number of columns.
                         table_columns_max: usize::MAX,
                     });
                 }
@@ -273,7 +274,7 @@ impl Store for MemoryStore {
         let of_key =
             |key| FieldType::ALL.into_iter().filter_map(|field_type| column(key, field_type)).collect();
         let columns: Vec<Vec<ValueColumn>> = scan.keys.iter().map(of_key).collect();
-        // What comes of it does not matter: there is one block.
+        // The answer of the visitor does not matter, because there is only one block.
         let _ = visit(ScannedBlock { times: &times, columns: &columns });
         Ok(())
     }
@@ -385,7 +386,7 @@ impl Store for MemoryStore {
             Some(cause) => Err(StoreError::Sealed { cause }),
             None => {
                 drop(state);
-                self.tell_watchers();
+                self.notify_watchers();
                 Ok(())
             }
         }

@@ -1,4 +1,4 @@
-//! Whole tables of the reference store: everything is copied, filtered, sorted and cut.
+//! Whole tables of the reference store. A read copies, filters, sorts and cuts the rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{
     TableSnapshot, TagColumn, TagMatcher,
 };
 
-/// The columns of a table without any, and how they come to be.
+/// How the store adds columns to a table.
 impl TableColumns {
     pub(super) fn new(table: &str) -> Self {
         Self { table: table.into(), tags: Vec::new(), fields: Vec::new() }
@@ -42,7 +42,7 @@ impl TableColumns {
             return;
         }
         let of_key = |field: &FieldColumn| *field.key == *key;
-        let (wanted, place) = match self.fields.iter().position(of_key) {
+        let (wanted, index) = match self.fields.iter().position(of_key) {
             None => (key.to_owned(), self.fields.len()),
             Some(first) => {
                 let before = |field: &&FieldColumn| of_key(field) && field.field_type < field_type;
@@ -51,7 +51,7 @@ impl TableColumns {
             }
         };
         let column = self.name(&wanted, field_type.name());
-        self.fields.insert(place, FieldColumn { key: key.into(), field_type, column, with_integers: false });
+        self.fields.insert(index, FieldColumn { key: key.into(), field_type, column, with_integers: false });
     }
 }
 
@@ -60,7 +60,7 @@ impl TableColumns {
 pub(super) struct Snapshot {
     pub(super) columns: TableColumns,
     pub(super) series: BTreeMap<u32, SeriesKey>,
-    /// Sorted by series, then by time; none is empty.
+    /// Sorted by series, then by time. Each row has a field.
     pub(super) rows: Vec<Row>,
 }
 
@@ -108,7 +108,7 @@ impl TableSnapshot for Snapshot {
             ReadOrder::Time(Order::Descending) => {
                 rows.sort_by_key(|row| (std::cmp::Reverse(row.ts), row.series));
             }
-            ReadOrder::End(order) => rows = ends(&rows, order, &columns),
+            ReadOrder::LastRow(order) => rows = last_rows(&rows, order, &columns),
         }
         rows.truncate(read.limit.unwrap_or(usize::MAX));
         let batch = |rows: &[&Row]| {
@@ -158,9 +158,9 @@ impl Snapshot {
     }
 }
 
-/// The rows at one end of each series, up to the nearest value of every field. Nothing beyond is given, so that whoever needs it is
-/// found out.
-fn ends<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a Row> {
+/// The rows at one end of each series, up to the nearest value of every field. The store leaves out all rows beyond, so
+/// that a test finds a caller that relies on them.
+fn last_rows<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a Row> {
     let has_value = |row: &Row, field: &FieldColumn| {
         let shows = |of: FieldType| of == field.field_type || (field.with_integers && of == FieldType::I64);
         row.fields.get(&*field.key).is_some_and(|value| shows(value.field_type()))
@@ -185,7 +185,7 @@ fn ends<'a>(rows: &[&'a Row], order: Order, columns: &[Column<'_>]) -> Vec<&'a R
     rows.chunk_by(|a, b| a.series == b.series).flat_map(end).collect()
 }
 
-/// The values that have the type, nothing in place of the others.
+/// The values of one type; null in place of all others.
 pub(super) fn array_of<'a>(
     field_type: FieldType,
     values: impl Iterator<Item = Option<&'a Value>>,
@@ -211,7 +211,7 @@ fn tag<'a>(key: &'a SeriesKey, tag: &str) -> Option<&'a str> {
     key.tags().iter().find(|(name, _)| name == tag).map(|(_, value)| value.as_str())
 }
 
-/// The smallest range around some times.
+/// The smallest range that contains all times.
 pub(super) fn time_range(times: impl Iterator<Item = Timestamp> + Clone) -> Option<TimeRange> {
     let (first, last) = (times.clone().min()?, times.max()?);
     Some(TimeRange::new(first, last.saturating_add_micros(1)))

@@ -1,6 +1,6 @@
 //! What one file holds: for programs, and for the time after a power cut.
 
-use super::Survivors;
+use super::survivors::Survivors;
 
 /// What a disk writes at once.
 const SECTOR_BYTES: usize = 512;

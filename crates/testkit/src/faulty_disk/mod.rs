@@ -8,6 +8,7 @@
 //! workload once to count them and then cut the power at each.
 
 mod content;
+mod survivors;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -18,18 +19,7 @@ use parking_lot::Mutex;
 use store_local::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 use content::{Content, Dice};
-
-/// What a power cut leaves of that which was not synced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Survivors {
-    /// Only what was synced.
-    Synced,
-    /// Everything: the process died, the machine did not.
-    All,
-    /// Each unsynced sector of 512 bytes by the toss of a coin, so that writes are torn and out of order; of the
-    /// unsynced name changes a random beginning. The seed makes it repeatable.
-    Random(u64),
-}
+pub use survivors::Survivors;
 
 /// A disk to be shared by a store and the test that torments it.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
-//! Which series of a table satisfy conditions on their tags.
+//! Selects the series of a table that satisfy conditions on their tags.
 //!
-//! A pattern is tried on each distinct value of its tag, or on each series that the other conditions leave if those are
-//! fewer. The lock is held for a slice of them at a time, so that new series need not wait for a pattern.
+//! The search tries a pattern on each distinct value of its tag; or on each series that satisfies the other conditions, if
+//! those are fewer. It holds the lock for a slice of them at a time, so that a new series need not wait for a pattern.
 
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
@@ -9,19 +9,19 @@ use store::{SeriesSet, TagColumn, TagMatcher, TagPredicate};
 
 use super::series::{Found, SeriesIndex, TagIndex};
 
-/// Values that are tried under one hold of the lock: some tens of microseconds.
+/// Number of values that are tried under one lock. This takes some tens of microseconds.
 const SLICE: usize = 1024;
 
 /// A condition on a tag of the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Condition<'a> {
-    /// The tag's number; `None` when the table has no such tag.
+    /// The number of the tag; `None` when the table has no such tag.
     tag: Option<u32>,
     predicate: &'a TagPredicate,
 }
 
 impl<'a> Condition<'a> {
-    /// `tags` are those of the table in the order of their numbers.
+    /// `tags` are the tags of the table in the order of their numbers.
     pub(crate) fn new(tags: &[TagColumn], matcher: &'a TagMatcher) -> Self {
         let tag = tags.iter().position(|column| *column.tag == *matcher.tag);
         Self { tag: tag.map(|tag| tag as u32), predicate: &matcher.predicate }
@@ -51,11 +51,11 @@ pub(crate) fn select(
     set
 }
 
-/// All conditions but patterns: a few operations on sets each.
+/// Applies all conditions that are not patterns. Each takes a few operations on sets.
 fn select_exact(index: &SeriesIndex, table: u32, conditions: &[&Condition<'_>]) -> SeriesSet {
     let Some(series) = index.table_index(table) else { return SeriesSet::new() };
     let mut narrowed: Option<SeriesSet> = None;
-    // Those that leave least come first, so that a single value costs what it has and not what the table has.
+    // The most selective conditions come first, so that the cost of a single value does not depend on the table.
     let mut conditions = conditions.to_vec();
     conditions.sort_by_key(|condition| match condition.predicate {
         TagPredicate::Is(_) => 0,
@@ -115,7 +115,7 @@ fn keep(narrowed: &mut Option<SeriesSet>, wanted: SeriesSet) {
     }
 }
 
-/// Leaves the series that have the tag, without some.
+/// Keeps the series that have the tag, without the unwanted ones.
 fn remove(narrowed: &mut Option<SeriesSet>, values: &TagIndex, unwanted: SeriesSet) {
     match narrowed {
         Some(set) => values.present.keep_in(set),
@@ -126,7 +126,7 @@ fn remove(narrowed: &mut Option<SeriesSet>, values: &TagIndex, unwanted: SeriesS
     }
 }
 
-/// A pattern and the tag that it is tried on.
+/// A pattern, and the tag that it is tried on.
 struct Pattern<'a> {
     index: &'a RwLock<SeriesIndex>,
     table: u32,
@@ -139,7 +139,7 @@ impl Pattern<'_> {
         tag_index(&self.index.read(), self.table, self.tag).map_or(0, TagIndex::values)
     }
 
-    /// Those of the series whose value is accepted.
+    /// The series of a set whose values match.
     fn keep_series(&self, series: &SeriesSet) -> SeriesSet {
         let mut kept = SeriesSet::new();
         let mut rest = series.iter();
@@ -155,7 +155,7 @@ impl Pattern<'_> {
         }
     }
 
-    /// All series of the table with a value that is accepted.
+    /// All series of the table whose values match.
     fn with_values(&self) -> SeriesSet {
         let mut found = SeriesSet::new();
         let end = self.values();
@@ -165,7 +165,7 @@ impl Pattern<'_> {
             next = slice.end;
             let index = self.index.read();
             let values = tag_index(&index, self.table, self.tag).expect("BUG: values do not go away");
-            // The only series of successive values ascend, which makes adding them cheap.
+            // The single series of successive values ascend, so adding them is cheap.
             let mut single = Vec::new();
             for number in slice {
                 if self.predicate.accepts(Some(index.text_of(values, self.tag, number))) {

@@ -22,7 +22,8 @@ fn an_end_is_found_without_the_rows_behind_it() {
     store.flush().unwrap();
     let snapshot = store.snapshot("t").unwrap().unwrap();
     for (end, nearest) in [(Order::Descending, ROWS - 1), (Order::Ascending, 0)] {
-        let read = TableRead { order: ReadOrder::End(end), batch_rows: 8_192, ..read_all(snapshot.as_ref()) };
+        let read =
+            TableRead { order: ReadOrder::LastRow(end), batch_rows: 8_192, ..read_all(snapshot.as_ref()) };
         let rows = collect_table(snapshot.as_ref(), &read).unwrap().concat();
         let of = |n: i64| move |row: &&TableRow| row[2] == Some(Value::F64(n as f64));
         let expected = if end == Order::Descending { SERIES - 1 } else { SERIES };

@@ -1,8 +1,9 @@
-//! One end of each series: its newest or its oldest rows.
+//! Reads of the last row of each series: its newest or its oldest rows.
 //!
-//! A short slice of time at that end of the table has rows of every series that reports as the others do. A series without a value of some
-//! field there is looked for in the slice behind it, which has several times as many rows, and so on. How many rows a slice
-//! has is guessed from where sources lie, so that a single row in a far future does not make it long.
+//! A short slice of time at one end of the table has rows of every series that reports regularly. If a series has no value
+//! of a field there, the search continues in the next slice, which has several times as many rows, and so on. The length of
+//! a slice follows from an estimate of its rows by the extents of the sources, so that a single row in the far future does
+//! not make the slice long.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,29 +14,29 @@ use model::{TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{BatchReader, Order, SeriesSet, StoreError};
 
-use super::plan::{Output, Plan, Source, cut};
-use super::reader::{Reader, batch};
+use super::plan::{Output, ReadPlan, Source, cut};
+use super::reader::{TaskReader, batch};
 
-/// Rows of each series that a first slice should have, if all report alike.
+/// The number of rows of each series in the first slice, if all series report alike.
 const FIRST_SLICE_ROWS: u64 = 2;
-/// Rows of a first slice that are enough if most series do not report any more.
+/// The largest number of rows of the first slice, for the case that most series do not report any more.
 const FIRST_SLICE_ROWS_MAX: u64 = 64 * 1024;
-/// How many times as many rows each slice has as the one before.
+/// The ratio of the rows of a slice to those of the slice before.
 const SLICE_GROWTH: f64 = 4.0;
-/// Series that are worth a task of their own.
+/// The number of series that are worth a task of their own.
 const TASK_SERIES: u64 = 16 * 1024;
 
-/// What the readers of a read share.
-pub(super) struct Ends {
-    pub(super) plan: Plan,
+/// The state that the readers of a read share.
+pub(super) struct LastRowRead {
+    pub(super) plan: ReadPlan,
     pub(super) sources: Vec<Source>,
     pub(super) order: Order,
     pub(super) schema: SchemaRef,
     pub(super) batch_rows: usize,
 }
 
-impl Ends {
-    /// Readers for these series of so many, one or as many as there is work for.
+impl LastRowRead {
+    /// The readers for these series. `all` is the number of series of the table.
     pub(super) fn readers(
         self,
         series: &SeriesSet,
@@ -44,15 +45,15 @@ impl Ends {
     ) -> Vec<Box<dyn BatchReader>> {
         let tasks = tasks(series, readers_max);
         let count = tasks.len().min(readers_max.max(1));
-        let (ends, tasks) = (Arc::new(self), Arc::new(Mutex::new(tasks)));
+        let (read, tasks) = (Arc::new(self), Arc::new(Mutex::new(tasks)));
         let reader = |_| {
-            let (ends, tasks) = (ends.clone(), tasks.clone());
-            Box::new(EndReader { ends, all: all.max(1), tasks, search: None }) as Box<dyn BatchReader>
+            let (read, tasks) = (read.clone(), tasks.clone());
+            Box::new(LastRowReader { read, all: all.max(1), tasks, search: None }) as Box<dyn BatchReader>
         };
         (0..count).map(reader).collect()
     }
 
-    /// The length of a slice at the end of a range in which sources have about so many rows.
+    /// The length of a slice at the end of a range that has about this many rows.
     fn slice_us(&self, range: TimeRange, rows: f64) -> u64 {
         let mut slice_us = 1;
         while slice_us < length_us(range) && self.rows_within(divided(range, slice_us, self.order).0) < rows {
@@ -61,7 +62,7 @@ impl Ends {
         slice_us
     }
 
-    /// About how many rows sources have, if those of each are at equal distances.
+    /// An estimate of the rows in a range, as if the rows of each source had equal distances.
     fn rows_within(&self, range: TimeRange) -> f64 {
         let rows = |source: &Source| {
             let (first, last) = source.extent.ts;
@@ -83,80 +84,81 @@ fn tasks(series: &SeriesSet, readers_max: usize) -> VecDeque<SeriesSet> {
         task.insert_range(first..=last);
         task & series
     };
-    // Each goes through all sources, so there are no more than readers.
+    // Each task visits all sources, so there are at most as many tasks as readers.
     let count = series.len().div_ceil(TASK_SERIES).min(readers_max as u64);
     cut(Some(series), (first, last), count).into_iter().map(within).collect()
 }
 
-/// Microseconds.
+/// The length in microseconds.
 fn length_us(range: TimeRange) -> u64 {
     if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) }
 }
 
-/// Looks for the ends of one task's series after the other's.
-struct EndReader {
-    ends: Arc<Ends>,
-    /// Series of the table.
+/// Searches the last rows of the series of one task after the other.
+struct LastRowReader {
+    read: Arc<LastRowRead>,
+    /// The number of series of the table.
     all: u64,
-    /// Series that no reader has begun with.
+    /// The sets of series that no reader has taken yet.
     tasks: Arc<Mutex<VecDeque<SeriesSet>>>,
     search: Option<Search>,
 }
 
-impl BatchReader for EndReader {
+impl BatchReader for LastRowReader {
     fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         loop {
             let Some(search) = &mut self.search else {
                 let Some(series) = self.tasks.lock().pop_front() else { return Ok(None) };
-                self.search = Some(Search::new(&self.ends, &series, self.all));
+                self.search = Some(Search::new(&self.read, &series, self.all));
                 continue;
             };
-            if let Some((arrays, rows)) = search.reader.next(self.ends.batch_rows)? {
-                search.strike_out(&arrays);
-                return Ok(Some(batch(&self.ends.schema, arrays, rows)));
+            if let Some((arrays, rows)) = search.reader.next(self.read.batch_rows)? {
+                search.remove_found(&arrays);
+                return Ok(Some(batch(&self.read.schema, arrays, rows)));
             }
-            if !search.go_on(&self.ends) {
+            if !search.next_slice(&self.read) {
                 self.search = None;
             }
         }
     }
 }
 
-/// A walk from one end of time towards the other.
+/// A search from one end of time towards the other.
 struct Search {
-    /// By output that is a field, or only one that any row has a value of: its place, and the series without a value so far.
+    /// For each output that is a field: its index, and the series without a value so far. Without such outputs one entry
+    /// without an index, for which every row counts.
     missing: Vec<(Option<usize>, SeriesSet)>,
-    /// What has not been read, without the slice at hand.
+    /// The range after the current slice.
     rest: TimeRange,
-    /// Rows of the table in the slice at hand, about.
+    /// About the number of rows of the table in the current slice.
     rows: f64,
-    reader: Reader,
+    reader: TaskReader,
 }
 
 impl Search {
-    /// For some series of so many.
-    fn new(ends: &Ends, series: &SeriesSet, all: u64) -> Self {
+    /// Starts the search for some of the `all` series.
+    fn new(read: &LastRowRead, series: &SeriesSet, all: u64) -> Self {
         let is_field = |output: &Output| matches!(output, Output::Field(_) | Output::Numbers { .. });
-        let mut missing: Vec<_> = (0..ends.plan.outputs.len())
-            .filter(|place| is_field(&ends.plan.outputs[*place]))
-            .map(|place| (Some(place), series.clone()))
+        let mut missing: Vec<_> = (0..read.plan.outputs.len())
+            .filter(|output| is_field(&read.plan.outputs[*output]))
+            .map(|output| (Some(output), series.clone()))
             .collect();
         if missing.is_empty() {
             missing.push((None, series.clone()));
         }
         let wanted = (FIRST_SLICE_ROWS * series.len()).min(FIRST_SLICE_ROWS_MAX);
-        // Others have rows in the slice as well.
+        // Other series have rows in the slice as well.
         let rows = wanted as f64 * all as f64 / series.len().max(1) as f64;
-        let slice_us = ends.slice_us(ends.plan.range, rows);
-        let (slice, rest) = divided(ends.plan.range, slice_us, ends.order);
-        Self { missing, rest, rows, reader: reader(ends, slice, series.clone()) }
+        let slice_us = read.slice_us(read.plan.range, rows);
+        let (slice, rest) = divided(read.plan.range, slice_us, read.order);
+        Self { missing, rest, rows, reader: reader(read, slice, series.clone()) }
     }
 
-    /// Leaves out series that have values in the rows just read.
-    fn strike_out(&mut self, arrays: &[ArrayRef]) {
+    /// Removes the series that have values in the rows just read.
+    fn remove_found(&mut self, arrays: &[ArrayRef]) {
         for (series, rows) in self.reader.series() {
-            for (place, missing) in &mut self.missing {
-                let nulls = place.and_then(|place| arrays[place].nulls());
+            for (output, missing) in &mut self.missing {
+                let nulls = output.and_then(|output| arrays[output].nulls());
                 if nulls.is_none_or(|nulls| rows.clone().any(|row| nulls.is_valid(row))) {
                     missing.remove(series);
                 }
@@ -164,21 +166,22 @@ impl Search {
         }
     }
 
-    /// Begins the next slice; `false` if there is nothing left to look for, or nowhere.
-    fn go_on(&mut self, ends: &Ends) -> bool {
+    /// Starts the next slice. `false` when no series is missing or no time is left.
+    fn next_slice(&mut self, read: &LastRowRead) -> bool {
         let missing = self.missing.iter().fold(SeriesSet::new(), |all, (_, of_field)| all | of_field);
         if missing.is_empty() || self.rest.is_empty() {
             return false;
         }
         self.rows *= SLICE_GROWTH;
-        let (slice, rest) = divided(self.rest, ends.slice_us(self.rest, self.rows), ends.order);
+        let (slice, rest) = divided(self.rest, read.slice_us(self.rest, self.rows), read.order);
         self.rest = rest;
-        self.reader = reader(ends, slice, missing);
+        self.reader = reader(read, slice, missing);
         true
     }
 }
 
-/// The slice at the end where a walk begins, and what is behind it. What would be hardly longer than the slice belongs to it.
+/// The slice at the end where a search starts, and the rest of the range. A rest that is hardly longer than the slice
+/// belongs to the slice.
 fn divided(range: TimeRange, slice_us: u64, order: Order) -> (TimeRange, TimeRange) {
     let (start, end) = (range.start, range.end);
     let cut = match order {
@@ -199,10 +202,10 @@ fn divided(range: TimeRange, slice_us: u64, order: Order) -> (TimeRange, TimeRan
     }
 }
 
-fn reader(ends: &Ends, range: TimeRange, series: SeriesSet) -> Reader {
-    let plan = Plan { range, series: Some(Arc::new(series)), ..ends.plan.clone() };
-    let tasks = plan.tasks(ends.sources.clone(), 1, Vec::new);
-    Reader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)))
+fn reader(read: &LastRowRead, range: TimeRange, series: SeriesSet) -> TaskReader {
+    let plan = ReadPlan { range, series: Some(Arc::new(series)), ..read.plan.clone() };
+    let tasks = plan.tasks(read.sources.clone(), 1, Vec::new);
+    TaskReader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Pages of a column, decompressed with a context that the thread keeps.
+//! Decompresses the pages of a column with a context that the thread keeps.
 //!
-//! The library's reader of pages makes contexts of its own for each column that it begins, and a merge begins each column
-//! once for every window of rows. Making a context asks the processor what it can do (`cpuid`), and on a virtual machine that
-//! is answered by its hypervisor: on the one that was measured it took a seventh of a merge's time. So the library is told
-//! that the pages are not compressed, and they are decompressed here.
+//! The page reader of the library creates a context for each column that it begins, and a merge begins each column once for
+//! every window of rows. The creation of a context executes `cpuid`, which a virtual machine passes to its hypervisor. In a
+//! measurement that took a seventh of the time of a merge. So this file tells the library that the pages are not compressed,
+//! and decompresses them itself.
 
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -23,7 +23,7 @@ use super::read::PartReader;
 
 impl PartReader {
     /// The pages of a column in a row group.
-    pub(super) fn pages(&self, column: usize, group: usize) -> Result<Box<dyn PageReader>> {
+    pub(super) fn column_pages(&self, column: usize, group: usize) -> Result<Box<dyn PageReader>> {
         let rows = self.metadata().row_group(group);
         let chunk = rows.column(column);
         let index = self.metadata().offset_index().and_then(|groups| groups.get(group)?.get(column));
@@ -44,7 +44,7 @@ impl PartReader {
 /// Pages compressed with zstd.
 struct Pages {
     compressed: SerializedPageReader<BlockFile>,
-    /// What all pages together may have.
+    /// The largest number of bytes of all pages together.
     bytes_max: usize,
 }
 
@@ -89,7 +89,7 @@ fn decompressed(mut page: Page, bytes_max: usize) -> Result<Page> {
     Ok(page)
 }
 
-/// Decompresses what follows the first `plain` bytes, which stay as they are.
+/// Decompresses the bytes after the first `plain` ones, which stay as they are.
 fn decompress(bytes: &Bytes, plain: usize, bytes_max: usize) -> Result<Bytes> {
     thread_local! {
         static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };

@@ -1,5 +1,5 @@
-//! What the rows of a part-to-be hold, found before the first of them is written: which columns there are, and which
-//! numbers are decimals.
+//! Statistics about the rows of a new part, computed before the writer writes the first row: the types of each key, and
+//! the scales of numbers.
 
 use std::sync::Arc;
 
@@ -10,57 +10,57 @@ use super::rows::Sorted;
 use crate::chunk::Chunk;
 use crate::row::KeyId;
 
-/// What some rows hold.
+/// The types and the scales of the values of some rows.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct ColumnStats {
     /// By key number.
-    keys: Vec<SurveyedKey>,
+    keys: Vec<KeyStats>,
 }
 
-/// What was found under a key.
+/// The types and the scale of the values of one key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SurveyedKey {
-    /// A bit for each type.
+pub(crate) struct KeyStats {
+    /// A bit for each type that has a value.
     types: u8,
     scale: ScaleFinder,
 }
 
-impl SurveyedKey {
+impl KeyStats {
     /// Whether there are values of this type.
     pub(crate) fn has(&self, field_type: FieldType) -> bool {
         self.types & 1 << field_type.code() != 0
     }
 
-    /// The scale at which every f64 is a decimal.
+    /// The scale at which every f64 is a decimal; `None` if there is none.
     pub(crate) fn scale(&self) -> Option<u8> {
         self.scale.scale()
     }
 }
 
-impl Survey {
-    /// Nothing seen so far.
+impl ColumnStats {
+    /// Statistics without any value.
     pub(crate) fn new() -> Self {
         Self { keys: Vec::new() }
     }
 
-    /// Looks at the rows of a part-to-be.
+    /// The statistics of the rows of a new part.
     pub(crate) fn of(chunks: &[Arc<Chunk>], rows: &Sorted) -> Self {
-        let mut survey = Self::new();
+        let mut stats = Self::new();
         match rows {
             Sorted::Numbers(key, rows) => {
-                rows.iter().for_each(|row| survey.add(*key, ValueRef::F64(row.value)));
+                rows.iter().for_each(|row| stats.add(*key, ValueRef::F64(row.value)));
             }
-            Sorted::Places(rows) => {
+            Sorted::ChunkRows(rows) => {
                 for row in rows {
                     let fields = chunks[row.chunk()].fields(row.row());
-                    fields.for_each(|(key, value)| survey.add(key, value));
+                    fields.for_each(|(key, value)| stats.add(key, value));
                 }
             }
         }
-        survey
+        stats
     }
 
-    /// Takes a value.
+    /// Adds a value.
     #[inline]
     pub(crate) fn add(&mut self, key: KeyId, value: ValueRef<'_>) {
         let found = self.key(key);
@@ -70,16 +70,16 @@ impl Survey {
         }
     }
 
-    fn key(&mut self, key: KeyId) -> &mut SurveyedKey {
+    fn key(&mut self, key: KeyId) -> &mut KeyStats {
         let key = key as usize;
         if self.keys.len() <= key {
-            self.keys.resize(key + 1, SurveyedKey::default());
+            self.keys.resize(key + 1, KeyStats::default());
         }
         &mut self.keys[key]
     }
 
     /// By key number.
-    pub(crate) fn keys(&self) -> &[SurveyedKey] {
+    pub(crate) fn keys(&self) -> &[KeyStats] {
         &self.keys
     }
 }
