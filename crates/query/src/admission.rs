@@ -1,4 +1,4 @@
-//! Whose turn it is: so many queries run, so many wait, others are told to come back.
+//! Admits queries: a limited number runs, a limited number waits, and further ones are refused as busy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::QueryError;
 
 #[derive(Debug)]
 pub(crate) struct Admission {
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     running_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -20,22 +20,22 @@ pub(crate) struct Admission {
 impl Admission {
     pub(crate) fn new(running_max: usize, waiting_max: usize, waiting_time_max: Duration) -> Self {
         let running_max = running_max.clamp(1, Semaphore::MAX_PERMITS);
-        let turns = Arc::new(Semaphore::new(running_max));
-        Self { turns, running_max, waiting: AtomicUsize::new(0), waiting_max, waiting_time_max }
+        let permits = Arc::new(Semaphore::new(running_max));
+        Self { permits, running_max, waiting: AtomicUsize::new(0), waiting_max, waiting_time_max }
     }
 
-    /// Waits for a turn, which lasts until what is returned is dropped.
+    /// Waits until the query may run. The query counts as running until the permit is dropped.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, QueryError> {
-        if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
-            return Ok(turn);
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return Ok(permit);
         }
         let waiting = Waiting::begin(&self.waiting);
         if waiting.number > self.waiting_max {
             let reason = format!("{} queries run and {} wait, the limit", self.running_max, self.waiting_max);
             return Err(QueryError::Busy { reason });
         }
-        match tokio::time::timeout(self.waiting_time_max, Arc::clone(&self.turns).acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(turn),
+        match tokio::time::timeout(self.waiting_time_max, Arc::clone(&self.permits).acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
             Ok(Err(closed)) => Err(QueryError::Bug { message: closed.to_string() }),
             Err(_) => {
                 let seconds = self.waiting_time_max.as_secs_f64();
@@ -46,7 +46,7 @@ impl Admission {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.running_max - self.turns.available_permits()
+        self.running_max - self.permits.available_permits()
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -54,7 +54,7 @@ impl Admission {
     }
 }
 
-/// One who waits; counted until dropped, also when the wait is given up.
+/// A waiting query. It is counted until it is dropped, also when the caller gives up.
 struct Waiting<'a> {
     counter: &'a AtomicUsize,
     number: usize,

@@ -1,16 +1,16 @@
-//! The memory allocator of a program whose statements are held to what they may allocate.
+//! The allocator of a program that limits what its statements allocate.
 //!
-//! Operators account for what they mean to hold; what a function makes, or a batch on its way, is accounted for by nobody.
-//! So the allocator counts it. Each statement has a [`Slot`]; a thread that works for a statement carries the slot's number,
-//! and what it allocates is added to the slot.
+//! Operators account for the memory that they plan to hold. They do not account for the result of a function or for a batch on its
+//! way, so the allocator counts all allocations. Each statement has a [`Slot`]. A thread that works for a statement carries the
+//! number of the slot, and its allocations are added to the slot.
 //!
-//! 1. An allocation of [`HEADED_BYTES_MIN`] bytes or more begins with a header that names its slot: whichever thread frees it
-//!    later, for whomever, the bytes leave the slot that they were added to.
-//! 2. A smaller one has no header. It is added to, and taken from, the slot of the thread that does it. A statement frees nearly
-//!    all of its small allocations itself, those of its answer too, so the difference stays far below any limit.
-//! 3. A slot is used again after its statement has ended. A header names the generation too, so that what an earlier statement
-//!    has left behind is not taken from a later one.
-//! 4. The allocator allocates nothing itself, takes no lock and never panics.
+//! 1. An allocation of [`HEADED_BYTES_MIN`] bytes or more begins with a header that names its slot. Whichever thread frees it, the
+//!    bytes leave that slot.
+//! 2. A smaller allocation has no header. It is added to, and taken from, the slot of the thread that allocates or frees it. A
+//!    statement frees nearly all of its small allocations itself, also those of its answer, so the error stays far below any limit.
+//! 3. A slot is used again after its statement has ended. A header also names the generation of the slot, so that memory of an
+//!    earlier statement is not taken from a later one.
+//! 4. The allocator itself allocates nothing, takes no lock and never panics.
 
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait; each block has its proof")]
 
@@ -18,21 +18,21 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// Smallest allocation that carries a header: 8 bytes more, or its alignment, are then little.
+/// Smallest allocation with a header. The header, or one alignment, is small in comparison.
 const HEADED_BYTES_MIN: usize = 1024;
-/// Bytes of a header. Every offset is a multiple of it.
+/// Bytes of a header. Every offset is a multiple of them.
 const HEADER_BYTES: usize = size_of::<u64>();
-/// Bytes of small allocations that a thread counts by itself before it adds them to the slot.
+/// Bytes of small allocations that a thread counts before it adds them to the slot.
 const SMALL_BYTES_KEPT: i64 = 64 * 1024;
-/// Statements that may exist at once: those that run, that wait for their turn, and that could not be ended yet.
+/// The number of statements that may exist at once: running ones, waiting ones, and ended ones that still compute.
 pub(crate) const SLOTS: usize = 4096;
 
-/// The system's allocator, which also counts what statements allocate. A program makes it its global one; without it statements
-/// are held only to what their operators account for.
+/// The system's allocator, which also counts what statements allocate. A program makes it the global allocator. Without it, a
+/// statement is limited only by what its operators account for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountingAllocator;
 
-/// Bytes of one statement, apart from those of others in the processors' caches.
+/// The bytes of one statement. The alignment keeps slots in separate cache lines.
 #[repr(align(64))]
 struct Slot {
     is_taken: AtomicBool,
@@ -44,20 +44,20 @@ static ALL: [Slot; SLOTS] = [const {
     Slot { is_taken: AtomicBool::new(false), generation: AtomicU32::new(0), bytes: AtomicI64::new(0) }
 }; SLOTS];
 
-/// Which slot, and of which generation: `generation << 32 | index + 1`. Zero is nobody.
+/// A slot and its generation: `generation << 32 | index + 1`. Zero is no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner(u64);
 
 const NOBODY: Owner = Owner(0);
 
-/// Whom a thread works for, and what it has counted of small allocations since it told the slot.
+/// The slot that the thread works for, and the small allocations that it has not yet added to the slot.
 struct Working {
     owner: Cell<Owner>,
     small: Cell<i64>,
 }
 
 thread_local! {
-    // A constant without a destructor: to use it neither allocates nor fails, not even while the thread ends.
+    // A constant without a destructor: its use neither allocates nor fails, not even while the thread ends.
     static WORKING: Working = const { Working { owner: Cell::new(NOBODY), small: Cell::new(0) } };
 }
 
@@ -66,7 +66,7 @@ thread_local! {
 pub(crate) struct Account(Owner);
 
 impl Account {
-    /// A free slot; `None` if all are taken.
+    /// Takes a free slot; `None` if all are taken.
     pub(crate) fn open() -> Option<Self> {
         let free = |slot: &Slot| !slot.is_taken.swap(true, Ordering::AcqRel);
         let index = ALL.iter().position(free)?;
@@ -75,14 +75,14 @@ impl Account {
         Some(Self(Owner(u64::from(generation) << 32 | (index as u64 + 1))))
     }
 
-    /// Bytes that the statement has allocated and nobody has freed. Small allocations of threads that work at this moment may be
-    /// missing.
+    /// The bytes that the statement has allocated and that are not freed. Small allocations of threads that work at this moment may
+    /// be missing.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = self.0.slot().map_or(0, |slot| slot.bytes.load(Ordering::Relaxed));
         usize::try_from(bytes).unwrap_or(0)
     }
 
-    /// Counts what this thread allocates for the statement until the guard is dropped.
+    /// Counts this thread's allocations for the statement until the guard is dropped.
     pub(crate) fn enter(&self) -> Entered {
         enter(self.0)
     }
@@ -91,13 +91,13 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         let Some(slot) = self.0.slot() else { return };
-        // From here on headers of this generation are nobody's.
+        // From here on, headers of this generation belong to no statement.
         slot.generation.fetch_add(1, Ordering::AcqRel);
         slot.is_taken.store(false, Ordering::Release);
     }
 }
 
-/// Counts what this thread allocates for nobody until the guard is dropped.
+/// Counts this thread's allocations for no statement until the guard is dropped.
 pub(crate) fn leave() -> Entered {
     enter(NOBODY)
 }
@@ -107,12 +107,12 @@ fn enter(owner: Owner) -> Entered {
     Entered { before: WORKING.with(|working| working.owner.replace(owner)) }
 }
 
-/// Adds what this thread has counted of small allocations to its statement.
+/// Adds the small allocations that this thread has counted to the slot of its statement.
 pub(crate) fn flush_small() {
     WORKING.with(|working| add(working.owner.get(), working.small.replace(0)));
 }
 
-/// Whom the thread worked for before.
+/// The slot that the thread worked for before.
 #[derive(Debug)]
 pub(crate) struct Entered {
     before: Owner,
@@ -126,7 +126,7 @@ impl Drop for Entered {
 }
 
 impl Owner {
-    /// The slot, if it is still that of this generation.
+    /// Returns the slot, if it still has this generation.
     fn slot(self) -> Option<&'static Slot> {
         let index = (self.0 & u64::from(u32::MAX)).checked_sub(1)?;
         let slot = ALL.get(usize::try_from(index).ok()?)?;
@@ -159,7 +159,7 @@ fn add_small(bytes: i64) {
     });
 }
 
-/// Bytes as the counters have them. No allocation is larger than `isize::MAX`.
+/// Converts bytes to the type of the counters. No allocation is larger than `isize::MAX`.
 fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
@@ -168,7 +168,7 @@ fn is_headed(layout: Layout) -> bool {
     layout.size() >= HEADED_BYTES_MIN
 }
 
-/// The layout of an allocation with its header, and where the allocation begins in it. `None` if it is too large.
+/// Returns the layout of an allocation with its header, and the offset of the allocation in it; `None` if it is too large.
 fn with_header(layout: Layout) -> Option<(Layout, usize)> {
     let align = layout.align().max(HEADER_BYTES);
     // The header lies right before the allocation; an offset of one alignment keeps the allocation aligned.
@@ -223,7 +223,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             // SAFETY: it was allocated by the system's allocator with this layout.
             return unsafe { System.dealloc(allocation, layout) };
         }
-        // It was there to allocate it.
+        // The same call has returned a layout when the memory was allocated.
         let Some((whole, offset)) = with_header(layout) else { return };
         // SAFETY: `allocate` has put a header before an allocation of this layout, at this offset.
         unsafe {
@@ -286,7 +286,7 @@ mod tests {
         let held = account.bytes();
         assert!((1_500_000..1_700_000).contains(&held), "{held}");
         assert_eq!(other.bytes(), 0);
-        // It grows and is freed while the thread works for somebody else.
+        // The allocation grows, and is freed, while the thread works for another statement.
         let entered = other.enter();
         large.reserve_exact(1_000_000);
         assert!((2_500_000..2_700_000).contains(&account.bytes()), "{}", account.bytes());
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Every size and alignment around the smallest headed one keeps what is written, wherever it moves.
+    /// For every size and alignment around the smallest headed one: content survives wherever the allocation moves.
     #[test]
     fn allocations_keep_their_alignment_and_their_bytes() {
         let allocator = CountingAllocator;

@@ -1,4 +1,4 @@
-//! The rows of a query on their way to whoever asked.
+//! The answer of a query: its rows while they are computed.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,37 +15,37 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::QueryError;
 use crate::scope::{self, Scope};
 
-/// What a query gives. Dropping it, or its batches, ends the query.
+/// The answer of a query. To drop it, or its batches, ends the query.
 #[derive(Debug)]
 pub struct Answer {
     /// The columns.
     pub schema: SchemaRef,
-    /// The names of the columns as PostgreSQL gives them; none if the statement does not say how many there are. What is
-    /// `avg(telemetry.speed)` in the schema is `avg` there.
+    /// The names of the columns as PostgreSQL gives them: `avg` for a column with the schema name `avg(telemetry.speed)`. Empty if
+    /// the statement does not determine the number of columns.
     pub headings: Arc<[String]>,
     /// The rows.
     pub batches: Batches,
 }
 
-/// Rows as they are found. The query stands still while nobody takes them, and its time runs on.
+/// Rows as they are computed. The query pauses while the caller takes no rows; its time limit runs on.
 pub struct Batches {
     ready: mpsc::Receiver<RecordBatch>,
     task: QueryTask,
-    /// Whether all has been given.
+    /// Whether the last batch, or an error, has been returned.
     ended: bool,
     /// The batch that the reader took last. The statement allocated it, so it is dropped within the statement's scope.
     given: Option<RecordBatch>,
     scope: Arc<Scope>,
 }
 
-/// The task of a query, which ends when this is dropped.
+/// The task of a query. To drop it ends the task.
 pub(crate) struct QueryTask {
     running: JoinHandle<Result<(), QueryError>>,
-    /// A task that has ended must not be polled again.
+    /// Whether the task has ended. Such a task must not be polled again.
     has_ended: bool,
-    /// How it ended, until that is told.
+    /// The result of the task, until the caller takes it.
     outcome: Option<Result<(), QueryError>>,
-    /// What ends with the task, where it is not the task of another.
+    /// The scope that ends with this task; none if another task owns it.
     scope: Option<Arc<Scope>>,
 }
 
@@ -54,13 +54,13 @@ impl QueryTask {
         Self { running, has_ended: false, outcome: None, scope: None }
     }
 
-    /// The task, which works within this scope.
+    /// Makes the task the owner of a scope.
     pub(crate) fn of(mut self, scope: &Arc<Scope>) -> Self {
         self.scope = Some(Arc::clone(scope));
         self
     }
 
-    /// Ready from the task's end on, however often it is asked.
+    /// Ready when the task has ended, also when it is polled again later.
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.has_ended {
             let joined = ready!(self.running.poll_unpin(context));
@@ -71,22 +71,22 @@ impl QueryTask {
         Poll::Ready(())
     }
 
-    /// How the task ended.
+    /// Waits for the result of the task.
     pub(crate) async fn result(&mut self) -> Result<(), QueryError> {
         poll_fn(|context| self.poll_ended(context)).await;
         self.outcome.take().unwrap_or(Ok(()))
     }
 
-    /// What the task sends, or how it ended without having sent it.
+    /// Waits for the value that the task sends, or returns the task's error if it ends without one.
     pub(crate) async fn first<T>(&mut self, sent: oneshot::Receiver<T>) -> Result<T, QueryError> {
-        // Nor must this be polled again once its other end is gone.
+        // A fused receiver may be polled after its sender is gone.
         let mut sent = sent.fuse();
         let received = poll_fn(|context| {
-            // In this order: what a task sends it has sent before it ends.
+            // The order matters: a task that sends a value does so before it ends.
             let ended = self.poll_ended(context);
             match sent.poll_unpin(context) {
                 Poll::Ready(Ok(sent)) => Poll::Ready(Some(sent)),
-                // An operator that cannot be stopped may hold the other end for long.
+                // An operator that does not stop may keep the sender for long.
                 Poll::Ready(Err(_)) | Poll::Pending => ended.map(|()| None),
             }
         });
@@ -112,13 +112,13 @@ impl Batches {
         Self { ready, task, ended: false, given: None, scope }
     }
 
-    /// Keeps what is given, and gives back what was given before.
+    /// Keeps the batch that is returned, and drops the one before within the statement's scope.
     fn keep(&mut self, batch: Option<RecordBatch>) {
         let before = std::mem::replace(&mut self.given, batch);
         scope::work(Some(&self.scope), || drop(before));
     }
 
-    /// The next rows; `None` after the last, and after an error.
+    /// Returns the next rows; `None` after the last ones and after an error.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, QueryError>> {
         StreamExt::next(self).await
     }
@@ -131,7 +131,7 @@ impl Drop for Batches {
 }
 
 impl Answer {
-    /// All rows at once, for answers that are known to be small.
+    /// Collects all rows, for answers that are known to be small.
     pub async fn collect(mut self) -> Result<Vec<RecordBatch>, QueryError> {
         let mut all = Vec::new();
         while let Some(batch) = self.batches.next().await {
@@ -148,8 +148,8 @@ impl Stream for Batches {
         if self.ended {
             return Poll::Ready(None);
         }
-        // An operator that cannot be stopped keeps its end of the channel open, so the task is looked at as well. What it has sent
-        // before its end comes first.
+        // An operator that does not stop keeps its sender, so the task is polled as well. Batches that the task has sent before its
+        // end come first.
         let has_ended = self.task.poll_ended(context).is_ready();
         self.keep(None);
         match (self.ready.poll_recv(context), &self.task.outcome) {
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A query that ends in some way before anybody looks.
+    /// Returns a query that has ended before it is polled.
     async fn ended(
         opens: bool,
         outcome: Result<(), QueryError>,

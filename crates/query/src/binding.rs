@@ -1,8 +1,8 @@
-//! A look at the calls of a plan: each is of a function whose results and work are bounded.
+//! Replaces the calls of a plan by calls of functions with bounded results and bounded work.
 //!
-//! Planners of expressions and rules of the optimiser make calls of the library's own functions, and `||`, `~` and LIKE are operators
-//! that nobody bounds. This puts ours in their place, under the same names. It runs twice: before the optimiser, which computes
-//! what is constant, and after it.
+//! DataFusion's expression planners and optimizer rules call its own functions, and `||`, `~` and LIKE are operators without
+//! bounds. This puts our functions of the same names in their place. It runs twice: before the optimiser, which computes constants,
+//! and after it.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::functions::bounded::{is_bounded, is_unbound};
 use crate::functions::{Functions, once, pattern_match, text_concat};
 use crate::postgres;
 
-/// When a plan is looked at.
+/// When a plan is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// What the optimiser hands to the store, columns compared with a constant pattern, stays an operator.
+    /// Operators that the optimiser pushes to the store stay: comparisons of columns with a constant pattern.
     BeforeOptimizer,
     AfterOptimizer,
 }
 
-/// The plan with bounded calls only.
+/// Returns the plan with bounded calls only.
 pub(crate) fn bind(plan: LogicalPlan, functions: &Functions, when: When) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
-        // The filters of a scan go to the store, which computes none of these calls. The values of LIMIT are numbers.
+        // The store decides the filters of a scan and computes none of these calls. The values of LIMIT are numbers.
         if matches!(node, LogicalPlan::TableScan(_) | LogicalPlan::Limit(_)) {
             return Ok(Transformed::no(node));
         }
@@ -47,7 +47,7 @@ fn bound(expr: Expr, functions: &Functions, when: When) -> Result<Transformed<Ex
         return Ok(Transformed::yes(of_call(bound, functions, when).data));
     }
     match expr {
-        // The size of its value is known when it has run.
+        // The size of the value is known only when the subquery has run.
         Expr::ScalarSubquery(subquery) if when == When::AfterOptimizer => {
             let call = ScalarFunction { func: once::function(), args: vec![Expr::ScalarSubquery(subquery)] };
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
@@ -56,7 +56,7 @@ fn bound(expr: Expr, functions: &Functions, when: When) -> Result<Transformed<Ex
     }
 }
 
-/// Whether it computes with a constant without writing it out for each row, or counts it as often as there are rows.
+/// Whether the call takes a constant without copying it for each row, or counts the copies itself.
 fn takes_constants(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(call) => is_bounded(call) || postgres::compares_with_array(&call.func),

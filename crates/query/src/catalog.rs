@@ -1,4 +1,4 @@
-//! Names: `tacho.public."table"`, and the schemas that describe the tables.
+//! The catalog of one query: `tacho.public."table"`, and the schemas that describe the tables.
 
 use std::sync::Arc;
 
@@ -11,20 +11,25 @@ use datafusion::logical_expr::{TableSource, TableType};
 use futures_util::FutureExt;
 
 use crate::provider::StoreTable;
+use crate::schema_names::{CATALOG, SCHEMA};
 use crate::tables::OpenTables;
 use crate::{QueryError, postgres};
 
-/// The only catalog: what PostgreSQL calls the database.
-pub(crate) const CATALOG: &str = "tacho";
-/// The schema of all tables.
-pub(crate) const SCHEMA: &str = "public";
-
-/// The names that one query can see.
+/// The tables of one query and the system tables, as DataFusion's catalog traits want them.
 #[derive(Debug, Clone)]
-pub(crate) struct Names(pub(crate) Arc<OpenTables>);
+pub(crate) struct Catalog(Arc<OpenTables>);
 
-impl Names {
-    /// The table with this name, in full or without catalog or schema.
+impl Catalog {
+    pub(crate) fn new(tables: Arc<OpenTables>) -> Self {
+        Self(tables)
+    }
+
+    /// The tables of the query.
+    pub(crate) fn tables(&self) -> &Arc<OpenTables> {
+        &self.0
+    }
+
+    /// Returns the table with this name. Catalog and schema may be left out.
     pub(crate) fn source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
         let resolved = name.clone().resolve(CATALOG, SCHEMA);
         let unknown = || QueryError::UnknownTable { table: name.to_string(), nearest: None };
@@ -32,24 +37,24 @@ impl Names {
             return Err(unknown().into());
         }
         let provider = match &*resolved.schema {
-            // As in PostgreSQL, `pg_catalog` need not be said and comes first.
+            // As in PostgreSQL, a name without a schema is looked up in `pg_catalog` first.
             SCHEMA => match self.unqualified(&name)? {
                 Some(system) => system,
                 None => self.open(&resolved.table)?,
             },
             INFORMATION_SCHEMA if matches!(&*resolved.table, "routines" | "parameters") => {
                 let schema = InformationSchemaProvider::new(Arc::new(self.clone()));
-                // It has nothing to wait for.
+                // The future is ready at once.
                 schema.table(&resolved.table).now_or_never().transpose()?.flatten().ok_or_else(unknown)?
             }
-            schema => postgres::table(self, schema, &resolved.table)?.ok_or_else(unknown)?,
+            schema => postgres::table(&self.0, schema, &resolved.table)?.ok_or_else(unknown)?,
         };
         Ok(provider_as_source(provider))
     }
 
     fn unqualified(&self, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>> {
         match name {
-            TableReference::Bare { table } => postgres::table(self, postgres::PG_CATALOG_NAME, table),
+            TableReference::Bare { table } => postgres::table(&self.0, postgres::PG_CATALOG_NAME, table),
             _ => Ok(None),
         }
     }
@@ -59,7 +64,7 @@ impl Names {
     }
 }
 
-impl CatalogProviderList for Names {
+impl CatalogProviderList for Catalog {
     fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         None
     }
@@ -73,7 +78,7 @@ impl CatalogProviderList for Names {
     }
 }
 
-impl CatalogProvider for Names {
+impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
         vec![SCHEMA.to_owned()]
     }
@@ -84,9 +89,9 @@ impl CatalogProvider for Names {
 }
 
 #[async_trait]
-impl SchemaProvider for Names {
+impl SchemaProvider for Catalog {
     fn table_names(&self) -> Vec<String> {
-        // The trait has no error here; a store that cannot be asked shows no tables, and every query of one says why.
+        // The trait allows no error here. If the store fails, no tables are listed, and a query of a table returns the error.
         self.0.names().unwrap_or_default()
     }
 
@@ -95,7 +100,7 @@ impl SchemaProvider for Names {
         Ok(table.map(|table| Arc::new(StoreTable::new(name, table.schema)) as Arc<dyn TableProvider>))
     }
 
-    /// Asked for names that we gave, so nothing is opened for it.
+    /// DataFusion asks only for names from [`table_names`](Self::table_names), so the table need not be opened.
     async fn table_type(&self, _name: &str) -> Result<Option<TableType>> {
         Ok(Some(TableType::Base))
     }

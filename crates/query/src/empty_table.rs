@@ -1,4 +1,4 @@
-//! Tables that are expected though nobody has written to them yet.
+//! Tables that exist for a user although no rows have been written to them.
 
 use model::TimeRange;
 use store::{
@@ -35,7 +35,7 @@ impl TableSnapshot for EmptyTable {
     }
 }
 
-/// What a list of tables says of it.
+/// The status of such a table in a list of tables.
 pub(crate) fn status(columns: &TableColumns) -> TableStatus {
     TableStatus {
         table: columns.table.to_string(),

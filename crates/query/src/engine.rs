@@ -1,4 +1,4 @@
-//! Runs queries on threads of its own, so that doors go on answering while a query computes.
+//! Runs queries on threads of its own, so that doors keep answering while a query computes.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -21,32 +21,35 @@ use crate::admission::Admission;
 use crate::answer::{Answer, Batches};
 use crate::batch_rows::Repeated;
 use crate::memory::{QueryMemory, TotalMemory};
-use crate::pieces::pieces;
-use crate::plan_cache::{KnownPlan, Needs, PlanCache};
+use crate::parameter_types::parameter_types;
+use crate::plan_cache::{CachedPlan, PlanCache, PlanInputs};
 use crate::planner::Planner;
-use crate::planning_session::{PlanningSession, QueryParts};
-use crate::prepared::{Prepared, Resolved, parameter_types};
+use crate::planning_environment::PlanningEnvironment;
+use crate::planning_session::{PlanningSession, QueryContext};
+use crate::resolved_statement::ResolvedStatement;
 use crate::scope::{self, Scope, Scopes, TotalAllocated};
+use crate::split_batch::split_batch;
 use crate::tables::{OpenTables, Schemas};
 use crate::threads::Threads;
 use crate::{QueryError, Session, postgres, statement};
 
-/// Answers SQL about the tables of one store. Cheap to clone.
+/// Answers SQL about the tables of one store. A clone is cheap.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
     limits: QueryLimits,
-    planner: Arc<Planner>,
+    planner: Planner,
+    environment: Arc<PlanningEnvironment>,
     plans: PlanCache,
     schemas: Arc<Schemas>,
     admission: Admission,
     memory: Arc<TotalMemory>,
     allocated: Arc<TotalAllocated>,
     scopes: Scopes,
-    /// What queries have in common, but for the memory.
-    environment: RuntimeEnv,
+    /// The runtime environment of all queries. Each query adds its own memory pool.
+    runtime: RuntimeEnv,
     threads: Threads,
 }
 
@@ -55,105 +58,77 @@ struct Inner {
 pub struct EngineStatus {
     /// Queries that run.
     pub running: usize,
-    /// Queries that wait for their turn.
+    /// Queries that wait until they may run.
     pub waiting: usize,
-    /// Bytes that they hold for sorting, grouping and joining.
+    /// Bytes that queries hold for sorting, grouping and joining.
     pub memory_bytes: usize,
-    /// Bytes that they have allocated in all, where the program's allocator is [`CountingAllocator`](crate::CountingAllocator).
+    /// Bytes that queries have allocated in all, if the program's allocator is [`CountingAllocator`](crate::CountingAllocator).
     pub allocated_bytes: usize,
-    /// Queries that compute on though their clients have been told that they ended.
+    /// Queries that still compute although their clients know that they ended.
     pub unended: usize,
 }
 
-/// What is asked.
-enum Question {
+/// A statement that is to run.
+enum Request {
     Text(String),
-    Prepared(Arc<Resolved>, Vec<ScalarValue>),
+    Prepared(Arc<ResolvedStatement>, Vec<ScalarValue>),
 }
 
-/// A query that has its turn.
+/// A query that has been admitted.
 struct Query {
     memory: Arc<QueryMemory>,
     session: PlanningSession,
-    parts: QueryParts,
+    context: QueryContext,
 }
 
 /// A plan that can run.
 struct Planned {
-    /// Optimised.
+    /// The optimised plan.
     plan: Arc<LogicalPlan>,
     reads_names: bool,
     /// See [`postgres::headings`].
     headings: Arc<[String]>,
-    /// If the same plan was used before.
-    again: Option<KnownPlan>,
+    /// The cached plan, if this is not its first run.
+    reused: Option<CachedPlan>,
 }
 
 impl Engine {
-    /// An engine with its threads, which live as long as it and its queries.
+    /// Creates an engine with its threads, which live as long as the engine and its queries.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// When the system refuses to start threads.
     pub fn new(store: Arc<dyn Store>, limits: QueryLimits) -> Result<Self, QueryError> {
         scope::follow_tasks();
         let threads = match limits.threads {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        // There is no directory that queries may write to; what does not fit into memory is refused.
+        // Queries may not write to any directory. A query that does not fit into memory is refused.
         let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-        let environment = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build()?;
+        let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build()?;
+        let environment = Arc::new(PlanningEnvironment::new(&limits, threads));
         Ok(Self(Arc::new(Inner {
             store,
-            planner: Arc::new(Planner::new(&limits, threads)),
+            planner: Planner::new(Arc::clone(&environment)),
+            environment,
             plans: PlanCache::default(),
             schemas: Arc::default(),
             admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max),
             memory: TotalMemory::new(limits.memory_bytes_total_max),
             allocated: TotalAllocated::new(limits.memory_bytes_total_max),
             scopes: Scopes::default(),
-            environment,
+            runtime,
             threads: Threads::start(threads)?,
             limits,
         })))
     }
 
-    /// Runs one statement. Returns when the first rows can be asked for; an error may still come with them.
+    /// Runs one statement. Returns when the first rows are ready; an error may still come with the rows.
     ///
     /// # Errors
     /// See [`QueryError`].
     pub async fn run(&self, sql: &str, session: &Session) -> Result<Answer, QueryError> {
-        self.start(Question::Text(sql.to_owned()), session).await
-    }
-
-    /// Checks a statement that has parameters (`$1`, `$2`...) and says what it will give.
-    ///
-    /// `parameter_types` may be shorter than the number of parameters; a type that is not given follows from the place
-    /// of the parameter.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run); and when the type of a parameter is neither given nor follows.
-    pub async fn prepare(
-        &self,
-        sql: &str,
-        parameter_types: &[Option<DataType>],
-        session: &Session,
-    ) -> Result<Prepared, QueryError> {
-        let (engine, sql, session) = (self.clone(), Arc::<str>::from(sql), session.clone());
-        let types = parameter_types.to_vec();
-        let (answer, answered) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
-        let timeout = session.timeout(inner.limits.timeout);
-        let scope = self.0.open_scope()?;
-        let mut task = self.0.threads.spawn(timeout, &scope, async move {
-            let turn = inner.admission.enter().await?;
-            let resolved = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
-            drop(turn);
-            // Nobody may wait any more, which is no error.
-            drop(answer.send(Prepared::new(engine, resolved)));
-            Ok(())
-        });
-        task.first(answered).await
+        self.start(Request::Text(sql.to_owned()), session).await
     }
 
     /// How busy it is.
@@ -168,22 +143,46 @@ impl Engine {
         }
     }
 
+    /// Resolves a statement that has parameters. See [`prepare`](Self::prepare).
+    pub(crate) async fn resolve_prepared(
+        &self,
+        sql: &str,
+        parameter_types: &[Option<DataType>],
+        session: &Session,
+    ) -> Result<ResolvedStatement, QueryError> {
+        let (sql, session) = (Arc::<str>::from(sql), session.clone());
+        let types = parameter_types.to_vec();
+        let (resolved, resolving) = oneshot::channel();
+        let inner = Arc::clone(&self.0);
+        let timeout = session.timeout(inner.limits.timeout);
+        let scope = self.0.open_scope()?;
+        let mut task = self.0.threads.spawn(timeout, &scope, async move {
+            let permit = inner.admission.enter().await?;
+            let statement = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
+            drop(permit);
+            // The caller may have left, which is no error.
+            drop(resolved.send(statement));
+            Ok(())
+        });
+        task.first(resolving).await
+    }
+
     pub(crate) async fn run_prepared(
         &self,
-        resolved: Arc<Resolved>,
+        resolved: Arc<ResolvedStatement>,
         parameters: Vec<ScalarValue>,
         session: &Session,
     ) -> Result<Answer, QueryError> {
-        self.start(Question::Prepared(resolved, parameters), session).await
+        self.start(Request::Prepared(resolved, parameters), session).await
     }
 
-    async fn start(&self, question: Question, session: &Session) -> Result<Answer, QueryError> {
+    async fn start(&self, request: Request, session: &Session) -> Result<Answer, QueryError> {
         let (opened, opening) = oneshot::channel();
         let (batches, ready) = mpsc::channel(limits::QUERY_BATCHES_WAITING_MAX);
         let (inner, session) = (Arc::clone(&self.0), session.clone());
         let timeout = session.timeout(inner.limits.timeout);
         let scope = self.0.open_scope()?;
-        let work = async move { inner.answer(question, session, opened, batches).await };
+        let work = async move { inner.answer(request, session, opened, batches).await };
         let mut task = self.0.threads.spawn(timeout, &scope, work);
         let (schema, headings) = task.first(opening).await?;
         Ok(Answer { schema, headings, batches: Batches::new(ready, task, scope) })
@@ -200,33 +199,34 @@ impl Inner {
     fn query(&self, session: Session) -> Query {
         let total = Arc::clone(&self.memory);
         let memory = Arc::new(QueryMemory::new(self.limits.memory_bytes_max, total));
-        let environment = RuntimeEnv { memory_pool: Arc::clone(&memory) as _, ..self.environment.clone() };
+        let runtime = RuntimeEnv { memory_pool: Arc::clone(&memory) as _, ..self.runtime.clone() };
         let tables = OpenTables::new(Arc::clone(&self.store), Arc::clone(&self.schemas), session);
-        let parts =
-            QueryParts { tables: Arc::new(tables), runtime: Arc::new(environment), started_at: Utc::now() };
-        Query { memory, session: PlanningSession::new(Arc::clone(&self.planner), parts.clone()), parts }
+        let context =
+            QueryContext { tables: Arc::new(tables), runtime: Arc::new(runtime), started_at: Utc::now() };
+        let session = PlanningSession::new(Arc::clone(&self.environment), context.clone());
+        Query { memory, session, context }
     }
 
-    /// The whole of a query. Errors of the plan come before `opened`, others after it.
+    /// Runs a query from start to end. Errors of planning come before `opened`, errors of execution after it.
     async fn answer(
         &self,
-        question: Question,
+        request: Request,
         session: Session,
         opened: oneshot::Sender<(SchemaRef, Arc<[String]>)>,
         batches: mpsc::Sender<RecordBatch>,
     ) -> Result<(), QueryError> {
-        let _turn = self.admission.enter().await?;
+        let _permit = self.admission.enter().await?;
         let mut query = self.query(session);
-        let planned = match question {
-            Question::Text(sql) => self.plan(&sql, &query)?,
-            Question::Prepared(resolved, parameters) => {
-                let known = self.known(&resolved, &query)?;
-                let plan = LogicalPlan::clone(&known.plan).with_param_values(parameters)?;
+        let planned = match request {
+            Request::Text(sql) => self.plan(&sql, &query)?,
+            Request::Prepared(resolved, parameters) => {
+                let cached = self.prepared_plan(&resolved, &query)?;
+                let plan = LogicalPlan::clone(&cached.plan).with_param_values(parameters)?;
                 Planned {
-                    plan: Arc::new(self.planner.optimize(plan, query.parts.started_at)?),
-                    reads_names: known.reads_names,
-                    headings: known.headings,
-                    again: None,
+                    plan: Arc::new(self.planner.optimize(plan, query.context.started_at)?),
+                    reads_names: cached.reads_names,
+                    headings: cached.headings,
+                    reused: None,
                 }
             }
         };
@@ -249,7 +249,7 @@ impl Inner {
             if batch.num_rows() == 0 {
                 continue;
             }
-            for piece in pieces(batch)? {
+            for piece in split_batch(batch)? {
                 if batches.send(piece).await.is_err() {
                     return Ok(());
                 }
@@ -259,53 +259,54 @@ impl Inner {
     }
 
     fn plan(&self, sql: &str, query: &Query) -> Result<Planned, QueryError> {
-        let (known, is_again) = match self.plans.find(sql) {
-            Some(known) if known.fits(&query.parts.tables)? => (known, true),
+        let (cached, is_reused) = match self.plans.find(sql) {
+            Some(cached) if cached.is_valid(&query.context.tables)? => (cached, true),
             _ => {
-                let known = self.resolve(sql, query)?;
-                if Repeated::of(&known.plan)?.may_be_kept() {
-                    self.plans.keep(sql, known.clone());
+                let cached = self.resolve(sql, query)?;
+                if Repeated::of(&cached.plan)?.may_be_cached() {
+                    self.plans.insert(sql, cached.clone());
                 }
-                (known, false)
+                (cached, false)
             }
         };
-        let (reads_names, headings) = (known.reads_names, Arc::clone(&known.headings));
-        if !known.optimized {
-            let plan = self.planner.optimize(Arc::unwrap_or_clone(known.plan), query.parts.started_at)?;
-            return Ok(Planned { plan: Arc::new(plan), reads_names, headings, again: None });
+        let (reads_names, headings) = (cached.reads_names, Arc::clone(&cached.headings));
+        if !cached.optimized {
+            let plan = self.planner.optimize(Arc::unwrap_or_clone(cached.plan), query.context.started_at)?;
+            return Ok(Planned { plan: Arc::new(plan), reads_names, headings, reused: None });
         }
-        Ok(Planned { plan: Arc::clone(&known.plan), reads_names, headings, again: is_again.then_some(known) })
+        let plan = Arc::clone(&cached.plan);
+        Ok(Planned { plan, reads_names, headings, reused: is_reused.then_some(cached) })
     }
 
-    /// Operators over the tables as they are now.
+    /// Returns the operators over the tables as they are now.
     async fn operators(
         &self,
         planned: &Planned,
         query: &Query,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        if let Some(again) = &planned.again
-            && let Some(operators) = again.operators(&query.parts.tables)?
+        if let Some(reused) = &planned.reused
+            && let Some(operators) = reused.operators(&query.context.tables)?
         {
             return Ok(operators);
         }
-        let operators = self.planner.choose(&planned.plan, &query.session).await?;
-        if let Some(again) = &planned.again {
-            again.keep_operators(&operators)?;
+        let operators = self.planner.choose_operators(&planned.plan, &query.session).await?;
+        if let Some(reused) = &planned.reused {
+            reused.cache_operators(&operators)?;
         }
         Ok(operators)
     }
 
-    fn resolve(&self, sql: &str, query: &Query) -> Result<KnownPlan, QueryError> {
+    fn resolve(&self, sql: &str, query: &Query) -> Result<CachedPlan, QueryError> {
         let statement = statement::parse(sql)?;
         let headings = postgres::headings(&statement);
         let plan = self.planner.resolve(statement, &[], &query.session)?;
-        let needs = Needs::of(&plan)?;
-        // An EXPLAIN shows what the optimiser does at that moment.
-        if needs.asks_time() || matches!(plan, LogicalPlan::Explain(_)) {
-            return Ok(needs.known(Arc::new(plan), headings, false));
+        let inputs = PlanInputs::of(&plan)?;
+        // EXPLAIN shows what the optimiser does at this moment.
+        if inputs.asks_time() || matches!(plan, LogicalPlan::Explain(_)) {
+            return Ok(inputs.cached(Arc::new(plan), headings, false));
         }
-        let plan = self.planner.optimize(plan, query.parts.started_at)?;
-        Ok(needs.known(Arc::new(plan), headings, true))
+        let plan = self.planner.optimize(plan, query.context.started_at)?;
+        Ok(inputs.cached(Arc::new(plan), headings, true))
     }
 
     fn resolve_prepared(
@@ -313,31 +314,38 @@ impl Inner {
         sql: &Arc<str>,
         types: &[Option<DataType>],
         query: &Query,
-    ) -> Result<Resolved, QueryError> {
+    ) -> Result<ResolvedStatement, QueryError> {
         let statement = statement::parse(sql)?;
         let named = statement::parameters(&statement);
         let headings = postgres::headings(&statement);
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let parameter_types = parameter_types(&plan, types, &named)?;
         let schema = postgres::shown_columns(plan.schema().inner());
-        let mut known = Needs::of(&plan)?.known(Arc::new(plan), Arc::clone(&headings), false);
-        if known.reads_names {
-            // It holds what was listed at this moment; each run lists anew.
-            known.plan = Arc::default();
+        let mut cached = PlanInputs::of(&plan)?.cached(Arc::new(plan), Arc::clone(&headings), false);
+        if cached.reads_names {
+            // The plan contains what the system tables list at this moment. Each run lists them again.
+            cached.plan = Arc::default();
         }
         let (sql, given_types) = (Arc::clone(sql), types.to_vec());
-        Ok(Resolved { sql, given_types, known: Mutex::new(known), headings, parameter_types, schema })
+        Ok(ResolvedStatement {
+            sql,
+            given_types,
+            plan: Mutex::new(cached),
+            headings,
+            parameter_types,
+            schema,
+        })
     }
 
-    /// The plan of a prepared statement for the tables as they are now.
-    fn known(&self, resolved: &Resolved, query: &Query) -> Result<KnownPlan, QueryError> {
-        let known = resolved.known.lock().clone();
-        if known.fits(&query.parts.tables)? {
-            return Ok(known);
+    /// Returns the plan of a prepared statement for the tables as they are now.
+    fn prepared_plan(&self, resolved: &ResolvedStatement, query: &Query) -> Result<CachedPlan, QueryError> {
+        let cached = resolved.plan.lock().clone();
+        if cached.is_valid(&query.context.tables)? {
+            return Ok(cached);
         }
-        // Where a table has other columns than before the client still sends values of the types that it was told.
-        let told: Vec<_> = resolved.parameter_types.iter().cloned().map(Some).collect();
-        let types = if known.reads_names { &resolved.given_types } else { &told };
+        // If the columns of a table have changed, the client still sends values of the types that it was told.
+        let described: Vec<_> = resolved.parameter_types.iter().cloned().map(Some).collect();
+        let types = if cached.reads_names { &resolved.given_types } else { &described };
         let statement = statement::parse(&resolved.sql)?;
         let plan = self.planner.resolve(statement, types, &query.session)?;
         let column = |field: &FieldRef| (field.name().clone(), field.data_type().clone());
@@ -345,16 +353,16 @@ impl Inner {
         if !shown.fields().iter().map(column).eq(resolved.schema.fields().iter().map(column)) {
             return Err(QueryError::ResultChanged);
         }
-        let known = Needs::of(&plan)?.known(Arc::new(plan), known.headings, false);
-        if !known.reads_names {
-            *resolved.known.lock() = known.clone();
+        let cached = PlanInputs::of(&plan)?.cached(Arc::new(plan), cached.headings, false);
+        if !cached.reads_names {
+            *resolved.plan.lock() = cached.clone();
         }
-        Ok(known)
+        Ok(cached)
     }
 }
 
 impl Query {
-    /// The limit that was met, where DataFusion only says that memory is short.
+    /// Adds the limit that was met, if DataFusion only reports that memory is short.
     fn explain(&self, error: QueryError) -> QueryError {
         match (error, self.memory.limit_met()) {
             (QueryError::OverLimit { what, remedy, .. }, Some(limit)) => {
@@ -369,12 +377,12 @@ impl Query {
 mod tests {
     use super::*;
 
-    /// What is left of a statement that has run so many times.
-    async fn kept_after(engine: &Engine, sql: &str, runs: usize) -> Option<String> {
+    /// The operators that are cached for a statement after it has run so many times.
+    async fn cached_after(engine: &Engine, sql: &str, runs: usize) -> Option<String> {
         for _ in 0..runs {
             engine.run(sql, &Session::new("tester")).await.unwrap().collect().await.unwrap();
         }
-        engine.0.plans.find(sql).and_then(|known| known.shown_operators())
+        engine.0.plans.find(sql).and_then(|cached| cached.shown_operators())
     }
 
     #[test]
@@ -391,13 +399,13 @@ mod tests {
             let plan = engine.0.planner.resolve(statement, &[], &query.session).unwrap();
             assert_eq!(plan.display_indent().to_string().contains("Projection"), is_projected, "{sql}");
             let columns = plan.schema().fields().len();
-            let all = query.parts.tables.open("telemetry").unwrap().schema.fields().len();
+            let all = query.context.tables.open("telemetry").unwrap().schema.fields().len();
             assert_eq!(columns, all + usize::from(sql.contains("again")), "{sql}");
         }
     }
 
     #[tokio::test]
-    async fn operators_are_kept_from_the_second_time_on_and_hold_no_snapshot() {
+    async fn operators_are_cached_from_the_second_run_on_and_hold_no_snapshot() {
         let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();
         for sql in [
             "SELECT device, time_bucket(INTERVAL '5 minutes', ts) AS t, avg(speed) FROM telemetry GROUP BY device, t",
@@ -406,14 +414,14 @@ mod tests {
             "SELECT count(*), max(speed) FROM telemetry WHERE speed > 5",
             "SELECT speed FROM telemetry ORDER BY speed",
         ] {
-            assert_eq!(kept_after(&engine, sql, 1).await, None, "{sql}");
-            let kept = kept_after(&engine, sql, 1).await.expect(sql);
-            assert!(kept.contains("KeptScan") && !kept.contains("StoreScan"), "{sql}: {kept}");
+            assert_eq!(cached_after(&engine, sql, 1).await, None, "{sql}");
+            let cached = cached_after(&engine, sql, 1).await.expect(sql);
+            assert!(cached.contains("ScanFingerprint") && !cached.contains("StoreScan"), "{sql}: {cached}");
         }
     }
 
     #[tokio::test]
-    async fn operators_with_a_state_of_their_own_or_other_rows_are_not_kept() {
+    async fn operators_with_a_state_of_their_own_or_other_rows_are_not_cached() {
         let engine = Engine::new(testkit::fleet::fleet(), QueryLimits::default()).unwrap();
         for sql in [
             "SELECT speed FROM telemetry ORDER BY speed LIMIT 2",
@@ -423,7 +431,7 @@ mod tests {
             "SELECT count(*) FROM telemetry WHERE device = 'nobody'",
             "SELECT 1",
         ] {
-            assert_eq!(kept_after(&engine, sql, 3).await, None, "{sql}");
+            assert_eq!(cached_after(&engine, sql, 3).await, None, "{sql}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a query has no answer, whose fault it is and what to do.
+//! The errors of queries: their cause, who can mend them, and how.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use store::{Blame, StoreError};
 
-/// SQLSTATE data_exception: of values whose fault has no code of its own.
+/// SQLSTATE data_exception, for values with a fault that has no code of its own.
 pub(crate) const DATA_EXCEPTION: &str = "22000";
 /// SQLSTATE numeric_value_out_of_range.
 pub(crate) const NUMBER_OUT_OF_RANGE: &str = "22003";
@@ -23,7 +23,7 @@ pub(crate) const INVALID_PARAMETER: &str = "22023";
 /// SQLSTATE invalid_text_representation.
 pub(crate) const INVALID_TEXT: &str = "22P02";
 
-/// An error of a query. Text is for people; code asks [`blame`](Self::blame) and [`sql_state`](Self::sql_state).
+/// An error of a query. The text is for people. Code uses [`blame`](Self::blame) and [`sql_state`](Self::sql_state).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum QueryError {
     /// The text is not SQL.
@@ -32,7 +32,7 @@ pub enum QueryError {
         /// What was found and what was expected, with line and column.
         message: String,
     },
-    /// A statement that does more than read.
+    /// The statement does more than read.
     #[error("{statement} is refused: SQL here only reads. {remedy}")]
     ReadOnly {
         /// The statement's kind, such as `INSERT`.
@@ -40,7 +40,7 @@ pub enum QueryError {
         /// What to do instead.
         remedy: &'static str,
     },
-    /// There is no such table, or this user may not see it.
+    /// The table does not exist, or this user may not see it.
     #[error("table {table:?} does not exist{}", did_you_mean(.nearest))]
     UnknownTable {
         /// The name as it was given.
@@ -56,10 +56,10 @@ pub enum QueryError {
         /// The most similar name of a column there.
         nearest: Option<String>,
     },
-    /// There is no such function, or none that takes such arguments.
+    /// The function does not exist, or does not take such arguments.
     #[error("{message}")]
     UnknownFunction {
-        /// Which function, and a similar one.
+        /// The function, and a similar one.
         message: String,
     },
     /// The statement is SQL, but makes no sense for these tables: a wrong type, a missing GROUP BY.
@@ -68,25 +68,25 @@ pub enum QueryError {
         /// What is wrong.
         message: String,
     },
-    /// A prepared statement would give other columns than those it was described with. The text is PostgreSQL's, by which drivers
-    /// know that they have to prepare it again.
+    /// The prepared statement would return other columns than when it was prepared. The text is PostgreSQL's: drivers recognise it
+    /// and prepare the statement again.
     #[error("cached plan must not change result type")]
     ResultChanged,
-    /// SQL that exists elsewhere and not here.
+    /// The statement is SQL that this engine does not support.
     #[error("not supported: {message}")]
     Unsupported {
         /// What is missing.
         message: String,
     },
-    /// Values that cannot be computed with: a division by zero, text that is no number.
+    /// A value cannot be computed with: a division by zero, or text that is not a number.
     #[error("{message}")]
     Value {
         /// What went wrong with which value.
         message: String,
-        /// PostgreSQL's code for such a fault: of class 22.
+        /// PostgreSQL's code for such a fault, of class 22.
         sql_state: &'static str,
     },
-    /// More than a limit allows.
+    /// The statement exceeds a limit.
     #[error("{what} is over the limit of {limit}; {remedy}")]
     OverLimit {
         /// What was counted.
@@ -96,28 +96,28 @@ pub enum QueryError {
         /// What to change.
         remedy: &'static str,
     },
-    /// Took longer than it may.
+    /// The query took longer than it may.
     #[error("the query was ended after {} s, the limit of its time; read a shorter range or fewer series", .limit.as_secs_f64())]
     Timeout {
         /// The limit.
         limit: Duration,
     },
-    /// Its client has left, or has been told already how it ended.
+    /// The client has left, or already knows how the query ended.
     #[error("the query was ended because nobody waits for it")]
     Cancelled,
-    /// Other queries have to end first; the same query will succeed later.
+    /// Other queries have to end first. The same query will succeed later.
     #[error("busy: {reason}")]
     Busy {
-        /// Which bound was met, with its numbers.
+        /// The limit that was met, with its numbers.
         reason: String,
     },
     /// The store could not read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system gives no threads.
+    /// The system refuses to start threads.
     #[error("cannot start the threads of queries: {message}")]
     Threads {
-        /// What the system said.
+        /// The error of the system.
         message: String,
     },
     /// A fault of this program.
@@ -128,7 +128,7 @@ pub enum QueryError {
     },
 }
 
-/// Why the planner finds no join for a subquery that stands for a value.
+/// The planner's reason for refusing a subquery that stands for a value.
 const OTHER_ROWS_APART: &str = "a subquery for a value that compares with the row around it by something else than =, or has a LIMIT; \
     write a join";
 
@@ -137,7 +137,7 @@ fn did_you_mean(nearest: &Option<String>) -> String {
 }
 
 impl QueryError {
-    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    /// Who can mend the error. The match has no wildcard arm, so that a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Syntax { .. }
@@ -158,7 +158,7 @@ impl QueryError {
         }
     }
 
-    /// The SQLSTATE under which PostgreSQL's clients know such an error.
+    /// The SQLSTATE by which PostgreSQL's clients know the error.
     pub fn sql_state(&self) -> &'static str {
         match self {
             Self::Syntax { .. } => "42601",
@@ -177,22 +177,22 @@ impl QueryError {
         }
     }
 
-    /// A value that is wrong in a way for which PostgreSQL has this code.
+    /// An error of a value, with PostgreSQL's code for it.
     pub(crate) fn value(sql_state: &'static str, message: impl Into<String>) -> Self {
         Self::Value { message: message.into(), sql_state }
     }
 
-    /// A number beyond what its type holds.
+    /// A number exceeds the range of its type.
     pub(crate) fn out_of_range(message: impl Into<String>) -> Self {
         Self::value(NUMBER_OUT_OF_RANGE, message)
     }
 
-    /// SQL that exists in PostgreSQL and not here.
+    /// SQL that PostgreSQL has and this engine does not support.
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported { message: message.into() }
     }
 
-    /// The most similar of `names`, if one is similar at all.
+    /// Returns the most similar of `names`, if one is similar.
     pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
         let distance = |name: &str| strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
         let (distance, nearest) = names.map(|name| (distance(name), name)).min()?;
@@ -201,7 +201,7 @@ impl QueryError {
     }
 }
 
-/// Our own errors travel through DataFusion as values and come out as they went in.
+/// DataFusion carries our own errors as values. They come out as they went in.
 impl From<QueryError> for DataFusionError {
     fn from(error: QueryError) -> Self {
         Self::External(Box::new(error))
@@ -247,7 +247,7 @@ impl From<DataFusionError> for QueryError {
     }
 }
 
-/// What the planner refuses: it tells only in words when a function is not there.
+/// Makes an error of DataFusion's planner, which reports an unknown function only in its text.
 fn from_plan(message: &str) -> QueryError {
     let unknown = message.strip_prefix("Invalid function '").and_then(|rest| rest.split_once('\''));
     match unknown {
@@ -255,7 +255,7 @@ fn from_plan(message: &str) -> QueryError {
             message: format!("function {function} does not exist{}", rest.trim_start_matches('.').trim_end()),
         },
         None if message.contains("No function matches the given name and argument types")
-            // Functions of ours tell what is wrong.
+            // The errors of our functions need no further text.
             && !message.contains("user-defined coercion failed") =>
         {
             QueryError::UnknownFunction { message: message.to_owned() }
@@ -308,14 +308,15 @@ fn from_arrow(error: &ArrowError) -> QueryError {
     }
 }
 
-/// The message without the library's guess that it has a bug: planners put the texts of several errors together.
+/// Removes DataFusion's hint that the error may be a bug. Planners join the texts of several errors, so the hint may be in the
+/// middle.
 fn without_blame(message: &str) -> String {
     const GUESS: &str = "\nThis issue was likely caused by a bug in DataFusion's code";
     let mut shown = String::with_capacity(message.len());
     let mut rest = message;
     while let Some((before, guess)) = rest.split_once(GUESS) {
         shown.push_str(before);
-        // To the address of its issues and the point behind it.
+        // Up to the address of DataFusion's issues and the point after it.
         rest =
             guess.split_once("/issues").map_or("", |(_, behind)| behind.strip_prefix('.').unwrap_or(behind));
     }

@@ -1,9 +1,10 @@
 //! SQL over the tables of a store.
 //!
-//! An [`Engine`] parses, plans and runs statements that read. It knows tables through the contract of the store; it
-//! knows no concrete store, no socket and no protocol. Planning and operators are DataFusion's; what is here is the way
-//! from a condition to what a store can decide, the limits, the functions that time series need, and errors that say
-//! whose fault they are. The dialect is described in `docs/sql.md`.
+//! An [`Engine`] parses, plans and runs statements that read. It sees tables through the contract of the store and knows no concrete
+//! store, no socket and no protocol. DataFusion plans and runs the statements. This crate adds pushdown to the store, operators and
+//! functions for time series, limits, PostgreSQL's catalog and semantics, and errors that name their cause.
+//!
+//! `docs/sql.md` describes the dialect, `docs/query.md` how a statement is answered.
 
 mod admission;
 mod allocation;
@@ -11,39 +12,36 @@ mod answer;
 mod batch_rows;
 mod binding;
 mod catalog;
-mod context;
+mod column_kind;
 mod empty_table;
 mod engine;
 mod error;
 mod functions;
 mod gapfill;
-mod kept_operators;
 mod memory;
+mod name_lookup;
+mod parameter_types;
 mod parsed;
-mod pieces;
+mod physical;
 mod plan_cache;
 mod planner;
+mod planning_environment;
 mod planning_session;
 mod postgres;
 mod prepared;
 mod provider;
 mod pushdown;
-mod reading;
-mod rewriting;
-mod run_aggregate;
-mod scan;
+mod resolved_statement;
+mod schema_names;
 mod scope;
 mod semantics;
-mod series_ends;
 mod session;
+mod split_batch;
 mod statement;
-mod subtotals;
 mod tables;
 mod threads;
-mod time_slices;
 mod value_sizes;
 mod walk;
-mod watched_rows;
 mod wildcard;
 
 #[cfg(test)]

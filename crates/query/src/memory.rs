@@ -1,4 +1,4 @@
-//! What queries may hold in memory: each so much, all together so much.
+//! The memory limits of queries: one for each query, one for all together.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 
-/// Bytes that all queries hold, and the most they may.
+/// The bytes that all queries hold, and their limit.
 #[derive(Debug)]
 pub(crate) struct TotalMemory {
     used: AtomicUsize,
@@ -25,7 +25,7 @@ impl TotalMemory {
     }
 }
 
-/// What one query holds. What is left when it ends goes back to the total.
+/// The memory of one query. When the query ends, the total gets back what it still holds.
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
     used: AtomicUsize,
@@ -39,19 +39,19 @@ impl QueryMemory {
         Self { used: AtomicUsize::new(0), max, total, refused: OnceLock::new() }
     }
 
-    /// The limit that the query has met, if it has.
+    /// The limit that the query has exceeded, if it has exceeded one.
     pub(crate) fn limit_met(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
 
-    /// Operators may reword the error, so the limit is also kept here.
+    /// Makes the error of an exceeded limit. Operators may replace the error by another one, so the limit is also kept here.
     fn refuse(&self, max: usize, whose: &str) -> DataFusionError {
         let limit = format!("{} MiB for {whose}", max / (1024 * 1024));
         DataFusionError::ResourcesExhausted(self.refused.get_or_init(|| limit).clone())
     }
 }
 
-/// Adds if the sum stays within the limit.
+/// Adds to a counter if the sum stays within the limit.
 fn try_add(counter: &AtomicUsize, bytes: usize, max: usize) -> bool {
     let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= max);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
@@ -62,7 +62,7 @@ impl MemoryPool for QueryMemory {
         "query"
     }
 
-    /// Operators call this for what they already hold, so it cannot fail.
+    /// Operators call this for memory that they already hold, so it cannot fail.
     fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
         self.used.fetch_add(additional, Ordering::Relaxed);
         self.total.used.fetch_add(additional, Ordering::Relaxed);

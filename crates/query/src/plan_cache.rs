@@ -1,8 +1,7 @@
-//! Plans of statements that come again and again, as those of dashboards do.
+//! Caches the plans of statements, for dashboards that run the same statement again and again.
 //!
-//! A kept plan names tables and columns, no snapshot and no user, so whoever may read the tables may use it. It is used
-//! as long as its tables have the columns that they had. From the second time on the operators that were chosen for it are
-//! kept as well.
+//! A cached plan names tables and columns. It holds neither a snapshot nor a user, so every user who may read the tables can use it. It is
+//! valid as long as its tables have the same columns. From the second run on, the operators are cached as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,65 +15,71 @@ use datafusion::physical_plan::ExecutionPlan;
 use model::limits;
 use parking_lot::Mutex;
 
-use crate::kept_operators::KeptOperators;
+use crate::physical::CachedOperators;
 use crate::provider::StoreTable;
 use crate::tables::OpenTables;
 use crate::{QueryError, postgres};
 
-/// A plan and what it relies on.
+/// A plan and the inputs for which it is valid.
 #[derive(Debug, Clone)]
-pub(crate) struct KnownPlan {
+pub(crate) struct CachedPlan {
     pub(crate) plan: Arc<LogicalPlan>,
-    /// Whether the plan went through the optimiser; one that asks for the time has to, each time.
+    /// Whether the plan is optimised. A plan that asks for the time is optimised for each run.
     pub(crate) optimized: bool,
-    /// Whether tables other than the store's are read, or who asks: such a plan is good for one query.
+    /// Whether the plan reads the system tables or the name of the user. Such a plan is valid for one query.
     pub(crate) reads_names: bool,
     /// See [`postgres::headings`].
     pub(crate) headings: Arc<[String]>,
     tables: Arc<[(Arc<str>, SchemaRef)]>,
-    operators: Arc<Mutex<Option<Arc<KeptOperators>>>>,
+    operators: Arc<Mutex<Option<Arc<CachedOperators>>>>,
 }
 
-/// What a plan asks of its surroundings.
-pub(crate) struct Needs {
+/// The inputs of a plan: tables, names and the time.
+pub(crate) struct PlanInputs {
     tables: Vec<(Arc<str>, SchemaRef)>,
     reads_names: bool,
-    /// Whether something in it depends on when it runs.
+    /// Whether a function in it depends on the time of the run.
     asks_time: bool,
 }
 
-impl Needs {
+impl PlanInputs {
     pub(crate) fn of(plan: &LogicalPlan) -> Result<Self> {
-        let mut needs = Self { tables: Vec::new(), reads_names: false, asks_time: false };
+        let mut inputs = Self { tables: Vec::new(), reads_names: false, asks_time: false };
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
                 match source_as_provider(&scan.source) {
                     Ok(provider) => match provider.downcast_ref::<StoreTable>() {
-                        Some(table) => needs.tables.push((table.name().into(), scan.source.schema())),
-                        None => needs.reads_names = true,
+                        Some(table) => inputs.tables.push((table.name().into(), scan.source.schema())),
+                        None => inputs.reads_names = true,
                     },
-                    Err(_) => needs.reads_names = true,
+                    Err(_) => inputs.reads_names = true,
                 }
             }
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
-                    needs.reads_names |=
+                    inputs.reads_names |=
                         matches!(expr, Expr::ScalarFunction(call) if postgres::is_of_catalog(&call.func));
-                    needs.asks_time |= matches!(expr, Expr::ScalarFunction(call)
+                    inputs.asks_time |= matches!(expr, Expr::ScalarFunction(call)
                         if call.func.signature().volatility == Volatility::Stable);
                     Ok(TreeNodeRecursion::Continue)
                 })
             })
         })?;
-        Ok(needs)
+        Ok(inputs)
     }
 
     pub(crate) fn asks_time(&self) -> bool {
         self.asks_time
     }
 
-    pub(crate) fn known(self, plan: Arc<LogicalPlan>, headings: Arc<[String]>, optimized: bool) -> KnownPlan {
-        KnownPlan {
+    /// Makes a cached plan of the plan with these inputs.
+    pub(crate) fn cached(
+        self,
+        plan: Arc<LogicalPlan>,
+        headings: Arc<[String]>,
+        optimized: bool,
+    ) -> CachedPlan {
+        CachedPlan {
             plan,
             optimized,
             reads_names: self.reads_names,
@@ -85,9 +90,9 @@ impl Needs {
     }
 }
 
-impl KnownPlan {
-    /// Whether the plan is right for the tables as they are now and for this user.
-    pub(crate) fn fits(&self, tables: &OpenTables) -> Result<bool, QueryError> {
+impl CachedPlan {
+    /// Whether the plan is valid for the tables as they are now and for this user.
+    pub(crate) fn is_valid(&self, tables: &OpenTables) -> Result<bool, QueryError> {
         for (name, schema) in self.tables.iter() {
             match tables.find(name)? {
                 Some(table) if table.schema == *schema => {}
@@ -97,39 +102,39 @@ impl KnownPlan {
         Ok(!self.reads_names)
     }
 
-    /// The operators that were chosen before, if they suit the tables as they are now.
+    /// Returns the operators that were chosen before, if they suit the tables as they are now.
     pub(crate) fn operators(&self, tables: &OpenTables) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let kept = self.operators.lock().clone();
-        kept.map_or(Ok(None), |kept| kept.over(tables))
+        let cached = self.operators.lock().clone();
+        cached.map_or(Ok(None), |cached| cached.over(tables))
     }
 
-    /// Keeps the operators that were chosen for this very plan.
-    pub(crate) fn keep_operators(&self, chosen: &Arc<dyn ExecutionPlan>) -> Result<()> {
-        let kept = KeptOperators::of(chosen, self.tables.len())?;
-        *self.operators.lock() = kept.map(Arc::new);
+    /// Caches the operators that were chosen for this plan.
+    pub(crate) fn cache_operators(&self, chosen: &Arc<dyn ExecutionPlan>) -> Result<()> {
+        let cached = CachedOperators::of(chosen, self.tables.len())?;
+        *self.operators.lock() = cached.map(Arc::new);
         Ok(())
     }
 
-    /// What is kept, as it shows itself.
+    /// The cached operators as text.
     #[cfg(test)]
     pub(crate) fn shown_operators(&self) -> Option<String> {
-        self.operators.lock().as_ref().map(|kept| format!("{kept:?}"))
+        self.operators.lock().as_ref().map(|cached| format!("{cached:?}"))
     }
 }
 
-/// The plans used last.
+/// The plans that were used last.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache(Mutex<Plans>);
 
 #[derive(Debug, Default)]
 struct Plans {
     uses: u64,
-    /// Plans and when they were used last.
-    by_text: HashMap<String, (KnownPlan, u64)>,
+    /// By statement: the plan, and the value of `uses` when it was used last.
+    by_text: HashMap<String, (CachedPlan, u64)>,
 }
 
 impl PlanCache {
-    pub(crate) fn find(&self, sql: &str) -> Option<KnownPlan> {
+    pub(crate) fn find(&self, sql: &str) -> Option<CachedPlan> {
         let mut plans = self.0.lock();
         plans.uses += 1;
         let now = plans.uses;
@@ -138,7 +143,7 @@ impl PlanCache {
         Some(plan.clone())
     }
 
-    pub(crate) fn keep(&self, sql: &str, plan: KnownPlan) {
+    pub(crate) fn insert(&self, sql: &str, plan: CachedPlan) {
         if plan.reads_names || sql.len() > limits::SQL_CACHED_BYTES_MAX {
             return;
         }

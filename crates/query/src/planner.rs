@@ -1,71 +1,41 @@
-//! From a statement to a plan that can run.
-//!
-//! What does not depend on the query is made once and shared: registering a few hundred functions anew would cost
-//! more than planning does.
+//! Makes a plan that can run of a statement.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use chrono::{DateTime, Utc};
+use datafusion::catalog::Session as _;
 use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::FunctionRegistry;
-use datafusion::execution::config::SessionConfig;
 use datafusion::logical_expr::{Explain, LogicalPlan, PlanType, ToStringifiedPlan};
 use datafusion::optimizer::{Analyzer, Optimizer, OptimizerConfig};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
-use model::limits::QueryLimits;
 
 use crate::binding::{When, bind};
-use crate::catalog::{CATALOG, SCHEMA};
-use crate::context::Lookup;
-use crate::functions::Functions;
 use crate::functions::bounded::optimizing;
+use crate::name_lookup::NameLookup;
+use crate::planning_environment::PlanningEnvironment;
 use crate::planning_session::PlanningSession;
-use crate::run_aggregate::AggregateRuns;
-use crate::series_ends::SeriesEnds;
-use crate::subtotals::KeepSubtotalsApart;
-use crate::time_slices::ReadInSlices;
-use crate::watched_rows::WatchRows;
 use crate::{QueryError, gapfill, postgres, semantics, wildcard};
 
-/// What all queries plan with.
+/// Makes plans of statements. One planner serves all queries.
 #[derive(Debug)]
 pub(crate) struct Planner {
-    pub(crate) functions: Functions,
-    pub(crate) config: SessionConfig,
-    pub(crate) physical_rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+    environment: Arc<PlanningEnvironment>,
     analyzer: Analyzer,
     optimizer: Optimizer,
 }
 
 impl Planner {
-    pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
-        let mut physical_rules = PhysicalOptimizer::new().rules;
-        // It takes columns of one name on both sides of an outer join for each other. The logical plan's has done the work.
-        physical_rules.retain(|rule| rule.name() != "FilterPushdown");
-        physical_rules.insert(0, Arc::new(KeepSubtotalsApart));
-        physical_rules.push(Arc::new(SeriesEnds));
-        physical_rules.push(Arc::new(ReadInSlices));
-        physical_rules.push(Arc::new(AggregateRuns));
-        physical_rules.push(Arc::new(WatchRows));
-        let config = config(limits, threads);
-        Self {
-            functions: Functions::new(config.options()),
-            config,
-            physical_rules,
-            analyzer: semantics::analyzer(),
-            optimizer: Optimizer::new(),
-        }
+    pub(crate) fn new(environment: Arc<PlanningEnvironment>) -> Self {
+        Self { environment, analyzer: semantics::analyzer(), optimizer: Optimizer::new() }
     }
 
-    /// Resolves names and types. Parameters without a type get the one their place suggests.
+    /// Resolves names and types. A parameter without a type gets the type that its context suggests.
     pub(crate) fn resolve(
         &self,
         mut statement: Statement,
@@ -74,11 +44,11 @@ impl Planner {
     ) -> Result<LogicalPlan, QueryError> {
         postgres::name_columns(&mut statement);
         semantics::syntax::rewrite(&mut statement)?;
-        postgres::rewrite(&mut statement, &self.functions);
+        postgres::rewrite(&mut statement, &self.environment.functions);
         postgres::name_comparisons(&mut statement);
         postgres::normalize_forms(&mut statement);
         gapfill::name_fills(&mut statement);
-        // Where that is refused, so is the statement as it stands, for a reason that names its own words.
+        // If the planner refuses the narrowed statement, it also refuses the original one, with an error in the words of the user.
         let all_columns = wildcard::narrowed(&statement)
             .and_then(|narrow| self.to_plan(narrow, parameters, session).ok())
             .and_then(wildcard::widened);
@@ -96,7 +66,7 @@ impl Planner {
         parameters: &[Option<DataType>],
         session: &PlanningSession,
     ) -> Result<LogicalPlan, QueryError> {
-        let lookup = Lookup::new(self, session);
+        let lookup = NameLookup::new(&self.environment, session);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
         let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
@@ -124,46 +94,29 @@ impl Planner {
                 ..explain
             }));
         }
-        let plan = postgres::settle_memberships(plan, &self.functions)?;
-        let analyzed = self.analyzer.execute_and_check(plan, self.config.options(), |_, _| {})?;
+        let plan = postgres::settle_memberships(plan, &self.environment.functions)?;
+        let analyzed = self.analyzer.execute_and_check(plan, self.environment.config.options(), |_, _| {})?;
         let analyzed = postgres::settle_arrays(analyzed)?;
         let analyzed = semantics::keep_lists_apart(analyzed)?;
-        let analyzed = gapfill::rewrite(analyzed, started_at, self.config.options())?;
-        let analyzed = bind(analyzed, &self.functions, When::BeforeOptimizer)?;
-        let config = Optimizing { planner: self, started_at, aliases: Arc::new(AliasGenerator::new()) };
+        let analyzed = gapfill::rewrite(analyzed, started_at, self.environment.config.options())?;
+        let analyzed = bind(analyzed, &self.environment.functions, When::BeforeOptimizer)?;
+        let config = Optimizing {
+            environment: &self.environment,
+            started_at,
+            aliases: Arc::new(AliasGenerator::new()),
+        };
         let optimized = optimizing(|| self.optimizer.optimize(analyzed, &config, |_, _| {}))?;
-        Ok(bind(optimized, &self.functions, When::AfterOptimizer)?)
+        Ok(bind(optimized, &self.environment.functions, When::AfterOptimizer)?)
     }
 
     /// Chooses operators for an optimised plan.
-    pub(crate) async fn choose(
+    pub(crate) async fn choose_operators(
         &self,
         plan: &LogicalPlan,
         session: &PlanningSession,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        Ok(physical_planner().create_physical_plan(plan, session).await?)
+        Ok(session.create_physical_plan(plan).await?)
     }
-}
-
-pub(crate) fn physical_planner() -> DefaultPhysicalPlanner {
-    DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(gapfill::PlanGapFill)])
-}
-
-fn config(limits: &QueryLimits, threads: usize) -> SessionConfig {
-    let mut config = SessionConfig::new()
-        .with_target_partitions(threads)
-        .with_batch_size(limits.batch_rows.max(1))
-        .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_information_schema(true);
-    let options = config.options_mut();
-    options.execution.time_zone = Some("+00:00".into());
-    // Whether a column can be NULL is found with other results for UNION and for the operators of it, which harms nothing.
-    options.execution.skip_physical_aggregate_schema_check = true;
-    // A whole window of rows read ahead of a merge; the default of 1 GiB is four times what a query may hold.
-    options.execution.sort_pushdown_buffer_capacity = 16 * 1024 * 1024;
-    // What we know of a scan is an estimate; few rows are not worth several tasks.
-    options.execution.use_row_number_estimates_to_optimize_partitioning = true;
-    config
 }
 
 fn parser_options() -> ParserOptions {
@@ -174,7 +127,7 @@ fn parameter_field(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("parameter", data_type, true))
 }
 
-/// The parser has refused them already; a plan is the last place where one could be seen.
+/// Refuses plans that write. The parser refuses such statements already; this is the second check.
 fn refuse_writes(plan: &LogicalPlan) -> Result<(), QueryError> {
     let mut writes = None;
     plan.apply_with_subqueries(|node| {
@@ -195,9 +148,9 @@ fn refuse_writes(plan: &LogicalPlan) -> Result<(), QueryError> {
     }
 }
 
-/// What the optimiser asks about the query.
+/// Answers what the optimiser asks about the query.
 struct Optimizing<'a> {
-    planner: &'a Planner,
+    environment: &'a PlanningEnvironment,
     started_at: DateTime<Utc>,
     aliases: Arc<AliasGenerator>,
 }
@@ -212,10 +165,10 @@ impl OptimizerConfig for Optimizing<'_> {
     }
 
     fn options(&self) -> Arc<ConfigOptions> {
-        Arc::clone(self.planner.config.options())
+        Arc::clone(self.environment.config.options())
     }
 
     fn function_registry(&self) -> Option<&dyn FunctionRegistry> {
-        Some(&self.planner.functions)
+        Some(&self.environment.functions)
     }
 }

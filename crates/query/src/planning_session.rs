@@ -1,4 +1,4 @@
-//! What the physical planner asks about one query.
+//! Answers what the physical planner asks about one query.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -20,15 +20,16 @@ use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, 
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::PhysicalPlanner;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-use crate::catalog::Names;
-use crate::planner::{Planner, physical_planner};
+use crate::catalog::Catalog;
+use crate::physical::PlanGapFill;
+use crate::planning_environment::PlanningEnvironment;
 use crate::tables::OpenTables;
 
-/// What belongs to one query.
+/// The tables, the memory and the time of one query.
 #[derive(Debug, Clone)]
-pub(crate) struct QueryParts {
+pub(crate) struct QueryContext {
     pub(crate) tables: Arc<OpenTables>,
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) started_at: DateTime<Utc>,
@@ -36,8 +37,8 @@ pub(crate) struct QueryParts {
 
 /// One query as the physical planner sees it.
 pub(crate) struct PlanningSession {
-    planner: Arc<Planner>,
-    parts: QueryParts,
+    environment: Arc<PlanningEnvironment>,
+    query: QueryContext,
     config: SessionConfig,
     properties: ExecutionProps,
     table_options: TableOptions,
@@ -45,18 +46,18 @@ pub(crate) struct PlanningSession {
 }
 
 impl PlanningSession {
-    pub(crate) fn new(planner: Arc<Planner>, parts: QueryParts) -> Self {
+    pub(crate) fn new(environment: Arc<PlanningEnvironment>, query: QueryContext) -> Self {
         let properties = ExecutionProps {
-            query_execution_start_time: Some(parts.started_at),
+            query_execution_start_time: Some(query.started_at),
             alias_generator: Arc::new(AliasGenerator::new()),
-            config_options: Some(Arc::clone(planner.config.options())),
+            config_options: Some(Arc::clone(environment.config.options())),
             var_providers: None,
         };
         // A scan finds the snapshots of its query here.
-        let config = planner.config.clone().with_extension(Arc::clone(&parts.tables));
+        let config = environment.config.clone().with_extension(Arc::clone(&query.tables));
         Self {
-            planner,
-            parts,
+            environment,
+            query,
             config,
             properties,
             table_options: TableOptions::default(),
@@ -64,7 +65,7 @@ impl PlanningSession {
         }
     }
 
-    /// Lets batches have so many rows at most. Options are copied only where that is fewer than usual.
+    /// Limits the rows of a batch. Copies the options only if the limit is below the usual one.
     pub(crate) fn limit_batch_rows(&mut self, rows: usize) {
         if rows < self.config.batch_size() {
             self.config = self.config.clone().with_batch_size(rows);
@@ -72,9 +73,9 @@ impl PlanningSession {
         }
     }
 
-    /// What operators ask while they run. Functions are bound by then, so none are copied, unless the query lists them.
+    /// Returns what operators need while they run. Their functions are already bound, so functions are copied only if the query lists them.
     pub(crate) fn task_context(&self, lists_functions: bool) -> Arc<TaskContext> {
-        let functions = &self.planner.functions;
+        let functions = &self.environment.functions;
         let (scalar, aggregate, window, higher_order) = if lists_functions {
             (
                 functions.scalar.clone(),
@@ -86,7 +87,7 @@ impl PlanningSession {
             Default::default()
         };
         let config = self.config.clone();
-        let runtime = Arc::clone(&self.parts.runtime);
+        let runtime = Arc::clone(&self.query.runtime);
         Arc::new(TaskContext::new(
             None,
             String::new(),
@@ -100,8 +101,8 @@ impl PlanningSession {
     }
 
     /// The names that the query can see.
-    pub(crate) fn names(&self) -> Names {
-        Names(Arc::clone(&self.parts.tables))
+    pub(crate) fn catalog(&self) -> Catalog {
+        Catalog::new(Arc::clone(&self.query.tables))
     }
 }
 
@@ -116,15 +117,16 @@ impl Session for PlanningSession {
     }
 
     fn catalog_list(&self) -> Arc<dyn CatalogProviderList> {
-        Arc::new(self.names())
+        Arc::new(self.catalog())
     }
 
     fn physical_optimizers(&self) -> &[Arc<dyn PhysicalOptimizerRule + Send + Sync>] {
-        &self.planner.physical_rules
+        &self.environment.physical_rules
     }
 
     async fn create_physical_plan(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        physical_planner().create_physical_plan(plan, self).await
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PlanGapFill)]);
+        planner.create_physical_plan(plan, self).await
     }
 
     fn create_physical_expr(&self, expr: Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
@@ -132,19 +134,19 @@ impl Session for PlanningSession {
     }
 
     fn scalar_functions(&self) -> &HashMap<String, Arc<ScalarUDF>> {
-        &self.planner.functions.scalar
+        &self.environment.functions.scalar
     }
 
     fn higher_order_functions(&self) -> &HashMap<String, Arc<HigherOrderUDF>> {
-        &self.planner.functions.higher_order
+        &self.environment.functions.higher_order
     }
 
     fn aggregate_functions(&self) -> &HashMap<String, Arc<AggregateUDF>> {
-        &self.planner.functions.aggregate
+        &self.environment.functions.aggregate
     }
 
     fn window_functions(&self) -> &HashMap<String, Arc<WindowUDF>> {
-        &self.planner.functions.window
+        &self.environment.functions.window
     }
 
     fn extension_type_registry(&self) -> &ExtensionTypeRegistryRef {
@@ -152,7 +154,7 @@ impl Session for PlanningSession {
     }
 
     fn runtime_env(&self) -> &Arc<RuntimeEnv> {
-        &self.parts.runtime
+        &self.query.runtime
     }
 
     fn execution_props(&self) -> &ExecutionProps {

@@ -1,4 +1,4 @@
-//! A table as DataFusion sees it while it plans.
+//! A table of the store as DataFusion sees it while it plans.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use model::TimeRange;
 
+use crate::physical::{ScanSpec, StoreScan};
 use crate::pushdown::{self, Pushed};
-use crate::scan::{StoreScan, TableQuestion};
 use crate::tables::OpenTables;
 
-/// A table of the store. It holds no snapshot, so a plan that names it can be kept; the snapshot is that of the query.
+/// A table of the store. It holds no snapshot, so that a plan with it can be cached. A scan takes the snapshot from the query.
 #[derive(Debug)]
 pub(crate) struct StoreTable {
     name: Arc<str>,
@@ -68,7 +68,7 @@ impl TableProvider for StoreTable {
                 Pushed::Time { range: allowed, .. } => range = pushdown::intersect(range, allowed),
             }
         }
-        let question = TableQuestion {
+        let spec = ScanSpec {
             table: Arc::clone(&self.name),
             schema: Arc::clone(&self.schema),
             columns: projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect()),
@@ -78,6 +78,6 @@ impl TableProvider for StoreTable {
             batch_rows: session.config().batch_size(),
             readers_max: session.config().target_partitions(),
         };
-        Ok(Arc::new(StoreScan::new(Arc::new(question), &tables)?))
+        Ok(Arc::new(StoreScan::new(Arc::new(spec), &tables)?))
     }
 }

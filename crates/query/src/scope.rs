@@ -1,8 +1,8 @@
-//! What works for one statement: how much it allocates, and when it should stop.
+//! The scope of one statement: counts what its tasks allocate, and ends them.
 //!
-//! Every task of a statement is polled [`within`] its scope, those that operators start as well. What they allocate is counted;
-//! between two polls, and where a function looks at [`check`], a statement that holds too much, whose time is over or whose client
-//! has left comes to its end.
+//! Every task of a statement is polled [`within`] its scope, also the tasks that operators start. What they allocate is counted. A
+//! statement ends if it holds too much, if its time is over, or if its client has left. It ends between two polls, or where a
+//! function calls [`check`].
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,11 +21,11 @@ use crate::QueryError;
 use crate::allocation::{self, Account, Entered, SLOTS};
 
 const MIB: usize = 1024 * 1024;
-/// How many times more a query may allocate than its operators may account for: a batch that one hands to the next, and what a
-/// function makes, is in nobody's account, and growing copies what is accounted for.
+/// A query may allocate this many times what its operators may account for. No operator accounts for a batch on its way to the next
+/// one or for the result of a function, and a buffer that grows is copied.
 const ALLOCATED_RATIO_MAX: usize = 2;
 
-/// Bytes that all statements of an engine have allocated, and the most they may.
+/// The bytes that all statements of an engine have allocated, and their limit.
 #[derive(Debug)]
 pub(crate) struct TotalAllocated {
     bytes: AtomicUsize,
@@ -33,12 +33,12 @@ pub(crate) struct TotalAllocated {
 }
 
 impl TotalAllocated {
-    /// The total for statements whose operators may hold `held_max` bytes together.
+    /// Creates the total for statements whose operators may hold `held_max` bytes together.
     pub(crate) fn new(held_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes: AtomicUsize::new(0), max: held_max.saturating_mul(ALLOCATED_RATIO_MAX) })
     }
 
-    /// Bytes when the statements were looked at last.
+    /// The bytes, as of the last time that each statement reported.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -50,7 +50,7 @@ pub(crate) struct Scope {
     account: Account,
     max: usize,
     total: Arc<TotalAllocated>,
-    /// What of the total is of this statement.
+    /// The bytes of this statement in the total.
     in_total: Mutex<usize>,
     over: OnceLock<QueryError>,
     over_noticed: Notify,
@@ -63,7 +63,7 @@ pub(crate) struct Scope {
 pub(crate) struct Scopes(Mutex<Vec<Weak<Scope>>>);
 
 impl Scopes {
-    /// How long a query may compute after it was ended before it counts as one that cannot be ended.
+    /// A query that computes for longer than this after its end counts as one that cannot be ended.
     const PATIENCE: Duration = Duration::from_secs(1);
 
     pub(crate) fn add(&self, scope: &Arc<Scope>) {
@@ -72,7 +72,7 @@ impl Scopes {
         scopes.push(Arc::downgrade(scope));
     }
 
-    /// Those that were ended and compute on.
+    /// Counts the statements that were ended and still compute.
     pub(crate) fn unended(&self) -> usize {
         let scopes = self.0.lock();
         scopes.iter().filter_map(Weak::upgrade).filter(|scope| scope.is_unended(Self::PATIENCE)).count()
@@ -87,7 +87,7 @@ impl Scope {
     /// Opens the scope of a new statement whose operators may hold `held_max` bytes.
     ///
     /// # Errors
-    /// When there are too many statements.
+    /// When the engine has too many statements.
     pub(crate) fn open(held_max: usize, total: Arc<TotalAllocated>) -> Result<Arc<Self>, QueryError> {
         let account = Account::open().ok_or_else(|| QueryError::Busy {
             reason: format!("there are {SLOTS} statements, the limit of the engine"),
@@ -104,12 +104,12 @@ impl Scope {
         }))
     }
 
-    /// Nobody waits for the statement any more: what works for it stops where it can.
+    /// Ends the statement. Its tasks stop where they can.
     pub(crate) fn end(&self) {
         self.ended.get_or_init(Instant::now);
     }
 
-    /// Whether it works on though it was ended so long ago.
+    /// Whether the statement was ended longer ago than `patience` and still works.
     pub(crate) fn is_unended(&self, patience: Duration) -> bool {
         self.is_working.load(Ordering::Acquire) && self.ended.get().is_some_and(|at| at.elapsed() > patience)
     }
@@ -146,23 +146,23 @@ impl Scope {
             ),
             remedy: "read a shorter range or fewer series, or make shorter text",
         };
-        // First the error, then the word that there is one.
+        // The error is set before the waiting task is woken.
         let error = self.over.get_or_init(|| error).clone();
         self.over_noticed.notify_one();
         error
     }
 
-    /// Tells the total what the statement holds now, and notices when it is too much.
+    /// Reports the bytes of the statement to the total, and checks the limits.
     fn settle(&self) {
         let now = self.account.bytes();
         {
-            let mut told = self.in_total.lock();
-            if now >= *told {
-                self.total.bytes.fetch_add(now - *told, Ordering::Relaxed);
+            let mut reported = self.in_total.lock();
+            if now >= *reported {
+                self.total.bytes.fetch_add(now - *reported, Ordering::Relaxed);
             } else {
-                self.total.bytes.fetch_sub(*told - now, Ordering::Relaxed);
+                self.total.bytes.fetch_sub(*reported - now, Ordering::Relaxed);
             }
-            *told = now;
+            *reported = now;
         }
         // `over` returns the error to the task that waits for it.
         let _ = self.has_room(0);
@@ -175,7 +175,7 @@ impl Drop for Scope {
     }
 }
 
-/// Marks the end of a statement's work.
+/// Marks the end of a statement's work when it is dropped.
 pub(crate) struct Working(pub(crate) Arc<Scope>);
 
 impl Drop for Working {
@@ -187,7 +187,7 @@ impl Drop for Working {
 /// Checks that the statement of this thread may go on and may allocate `more` bytes.
 ///
 /// # Errors
-/// When it may not. A statement that nobody waits for gets an error that nobody will see.
+/// When it may not. If the client has left, no one sees the error.
 pub(crate) fn check(more: usize) -> Result<(), QueryError> {
     let Some(scope) = current() else { return Ok(()) };
     if scope.ended.get().is_some() {
@@ -197,12 +197,12 @@ pub(crate) fn check(more: usize) -> Result<(), QueryError> {
     scope.has_room(more)
 }
 
-/// The scope of the statement that this thread works for.
+/// Returns the scope of the statement that this thread works for.
 pub(crate) fn current() -> Option<Arc<Scope>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Does work of a statement on this thread.
+/// Runs work of a statement on this thread.
 pub(crate) fn work<T>(scope: Option<&Arc<Scope>>, work: impl FnOnce() -> T) -> T {
     let Some(scope) = scope else { return work() };
     let done = {
@@ -213,7 +213,7 @@ pub(crate) fn work<T>(scope: Option<&Arc<Scope>>, work: impl FnOnce() -> T) -> T
     done
 }
 
-/// Does what no statement answers for, such as reading what is kept for others.
+/// Runs work that no statement pays for, such as filling a cache.
 pub(crate) fn outside<T>(work: impl FnOnce() -> T) -> T {
     let _entered = allocation::leave();
     work()
@@ -227,7 +227,7 @@ pub(crate) fn within<T>(
     Within { scope, future: Some(Box::pin(future)) }
 }
 
-/// The thread works for a statement until this is dropped.
+/// Makes the thread work for a statement until it is dropped.
 struct OnThread {
     before: Option<Arc<Scope>>,
     _entered: Entered,
@@ -235,7 +235,7 @@ struct OnThread {
 
 impl OnThread {
     fn enter(scope: &Arc<Scope>) -> Self {
-        // A thread that ends may drop what works for a statement.
+        // The thread local may be gone: a thread that ends can still drop work of a statement.
         let before = CURRENT.try_with(|current| current.replace(Some(Arc::clone(scope)))).ok().flatten();
         Self { before, _entered: scope.account.enter() }
     }
@@ -244,14 +244,14 @@ impl OnThread {
 impl Drop for OnThread {
     fn drop(&mut self) {
         let before = self.before.take();
-        // What cannot be reached any more has no current scope.
+        // As above: without the thread local there is nothing to restore.
         let _ = CURRENT.try_with(|current| current.replace(before));
     }
 }
 
 struct Within<T> {
     scope: Arc<Scope>,
-    /// Until dropped.
+    /// `None` only while this is dropped.
     future: Option<BoxFuture<'static, T>>,
 }
 
@@ -272,10 +272,10 @@ impl<T> Drop for Within<T> {
     }
 }
 
-/// Lets tasks that operators start work for the statement whose task has started them.
+/// Makes tasks that operators start work for the statement whose task starts them.
 pub(crate) fn follow_tasks() {
     static ONCE: Once = Once::new();
-    // Somebody else's tracer stays; its tasks are then counted for nobody.
+    // If the program has set another tracer, that one stays, and such tasks count for no statement.
     ONCE.call_once(|| drop(set_join_set_tracer(&Tasks)));
 }
 

@@ -1,4 +1,4 @@
-//! Who asks, and what they may see.
+//! The user of a query and the user's access to tables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use store::{TableColumns, TagMatcher};
 /// What a user may read of a table.
 #[derive(Debug, Clone, Default)]
 pub enum Access {
-    /// Nothing; the table does not exist for this user.
+    /// Nothing: the table does not exist for this user.
     #[default]
     Nothing,
-    /// All of it.
+    /// The whole table.
     Everything,
     /// The series that satisfy all matchers. Other series do not exist for this user, not even as a count.
     Series(Vec<TagMatcher>),
@@ -21,7 +21,7 @@ pub enum Access {
 type AccessRule = dyn Fn(&str) -> Access + Send + Sync;
 type ExpectedTables = dyn Fn() -> Vec<TableColumns> + Send + Sync;
 
-/// Who runs a query. Times are UTC in every session.
+/// The user that runs a query. Times are UTC in every session.
 #[derive(Clone)]
 pub struct Session {
     user: Arc<str>,
@@ -31,7 +31,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A user who may read every table.
+    /// Creates a session of a user who may read every table.
     pub fn new(user: &str) -> Self {
         Self {
             user: user.into(),
@@ -41,15 +41,15 @@ impl Session {
         }
     }
 
-    /// The same user, who may read of each table what `rule` says for its name. The rule is asked while a query is
-    /// planned and must answer from memory.
+    /// Limits the user's access: `rule` returns, for the name of a table, what the user may read of it. The planner calls the rule,
+    /// so it must answer from memory.
     #[must_use]
     pub fn with_access(self, rule: impl Fn(&str) -> Access + Send + Sync + 'static) -> Self {
         Self { access: Arc::new(rule), ..self }
     }
 
-    /// The same user, for whom these tables are there, without rows, as long as nobody has written to them. They are
-    /// asked for when the store does not have a table that a query names, and when tables are listed.
+    /// Adds tables that exist for the user, without rows, until rows are written to them. The function is called when the store
+    /// does not have a table that a query names, and when tables are listed.
     #[must_use]
     pub fn with_expected_tables(
         self,
@@ -58,7 +58,7 @@ impl Session {
         Self { expected: Arc::new(tables), ..self }
     }
 
-    /// The same user, whose queries end after this time. It can shorten the limit of the engine, not extend it.
+    /// Sets a time limit for each query. It can shorten the limit of the engine, not extend it.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
@@ -69,17 +69,17 @@ impl Session {
         &self.user
     }
 
-    /// What this user may read of a table.
+    /// Returns what the user may read of a table.
     pub fn access(&self, table: &str) -> Access {
         (self.access)(table)
     }
 
-    /// The tables that are there though the store may not have them.
+    /// The tables that exist for the user even if the store does not have them.
     pub(crate) fn expected_tables(&self) -> Vec<TableColumns> {
         (self.expected)()
     }
 
-    /// How long a query of this session may take, given the engine's limit.
+    /// Returns the time limit of a query, given the engine's limit.
     pub(crate) fn timeout(&self, limit: Duration) -> Duration {
         self.timeout.map_or(limit, |timeout| timeout.min(limit))
     }

@@ -8,13 +8,12 @@ use parking_lot::Mutex;
 use store::{Store, TableColumns, TableSnapshot, TableStatus, TagMatcher};
 
 use crate::empty_table::EmptyTable;
-use crate::postgres::{Object, number};
 use crate::{Access, QueryError, Session, empty_table};
 
-/// Schemas kept between queries. Beyond it all are forgotten, which costs one conversion per table.
+/// The number of schemas that are cached. When there are more, the cache is cleared, which costs one conversion for each table.
 const SCHEMAS_MAX: usize = 4_096;
 
-/// Arrow schemas of tables. As long as a table keeps its columns, the same schema is given for it.
+/// Arrow schemas of tables. A table has the same schema object as long as it keeps its columns.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     known: Mutex<HashMap<Arc<str>, (TableColumns, SchemaRef)>>,
@@ -37,16 +36,16 @@ impl Schemas {
     }
 }
 
-/// One table at one moment, as much of it as the user may see.
+/// One table at one moment, restricted to what the user may see.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenTable {
     pub(crate) snapshot: Arc<dyn TableSnapshot>,
     pub(crate) schema: SchemaRef,
-    /// What the session adds to the conditions of the query.
+    /// The conditions that the session adds to those of the query.
     pub(crate) matchers: Vec<TagMatcher>,
 }
 
-/// The tables of one query. Each is opened when it is first named and stays as it was then.
+/// The tables of one query. Each is opened when the query first names it, and does not change afterwards.
 pub(crate) struct OpenTables {
     store: Arc<dyn Store>,
     schemas: Arc<Schemas>,
@@ -59,7 +58,7 @@ impl OpenTables {
         Self { store, schemas, session, opened: Mutex::default() }
     }
 
-    /// The table, unless there is none or the user may not see it.
+    /// Returns the table; `None` if it does not exist or the user may not see it.
     pub(crate) fn find(&self, name: &str) -> Result<Option<OpenTable>, QueryError> {
         if let Some(table) = self.opened.lock().get(name) {
             return Ok(Some(table.clone()));
@@ -82,7 +81,7 @@ impl OpenTables {
         Ok(Some(table))
     }
 
-    /// The table, or an error that names the most similar one.
+    /// Returns the table, or an error with the name of the most similar one.
     pub(crate) fn open(&self, name: &str) -> Result<OpenTable, QueryError> {
         if let Some(table) = self.find(name)? {
             return Ok(table);
@@ -92,29 +91,28 @@ impl OpenTables {
         Err(QueryError::UnknownTable { table: name.to_owned(), nearest })
     }
 
-    /// Who asks.
+    /// The name of the user.
     pub(crate) fn user(&self) -> &str {
         self.session.user()
     }
 
-    /// The tables that the user may see, with their numbers in PostgreSQL's catalog, sorted by name.
-    pub(crate) fn objects(&self) -> Result<Vec<Object>, QueryError> {
-        let tables = self.status()?;
-        Ok(number(tables, |name| !matches!(self.session.access(name), Access::Nothing)))
-    }
-
-    /// Names of the tables that the user may see, sorted.
+    /// The names of the tables that the user may see, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>, QueryError> {
         let names = self.status()?.into_iter().map(|status| status.table);
-        Ok(names.filter(|name| !matches!(self.session.access(name), Access::Nothing)).collect())
+        Ok(names.filter(|name| self.is_visible(name)).collect())
     }
 
-    /// The store's tables and those that are expected, sorted by name.
-    fn status(&self) -> Result<Vec<TableStatus>, QueryError> {
+    /// Whether the user may see the table.
+    pub(crate) fn is_visible(&self, name: &str) -> bool {
+        !matches!(self.session.access(name), Access::Nothing)
+    }
+
+    /// The store's tables and the expected ones, sorted by name. The user may not be allowed to see all of them.
+    pub(crate) fn status(&self) -> Result<Vec<TableStatus>, QueryError> {
         let mut tables = self.store.tables()?;
         for columns in self.session.expected_tables() {
-            if let Err(place) = tables.binary_search_by(|table| table.table.as_str().cmp(&columns.table)) {
-                tables.insert(place, empty_table::status(&columns));
+            if let Err(index) = tables.binary_search_by(|table| table.table.as_str().cmp(&columns.table)) {
+                tables.insert(index, empty_table::status(&columns));
             }
         }
         Ok(tables)

@@ -1,7 +1,7 @@
-//! The threads of an engine: so many that plan and compute, as many that read, and one that looks at the clock.
+//! The threads of an engine: one group plans and computes, one group reads, and one thread watches the time.
 //!
-//! The clock has a thread of its own because an operator may compute for long between two times at which it can be
-//! stopped. Whoever asked is told in time all the same.
+//! The clock has a thread of its own: an operator may compute for long without yielding, and the client must be told in time
+//! nevertheless.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::answer::QueryTask;
 use crate::scope::{self, Scope, Working};
 
 pub(crate) struct Threads {
-    /// Taken only when dropped.
+    /// `None` only while this is dropped.
     runtimes: Option<(Runtime, Runtime)>,
     work: Handle,
     clock: Handle,
@@ -38,7 +38,8 @@ impl Threads {
         Ok(Self { work: work.handle().clone(), clock: clock.handle().clone(), runtimes: Some((work, clock)) })
     }
 
-    /// Starts work that is given up, and at the next chance stopped, when its time is over or the task is dropped.
+    /// Runs the work of a query. The work is cancelled when its time is over or when the task is dropped; it stops at its next
+    /// yield.
     pub(crate) fn spawn(
         &self,
         timeout: Duration,
@@ -49,7 +50,7 @@ impl Threads {
         let working = Working(Arc::clone(scope));
         let work = scope::within(Arc::clone(scope), async move {
             let Working(scope) = &working;
-            // What has been noticed comes first.
+            // An exceeded limit comes before a result.
             tokio::select! {
                 biased;
                 error = scope.over() => Err(error),
@@ -65,7 +66,8 @@ impl Threads {
 }
 
 impl Drop for Threads {
-    /// The last owner may be a task of these threads, where nothing may wait for them.
+    /// A task of these threads may be the last owner, and such a task must not block, so the threads are shut down in the
+    /// background.
     fn drop(&mut self) {
         if let Some((work, clock)) = self.runtimes.take() {
             clock.shutdown_background();

@@ -1,11 +1,11 @@
-//! How large the values of a column are, one by one.
+//! Measures the values of a column one by one.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::DataType;
 
-/// Bytes of each value. Eight of overhead for each element of a list.
+/// Returns the bytes of each value. Each element of a list counts eight bytes of overhead.
 pub(crate) fn value_bytes(array: &ArrayRef) -> Vec<u64> {
     let len = array.len();
     match array.data_type() {
@@ -44,7 +44,7 @@ pub(crate) fn value_bytes(array: &ArrayRef) -> Vec<u64> {
     }
 }
 
-/// How many values that are no lists are in each value.
+/// Returns how many values that are not lists each value contains.
 pub(crate) fn value_elements(array: &ArrayRef) -> Vec<u64> {
     match children(array) {
         Some((children, bounds)) => sums(value_elements(&children).into_iter(), &bounds),
@@ -52,10 +52,10 @@ pub(crate) fn value_elements(array: &ArrayRef) -> Vec<u64> {
     }
 }
 
-/// The values in lists, and where those of each list begin and end.
+/// Returns the values in lists, and the offsets of each list.
 fn children(array: &ArrayRef) -> Option<(ArrayRef, Vec<(usize, usize)>)> {
     let (children, mut bounds) = all_children(array)?;
-    // A slice has the children of the whole.
+    // A slice of lists still has the values of the whole array.
     let begin = bounds.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
     let end = bounds.iter().map(|(_, end)| *end).max().unwrap_or(0);
     bounds.iter_mut().for_each(|bounds| *bounds = (bounds.0 - begin, bounds.1 - begin));

@@ -1,7 +1,7 @@
 //! Walks over a parsed statement with a visitor behind a pointer.
 //!
-//! The parser's `visit` is generic: each visitor type gets a copy of the code that walks over every kind of node, hundreds of
-//! functions each. With one visitor type for all there is one copy.
+//! The parser's `visit` is generic. For each visitor type the compiler makes a copy of the code that walks over every kind of node,
+//! hundreds of functions. With one visitor type for all visitors there is one copy.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
-/// Shows a node and all below it to a visitor; says whether the visitor stopped the walk.
+/// Walks over a node and all nodes below it. Returns whether the visitor has stopped the walk.
 pub(crate) fn walk(node: &impl Visit, visitor: &mut dyn Visitor<Break = ()>) -> ControlFlow<()> {
     node.visit(&mut Shared(visitor))
 }
@@ -27,7 +27,7 @@ struct Shared<'a>(&'a mut dyn Visitor<Break = ()>);
 
 struct Exclusive<'a>(&'a mut dyn VisitorMut<Break = ()>);
 
-/// Methods that hand a node on.
+/// Methods that pass a node to the visitor.
 macro_rules! forward {
     ($($method:ident($node:ty);)*) => {
         type Break = ();

@@ -1,8 +1,8 @@
-//! `SELECT *` of one table, without the projection that the resolver makes for it.
+//! Plans `SELECT *` of one table without the projection that DataFusion makes for it.
 //!
-//! Resolver and optimiser look up each column of a projection among all others, several times: a table with 20,000
-//! columns would take half a minute to plan. A projection of all columns as they are is none, so the statement is
-//! resolved with another list in place of `*`, and the projection is taken out of the plan.
+//! Planner and optimiser look each column of a projection up among all others, several times: a table with 20,000 columns would
+//! take half a minute to plan. A projection of all columns changes nothing. So the statement is planned with a short list in place
+//! of `*`, and the projection is then removed from the plan.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::postgres::folded;
 
-/// The statement with a short list in place of `*`; `None` if it is anything but `SELECT *` of one table with conditions, an
-/// order by columns and a limit.
+/// Returns the statement with a short list in place of `*`. Returns `None` unless it is `SELECT *` of one table with conditions, an
+/// ORDER BY of columns and a limit.
 pub(crate) fn narrowed(statement: &Statement) -> Option<Statement> {
     let Statement::Statement(statement) = statement else { return None };
     let SqlStatement::Query(query) = &**statement else { return None };
@@ -33,7 +33,8 @@ pub(crate) fn narrowed(statement: &Statement) -> Option<Statement> {
     Some(Statement::Statement(Box::new(SqlStatement::Query(Box::new(query)))))
 }
 
-/// The plan of a narrowed statement without its projection: all columns. `None` if it has another form.
+/// Removes the projection from the plan of a narrowed statement, so that it returns all columns. Returns `None` if the plan has
+/// another form.
 pub(crate) fn widened(plan: LogicalPlan) -> Option<LogicalPlan> {
     let below = |input| widened(Arc::unwrap_or_clone(input)).map(Arc::new);
     match plan {
@@ -97,7 +98,7 @@ fn has_no_options(options: &WildcardAdditionalOptions) -> bool {
         && opt_alias.is_none()
 }
 
-/// The columns of an order, each once, or a constant. An order by anything else may need what only the whole list has.
+/// Returns the columns of an ORDER BY, each once, or a constant. Other expressions may need columns that only `*` has.
 fn listed(order: Option<&OrderBy>) -> Option<Vec<SelectItem>> {
     let Some(order) = order else {
         return Some(vec![SelectItem::UnnamedExpr(Expr::value(Value::Boolean(true)))]);

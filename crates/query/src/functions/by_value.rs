@@ -1,7 +1,7 @@
 //! Functions that are computed value by value.
 //!
-//! A function has forms, as in PostgreSQL: types of its arguments and what it gives for them. The form is chosen that needs the
-//! fewest conversions. NULL as an argument gives NULL.
+//! Like a function of PostgreSQL, a function has several forms, each with types of arguments and a type of the result. The form
+//! that needs the fewest casts is chosen. A NULL argument gives NULL.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::error::TIME_OUT_OF_RANGE;
 use crate::semantics::intervals::{from_arrow, to_arrow};
 use model::Interval;
 
-/// The zone of all times that are no local ones.
+/// The zone of all times that are not local.
 const UTC: &str = "+00:00";
 
 /// A type of arguments and results.
@@ -38,9 +38,9 @@ pub(super) enum Kind {
     Float,
     Decimal,
     Text,
-    /// A date and a time of day anywhere.
+    /// A date and a time of day without a zone.
     Local,
-    /// A time.
+    /// A point in time.
     Zoned,
     Date,
     /// A time of day.
@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Interval,
 }
 
-/// A value of such a type. Times are microseconds since 1970 or since midnight, dates days since 1970.
+/// A value of such a type. Times are microseconds since 1970 or since midnight, dates are days since 1970.
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
     Null,
@@ -71,17 +71,17 @@ impl From<String> for Value<'_> {
 }
 
 impl Value<'_> {
-    /// The text of a value that is one.
+    /// Returns the text of a text value.
     pub(super) fn text(&self) -> &str {
         if let Self::Text(text) = self { text } else { "" }
     }
 
-    /// The integer of a value that is one.
+    /// Returns the integer of an integer value.
     pub(super) fn int(&self) -> i64 {
         if let Self::Int(number) = self { *number } else { 0 }
     }
 
-    /// The number of a value that is one.
+    /// Returns the number of a floating-point value.
     pub(super) fn float(&self) -> f64 {
         match self {
             Self::Float(number) => *number,
@@ -93,7 +93,7 @@ impl Value<'_> {
 
 type Compute = fn(&[Value<'_>]) -> Result<Value<'static>, QueryError>;
 
-/// One of a function's forms.
+/// One form of a function.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) takes: &'static [Kind],
@@ -114,7 +114,7 @@ struct ByValue {
     signature: Signature,
 }
 
-/// Functions of one name have the same forms.
+/// Functions of the same name have the same forms.
 #[derive(Debug)]
 struct Forms(&'static [Form]);
 
@@ -132,7 +132,7 @@ impl std::hash::Hash for Forms {
     }
 }
 
-/// How far a type is from a kind; `None` if it cannot become one.
+/// Returns how many steps of conversion a type is from a kind; `None` if it cannot be converted.
 fn distance(from: &DataType, to: Kind) -> Option<u32> {
     Some(match (from, to) {
         (DataType::Null, _) => 1,
@@ -144,7 +144,7 @@ fn distance(from: &DataType, to: Kind) -> Option<u32> {
         (from, Kind::Decimal) if from.is_decimal() => 0,
         (from, Kind::Float) if from.is_decimal() => 1,
         (from, Kind::Text) if from.is_string() => 0,
-        // A constant in quotes may be anything.
+        // A quoted constant can be converted to any kind.
         (from, Kind::Zoned) if from.is_string() => 10,
         (from, Kind::Local | Kind::Date | Kind::Time | Kind::Interval) if from.is_string() => 11,
         (from, Kind::Float | Kind::Int) if from.is_string() => 12,
@@ -160,7 +160,7 @@ fn distance(from: &DataType, to: Kind) -> Option<u32> {
     })
 }
 
-/// The library's type of a kind, for a value that has another one.
+/// Returns the Arrow type of a kind, for a value of another type.
 fn data_type(kind: Kind, from: &DataType) -> DataType {
     match kind {
         Kind::Bool => DataType::Boolean,
@@ -243,7 +243,7 @@ impl ScalarUDFImpl for ByValue {
     }
 }
 
-/// A column of arguments or a constant.
+/// An argument: a column or a constant.
 struct Column<'a> {
     array: Cow<'a, ArrayRef>,
     is_constant: bool,
@@ -289,7 +289,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Results that are collected.
+/// Collects results.
 enum Results {
     Bool(BooleanBuilder),
     Int(Int64Builder),

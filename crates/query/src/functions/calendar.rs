@@ -1,4 +1,4 @@
-//! Parts of times and intervals, as `extract`, `date_trunc` and `age` of PostgreSQL compute them.
+//! Parts of times and intervals, as PostgreSQL's `extract`, `date_trunc` and `age` compute them.
 
 use chrono::{Datelike, NaiveDate};
 use model::Timestamp;
@@ -9,14 +9,14 @@ use crate::error::INVALID_PARAMETER;
 use model::Interval;
 use model::interval::{DAY_US, HOUR_US};
 
-/// Days from the beginning of our era to 1970.
+/// Days from the year 1 to 1970.
 const DAYS_TO_1970: i32 = 719_163;
 /// The Julian day on which 1970 began.
 const JULIAN_DAY_OF_1970: f64 = 2_440_588.0;
 const DAY_S: f64 = 86_400.0;
 const YEAR_DAYS: f64 = 365.25;
 
-/// A part of a time.
+/// A unit of `extract` and `date_trunc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     Microsecond,
@@ -82,19 +82,19 @@ fn unsupported(name: &str, of: &str) -> QueryError {
     QueryError::unsupported(format!("unit \"{name}\" not supported for type {of}"))
 }
 
-/// The date of a time.
+/// Returns the date of a time.
 pub(super) fn date(micros: i64) -> Result<NaiveDate, QueryError> {
     let date = Timestamp::from_micros(micros).date();
     NaiveDate::from_ymd_opt(date.year, date.month.into(), date.day.into()).ok_or_else(time_out_of_range)
 }
 
-/// Microseconds since 1970 at the beginning of a day.
+/// Returns the start of a day in microseconds since 1970.
 pub(super) fn midnight(date: NaiveDate) -> Result<i64, QueryError> {
     let days = i64::from(date.num_days_from_ce() - DAYS_TO_1970);
     days.checked_mul(DAY_US).ok_or_else(time_out_of_range)
 }
 
-/// `extract(unit from time)`. `has_zone`: whether the time is one of UTC.
+/// Computes `extract(unit from time)`. `has_zone` says whether the type of the time has a zone.
 pub(super) fn part_of_time(name: &str, micros: i64, has_zone: bool) -> Result<f64, QueryError> {
     let of = if has_zone { "timestamp with time zone" } else { "timestamp without time zone" };
     let unit = unit(name, of)?;
@@ -122,12 +122,12 @@ pub(super) fn part_of_time(name: &str, micros: i64, has_zone: bool) -> Result<f6
     })
 }
 
-/// A year as people count it: there is none before the first.
+/// Returns a year as PostgreSQL writes it: there is no year 0.
 fn counted(year: i32) -> i32 {
     if year > 0 { year } else { year - 1 }
 }
 
-/// The century or the millennium of a year; the first begins with the year 1.
+/// Returns the century or the millennium of a year. The first one begins with the year 1.
 fn hundreds(year: i32, years: i32) -> i32 {
     if year > 0 { (year + years - 1) / years } else { -((years - year) / years) }
 }
@@ -189,7 +189,7 @@ pub(super) fn truncated(name: &str, micros: i64) -> Result<i64, QueryError> {
     micros.checked_sub(micros.rem_euclid(step)).ok_or_else(time_out_of_range)
 }
 
-/// The first day of the week, month and so on of a day.
+/// Returns the first day of the week, month or other unit that contains a day.
 fn first_day(name: &str, unit: Unit, day: NaiveDate) -> Result<NaiveDate, QueryError> {
     let year = day.year();
     let (year, month) = match unit {
@@ -230,7 +230,7 @@ pub(super) fn truncated_interval(name: &str, interval: Interval) -> Result<Inter
     })
 }
 
-/// `age(later, earlier)`: years, months and days as people count them.
+/// Computes `age(later, earlier)` in calendar years, months and days.
 pub(super) fn age(later: i64, earlier: i64) -> Result<Interval, QueryError> {
     if later < earlier {
         let age = difference(earlier, later)?;
@@ -239,7 +239,7 @@ pub(super) fn age(later: i64, earlier: i64) -> Result<Interval, QueryError> {
     difference(later, earlier)
 }
 
-/// Days that are missing are borrowed from the month of the earlier time.
+/// Missing days are borrowed from the month of the earlier time.
 fn difference(later: i64, earlier: i64) -> Result<Interval, QueryError> {
     let (last, first) = (date(later)?, date(earlier)?);
     let mut micros = later.rem_euclid(DAY_US) - earlier.rem_euclid(DAY_US);
@@ -264,7 +264,7 @@ fn days_in_month(date: NaiveDate) -> i32 {
     next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day() as i32)
 }
 
-/// `interval * factor`: what is left of months becomes days, what is left of days becomes a part of a day.
+/// Computes `interval * factor`. The fraction of months becomes days, the fraction of days becomes a time.
 pub(super) fn multiplied(interval: Interval, factor: f64) -> Result<Interval, QueryError> {
     scaled(interval, |part| part * factor)
 }
@@ -274,9 +274,9 @@ pub(super) fn divided(interval: Interval, divisor: f64) -> Result<Interval, Quer
     scaled(interval, |part| part / divisor)
 }
 
-/// As `interval_mul` and `interval_div` of PostgreSQL's `timestamp.c`.
+/// As PostgreSQL's `interval_mul` and `interval_div` in `timestamp.c`.
 fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval, QueryError> {
-    // Float noise below a microsecond.
+    // Removes floating-point noise below a microsecond.
     let rounded = |seconds: f64| (seconds * 1e6).round_ties_even() / 1e6;
     let whole = |number: f64| {
         let fits = number.trunc() >= f64::from(i32::MIN) && number.trunc() <= f64::from(i32::MAX);
@@ -319,13 +319,13 @@ pub(super) fn interval(parts: &[i64; 6], seconds: f64) -> Result<Interval, Query
     made().ok_or_else(interval_out_of_range)
 }
 
-/// Microseconds since 1970 of a date and a time of day, as `make_timestamp` takes them.
+/// Returns the microseconds since 1970 of a date and a time of day, for `make_timestamp`.
 pub(super) fn timestamp(date: [i64; 3], hour: i64, minute: i64, second: f64) -> Result<i64, QueryError> {
     let [year, month, day] = date;
     let wrong = |what: &str, text: String| {
         QueryError::value(crate::error::TIME_OUT_OF_RANGE, format!("{what} field value out of range: {text}"))
     };
-    // There is no year 0, and years before the first count backwards.
+    // There is no year 0, and years before 1 count backwards.
     let counted = if year < 0 { year + 1 } else { year };
     let date = (year != 0)
         .then(|| {
@@ -338,7 +338,7 @@ pub(super) fn timestamp(date: [i64; 3], hour: i64, minute: i64, second: f64) -> 
     midnight(date)?.checked_add(of_day).ok_or_else(time_out_of_range)
 }
 
-/// Microseconds since midnight; `None` if there is no such time.
+/// Returns the microseconds since midnight; `None` if the time does not exist.
 pub(super) fn time_of_day(hour: i64, minute: i64, second: f64) -> Option<i64> {
     let fits = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
     let micros = hour * HOUR_US + minute * 60_000_000 + (second * 1e6).round_ties_even() as i64;

@@ -1,4 +1,4 @@
-//! `rate`, `increase` and `delta` of (value, time): how a value changed over the rows of a group.
+//! `rate`, `increase` and `delta` of (value, time): the change of a value over the rows of a group.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub(super) fn functions() -> [Arc<AggregateUDF>; 3] {
 enum Change {
     /// The increase per second.
     Rate,
-    /// The sum of all steps; a step down is a counter that began again at zero.
+    /// The sum of all steps. A step down means that the counter has begun again at zero.
     Increase,
-    /// The newest value without the oldest.
+    /// The newest value minus the oldest.
     Delta,
 }
 
@@ -86,12 +86,12 @@ fn item(data_type: DataType) -> FieldRef {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
-/// All samples of a group. They come in any order from several readers, and a step between two needs both, so none can
-/// be forgotten before all are there.
+/// All samples of a group. They arrive in any order from several readers. A step needs two neighbouring samples, so all are kept
+/// until the end.
 #[derive(Debug)]
 struct Samples {
     change: Change,
-    /// Time in microseconds and value.
+    /// Time in microseconds, and value.
     samples: VecDeque<(i64, f64)>,
 }
 
@@ -130,7 +130,7 @@ impl Accumulator for Samples {
         Ok(())
     }
 
-    /// A window that moves forgets what it took first.
+    /// A sliding window removes the samples that it has taken first.
     fn retract_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         let known =
             (0..columns[0].len()).filter(|&row| columns.iter().all(|column| column.is_valid(row))).count();

@@ -1,8 +1,7 @@
-//! `date_bin` for what nearly every query asks of it: a column of times in order, in steps of constant length.
+//! A fast `date_bin` for the usual case: a column of times in order, in steps of constant length.
 //!
-//! The library's function divides for each row, in nanoseconds and with every step checked. Rows come in the order of
-//! time, so most belong to the same step as the row before. All else is left to the library's function, whose answers
-//! these are.
+//! DataFusion's function divides for each row, in nanoseconds and with checks at every step. Rows arrive in the order of time, so
+//! most belong to the step of the row before. All other cases go to DataFusion's function, and the results are the same.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
-/// Times up to here either way are as far from the end of numbers as any sum of them needs, even in nanoseconds.
+/// Times within this distance from 1970 cannot overflow any sum here, even in nanoseconds.
 const TIME_US_MAX: u64 = (i64::MAX / 4_000) as u64;
 const MICROSECOND_NS: i64 = 1_000;
 
@@ -79,13 +78,13 @@ impl ScalarUDFImpl for DateBin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Steps {
     length_us: i64,
-    /// Where one of them begins.
+    /// The start of one of the steps.
     origin_us: i64,
 }
 
 impl Steps {
-    /// The column and the steps, if an expression is `date_bin` of a column in steps of constant length. It may convert the
-    /// column to nanoseconds first, as plans of calls with two arguments do: the steps are the same.
+    /// Returns the column and the steps if an expression is `date_bin` of a column in steps of constant length. A cast of the
+    /// column to nanoseconds is allowed, as plans of calls with two arguments have it: the steps are the same.
     pub(crate) fn of_column(expression: &Arc<dyn PhysicalExpr>) -> Option<(Column, Self)> {
         let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
         let constant = |arg: &Arc<dyn PhysicalExpr>| Some(arg.downcast_ref::<Literal>()?.value().clone());
@@ -118,7 +117,7 @@ impl Steps {
         Self::new(&constant(&args[0])?, origin.as_ref())
     }
 
-    /// Those of these arguments, if they are whole microseconds.
+    /// Returns the steps of these arguments if they are whole microseconds.
     fn new(length: &ScalarValue, origin: Option<&ScalarValue>) -> Option<Self> {
         let ScalarValue::IntervalMonthDayNano(Some(length)) = length else { return None };
         let origin_ns = match origin {
@@ -135,30 +134,30 @@ impl Steps {
             .then_some(Self { length_us, origin_us })
     }
 
-    /// How many begin between two times, at the most.
+    /// Returns how many steps begin between two times, at most.
     pub(crate) fn count_max(self, first_us: i64, end_us: i64) -> u64 {
         end_us.abs_diff(first_us) / self.length_us.unsigned_abs() + 2
     }
 
-    /// Where the step of each time begins, unless some time is too far away.
+    /// Returns the start of each time's step; `None` if a time is too far away.
     fn starts(self, times: &[i64]) -> Option<Vec<i64>> {
         let mut starts = Vec::with_capacity(times.len());
         let are_near = self.runs(times, |end, start| starts.resize(end, start));
         are_near.then_some(starts)
     }
 
-    /// Tells of each run of neighbouring times in one step the index behind it and where the step begins. `false`,
-    /// early, if some time is too far away.
+    /// Calls a function for each run of neighbouring times in one step, with the index after the run and the start of the step.
+    /// Returns `false`, early, if a time is too far away.
     pub(crate) fn runs(self, times: &[i64], mut tell: impl FnMut(usize, i64)) -> bool {
         const AT_ONCE: usize = 8;
         let mut first = 0;
         while let Some(ts) = times.get(first) {
-            // What belongs to the step of a near time is near enough.
+            // A time in the step of a near time is near enough.
             if ts.unsigned_abs() > TIME_US_MAX {
                 return false;
             }
             let start = self.start(*ts);
-            // Below the start the difference is a large number.
+            // For a time below the start the difference wraps to a large number.
             let is_inside =
                 |ts: &i64| ts.wrapping_sub(start).cast_unsigned() < self.length_us.cast_unsigned();
             let mut end = first + 1;
@@ -174,7 +173,7 @@ impl Steps {
         true
     }
 
-    /// Where the step of a time begins; any number for one that is too far away.
+    /// Returns the start of a time's step. The result is meaningless for a time that is too far away.
     pub(crate) fn start(self, ts: i64) -> i64 {
         ts.wrapping_sub(ts.wrapping_sub(self.origin_us).rem_euclid(self.length_us))
     }
@@ -209,7 +208,7 @@ mod tests {
         value.to_array(number_rows).map_err(|error| error.to_string())
     }
 
-    /// Many steps, origins and times: the answer and the error are those of the library.
+    /// For many steps, origins and times: result and error are those of DataFusion.
     #[test]
     fn the_answers_are_those_of_the_library() {
         let (ours, theirs) = (function(), datetime::date_bin());

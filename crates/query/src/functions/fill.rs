@@ -20,9 +20,9 @@ pub(super) fn functions() -> [Arc<WindowUDF>; 2] {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Fill {
-    /// The last value that is not null.
+    /// The last value that is not NULL.
     Carry,
-    /// The point of that time on the line between the values before and after; null outside of all values.
+    /// The point at that time on the line between the values before and after; NULL outside of all values.
     Interpolate,
 }
 
@@ -107,7 +107,7 @@ fn interpolate(values: &Float64Array, times: &[i64]) -> Float64Array {
     filled.into()
 }
 
-/// Fills from the end of `filled` to the row of `here`, which is the next one with a value.
+/// Fills from the end of `filled` up to the row of `here`, the next row with a value.
 fn fill_between(before: Option<Point>, here: Point, times: &[i64], filled: &mut Vec<Option<f64>>) {
     while (times[filled.len()] as f64) < here.time {
         let time = times[filled.len()] as f64;
@@ -115,14 +115,14 @@ fn fill_between(before: Option<Point>, here: Point, times: &[i64], filled: &mut 
     }
 }
 
-/// An end of a straight line. The time is in microseconds: until the year 2255 all of them are exact.
+/// An end of a straight line. The time is in microseconds, which are exact until the year 2255.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point {
     pub(crate) time: f64,
     pub(crate) value: f64,
 }
 
-/// The value at a time on the line between the points.
+/// Returns the value at a time on the line between two points.
 pub(crate) fn between(before: Point, after: Point, time: f64) -> f64 {
     before.value + (after.value - before.value) * (time - before.time) / (after.time - before.time)
 }

@@ -1,4 +1,4 @@
-//! `first(x, ts)` and `last(x, ts)`: the oldest and the newest value that is not null.
+//! `first(x, ts)` and `last(x, ts)`: the oldest and the newest value that is not NULL.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ enum Edge {
     Last,
 }
 
-/// Becomes `first_value` or `last_value`, which need no sorted input and have an accumulator for many groups.
+/// Is planned as `first_value` or `last_value`, which need no sorted input and have an accumulator for many groups.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FirstLast {
     edge: Edge,

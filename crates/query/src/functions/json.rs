@@ -63,7 +63,7 @@ impl ScalarUDFImpl for JsonGet {
     }
 }
 
-/// A step into a value: the name of a member or the index of an element.
+/// A step into a value: the name of a member, or the index of an element.
 type Steps<'a> = Vec<&'a str>;
 
 /// `$.a.b[0]`, where `$.` may be left out.
@@ -75,9 +75,9 @@ fn steps(path: &str) -> Steps<'_> {
         .collect()
 }
 
-/// The value there: the text of a string, the JSON of anything else; nothing for null, as for what is not there.
+/// Returns the value at a path: the text of a string, the JSON of another value; `None` for null and for a missing value.
 ///
-/// Numbers keep the text that they have, so none loses a digit.
+/// Numbers keep their text, so no digit is lost.
 fn find<'a>(text: &'a str, steps: &Steps<'_>) -> Option<Cow<'a, str>> {
     let mut value: &RawValue = serde_json::from_str(text).ok()?;
     for step in steps {
@@ -99,7 +99,7 @@ fn find<'a>(text: &'a str, steps: &Steps<'_>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// `document ->> 'a'` is `json_get(document, 'a')`.
+/// Plans `document ->> 'a'` as `json_get(document, 'a')`.
 #[derive(Debug)]
 pub(super) struct Arrows(pub(super) Arc<ScalarUDF>);
 

@@ -1,4 +1,4 @@
-//! Functions of numbers that fail where PostgreSQL's do, or round as they do.
+//! Functions of numbers that fail or round like PostgreSQL's.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const LOG: &[Form] = &[
             return Err(QueryError::value(DIVISION_BY_ZERO, "division by zero"));
         }
         let (base_number, argument) = (args[0].float(), args[1].float());
-        // Powers of the base are exact where the library knows them so.
+        // DataFusion computes these powers of the base exactly.
         let exact = if base_number == 2.0 {
             argument.log2()
         } else if base_number == 10.0 {
@@ -108,7 +108,7 @@ const WIDTH_BUCKET: &[Form] = &[form(&[Float, Float, Float, Int], Int, |args| {
     }))
 })];
 
-/// All of them.
+/// All functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
         ("ln", LN),
@@ -132,7 +132,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     .into()
 }
 
-/// `round` of a double precision number: halves become even, as the processor rounds them.
+/// Returns `round` of a double precision number: halves go to the even neighbour, as in the processor.
 pub(crate) fn round_half_even() -> Arc<ScalarUDF> {
     function("round", ROUND)
 }
@@ -159,7 +159,7 @@ fn power(base: f64, exponent: f64) -> Result<Value<'static>, QueryError> {
     bounded(base.powf(exponent), is_boundless, base == 0.0)
 }
 
-/// A result that is neither too large nor too small. `is_boundless`, `is_nothing`: whether it may be so.
+/// Checks that a result neither overflows nor underflows. `is_boundless` and `is_nothing` allow it.
 fn bounded(result: f64, is_boundless: bool, is_nothing: bool) -> Result<Value<'static>, QueryError> {
     if result.is_infinite() && !is_boundless {
         return Err(QueryError::out_of_range("value out of range: overflow"));

@@ -1,4 +1,4 @@
-//! The functions of the dialect: those of DataFusion, and what time series need beyond them.
+//! The functions of the dialect: those of DataFusion, and those that time series and PostgreSQL's clients need beyond them.
 
 pub(crate) mod bounded;
 mod by_value;
@@ -31,10 +31,11 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 
 use crate::gapfill;
+use crate::semantics::spans::IntervalOperators;
 
-pub(crate) use regex::BoundedRegex;
+pub(crate) use regex::{BoundedRegex, compile_once};
 
-/// All functions by all their names. Made once.
+/// All functions by all their names. They are made once.
 #[derive(Debug)]
 pub(crate) struct Functions {
     pub(crate) scalar: HashMap<String, Arc<ScalarUDF>>,
@@ -43,13 +44,13 @@ pub(crate) struct Functions {
     pub(crate) higher_order: HashMap<String, Arc<HigherOrderUDF>>,
     pub(crate) table: HashMap<String, Arc<datafusion::catalog::TableFunction>>,
     pub(crate) expression_planners: Vec<Arc<dyn ExprPlanner>>,
-    /// The names of all scalar functions, those that are left out for want of a bound too.
+    /// The names of all scalar functions, including those that are left out because they have no bound.
     #[cfg(test)]
     pub(crate) offered: HashSet<String>,
 }
 
 impl Functions {
-    /// As the options have them: what makes times of something else knows the time zone from there.
+    /// Makes the functions with these options: functions that make times take the time zone from them.
     pub(crate) fn new(options: &ConfigOptions) -> Self {
         let mut functions = Self {
             scalar: HashMap::new(),
@@ -90,7 +91,7 @@ impl Functions {
         texts::functions().into_iter().for_each(|function| self.add_scalar(function));
         times::functions().into_iter().for_each(|function| self.add_scalar(function));
         self.expression_planners.insert(0, Arc::new(times::Extract::new()));
-        self.expression_planners.insert(0, Arc::new(times::Spans));
+        self.expression_planners.insert(0, Arc::new(IntervalOperators));
         gapfill::functions().into_iter().for_each(|function| self.add_scalar(function));
         let json_get = json::function();
         self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
@@ -99,7 +100,7 @@ impl Functions {
         crate::postgres::array_functions().into_iter().for_each(|function| self.add_scalar(function));
     }
 
-    /// Adds a function under its name and aliases, with its bound; an older one of the same name gives way.
+    /// Adds a function, with its bound, under its name and aliases. It replaces a function of the same name.
     fn add_scalar(&mut self, function: Arc<ScalarUDF>) {
         #[cfg(test)]
         self.offered.insert(function.name().to_owned());
@@ -126,7 +127,7 @@ fn unknown(name: &str) -> DataFusionError {
     DataFusionError::Plan(format!("function {name:?} does not exist"))
 }
 
-/// Optimiser rules look functions up in it.
+/// Optimizer rules find functions here.
 impl FunctionRegistry for Functions {
     fn udfs(&self) -> HashSet<String> {
         self.scalar.keys().cloned().collect()

@@ -1,4 +1,4 @@
-//! Guards the value of a subquery that the library copies for each row of a batch.
+//! Guards the value of a subquery, which DataFusion copies for each row of a batch.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use crate::QueryError;
 
 pub(crate) const NAME: &str = "once";
 
-/// The function returns its argument. It fails if the argument, repeated for each row of the batch, exceeds the limit.
+/// The function returns its argument. It fails if the argument, copied for each row of the batch, exceeds the limit.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::from(Once { signature: Signature::any(1, Volatility::Immutable) }))

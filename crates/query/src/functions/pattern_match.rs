@@ -1,6 +1,6 @@
-//! `~`, LIKE and their like: whether a text matches a pattern.
+//! `~`, LIKE and related operators: whether a text matches a pattern.
 //!
-//! The library's operators keep the compiled pattern of each row of a batch, and nobody can end them.
+//! DataFusion's operators keep the compiled pattern of each row of a batch, and they cannot be ended.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use super::bounded;
 use super::regex::BoundedRegex;
 use super::text_concat::Texts;
 
-/// The functions, by the operators that they stand for.
+/// The functions, by the operator that they replace.
 static ALL: LazyLock<[(Operator, Arc<ScalarUDF>); 8]> = LazyLock::new(|| {
     [
         (Operator::RegexMatch, "~"),
@@ -35,12 +35,12 @@ static ALL: LazyLock<[(Operator, Arc<ScalarUDF>); 8]> = LazyLock::new(|| {
     })
 });
 
-/// The function in place of an operator; `None` if it is none of these.
+/// Returns the function that replaces an operator; `None` if it is another operator.
 pub(crate) fn operator(operator: Operator) -> Option<Arc<ScalarUDF>> {
     ALL.iter().find(|(of, _)| *of == operator).map(|(_, function)| Arc::clone(function))
 }
 
-/// The function in place of LIKE; `None` where the library only compares ends of texts, or looks for one text in another.
+/// Returns the function that replaces LIKE; `None` where DataFusion compares only the ends of texts or searches for a text.
 pub(crate) fn like(like: &Like) -> Option<Arc<ScalarUDF>> {
     let is_plain = |pattern: &str| !pattern.trim_matches('%').contains(['%', '_', '\\']);
     let constant = match &*like.pattern {
@@ -82,7 +82,7 @@ impl ScalarUDFImpl for PatternMatch {
         self.name
     }
 
-    /// That of the operator: columns keep their names.
+    /// The name of the operator, so that columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(format!("{} {} {}", args[0].schema_name(), self.name, args[1].schema_name()))
     }

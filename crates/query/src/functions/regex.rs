@@ -1,8 +1,8 @@
-//! Regular expressions whose size and work are bounded.
+//! Regular expressions with a bounded size and bounded work.
 //!
-//! The library matches in a time that grows with the text, and with the states that an expression has. A few letters, `(x?){50}`
-//! in each other, have states beyond number, so both are limited: the states when it is compiled, their product when it is
-//! matched.
+//! The time of a match grows with the length of the text and with the number of states of the expression. A short expression such as
+//! nested `(x?){50}` can have a huge number of states. So two limits hold: one on the states when an expression is compiled, one on
+//! states times text length when it is matched.
 
 use std::cell::RefCell;
 
@@ -11,10 +11,9 @@ use regex::{Captures, Match, Regex, RegexBuilder};
 use regex_automata::nfa::thompson;
 
 use crate::error::INVALID_REGEX;
-use crate::semantics::patterns;
 use crate::{QueryError, pushdown, scope};
 
-/// Work after which a match asks whether its statement may go on.
+/// Work from which a match asks whether its statement may go on.
 const CHECKED_WORK: u64 = 1024 * 1024;
 
 /// A compiled regular expression.
@@ -24,33 +23,26 @@ pub(crate) struct BoundedRegex {
     states: u64,
 }
 
-/// A pattern, its flags and what they make together.
-type Known = (String, String, BoundedRegex);
+/// A pattern, its flags and the compiled expression.
+type Compiled = (String, String, BoundedRegex);
 
 thread_local! {
-    /// The regular expression of the row before, which mostly is that of the next.
-    static LAST: RefCell<Option<Known>> = const { RefCell::new(None) };
+    /// The expression of the row before. Most often the next row has the same one.
+    static LAST: RefCell<Option<Compiled>> = const { RefCell::new(None) };
 }
 
 impl BoundedRegex {
-    /// The regular expression of one in PostgreSQL's language with flags, of which `g` is the caller's business.
-    pub(crate) fn of_postgres(pattern: &str, flags: &str) -> Result<Self, QueryError> {
-        known_or(pattern, flags, || {
-            Self::compile(&patterns::regex(pattern)?, pattern, patterns::is_insensitive(flags)?)
-        })
-    }
-
-    /// The regular expression of one in the library's language.
+    /// Compiles a pattern in the language of the `regex` crate.
     pub(crate) fn of_library(pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
         let flags = if is_insensitive { "library i" } else { "library" };
-        known_or(pattern, flags, || Self::compile(pattern, pattern, is_insensitive))
+        compile_once(pattern, flags, || Self::compile(pattern, pattern, is_insensitive))
     }
 
-    /// The regular expression of a pattern of LIKE, whose escape character is a backslash.
+    /// Compiles a pattern of LIKE with a backslash as the escape character.
     pub(crate) fn of_like(pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
-        known_or(pattern, if is_insensitive { "like i" } else { "like" }, || {
+        compile_once(pattern, if is_insensitive { "like i" } else { "like" }, || {
             let regex = pushdown::like_pattern(pattern, '\\');
-            // To match any text first, or last, is not to match it.
+            // `.*` at the beginning or at the end of a pattern without anchors matches the same texts as no `.*`.
             let regex = match regex.strip_prefix("(?s)^.*") {
                 Some(rest) => format!("(?s){rest}"),
                 None => regex,
@@ -60,7 +52,7 @@ impl BoundedRegex {
         })
     }
 
-    /// Compiles one in the library's language; an error shows the user's `pattern`.
+    /// Compiles an expression in the language of the `regex` crate. An error shows the `pattern` of the user.
     pub(crate) fn compile(regex: &str, pattern: &str, is_insensitive: bool) -> Result<Self, QueryError> {
         scope::check(0)?;
         let limit = QUERY_REGEX_BYTES_MAX;
@@ -71,25 +63,25 @@ impl BoundedRegex {
             .build()
             .map_err(|error| refused(&error, pattern))?;
         let config = thompson::Config::new().nfa_size_limit(Some(limit));
-        // What the library takes it can count as well, but for the case of letters, which at most doubles it.
+        // The count ignores case-insensitivity, which at most doubles the states.
         let counted = thompson::NFA::compiler().configure(config).build(regex);
         let states = counted.map_or(limit as u64 / 16, |states| states.states().len() as u64);
         Ok(Self { regex: compiled, states })
     }
 
-    /// Whether it matches a text.
+    /// Whether the expression matches a text.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool, QueryError> {
         self.check(text.len())?;
         Ok(self.regex.is_match(text))
     }
 
-    /// The first match with its groups.
+    /// Returns the first match with its groups.
     pub(crate) fn captures<'t>(&self, text: &'t str) -> Result<Option<Captures<'t>>, QueryError> {
         self.check(text.len())?;
         Ok(self.regex.captures(text))
     }
 
-    /// All matches, one after the other. Each is a search through the rest of the text at the worst, so each is checked.
+    /// Returns all matches. Each one may search the whole rest of the text, so each one is checked.
     pub(crate) fn find_each<'r, 't>(
         &'r self,
         text: &'t str,
@@ -106,7 +98,7 @@ impl BoundedRegex {
         })
     }
 
-    /// The same with their groups.
+    /// Returns all matches with their groups, as [`find_each`](Self::find_each).
     pub(crate) fn captures_each<'r, 't>(
         &'r self,
         text: &'t str,
@@ -137,15 +129,16 @@ impl BoundedRegex {
     }
 }
 
-fn known_or(
+/// Returns the compiled expression of the row before, or compiles a new one.
+pub(crate) fn compile_once(
     pattern: &str,
     flags: &str,
     compile: impl FnOnce() -> Result<BoundedRegex, QueryError>,
 ) -> Result<BoundedRegex, QueryError> {
     LAST.with_borrow_mut(|last| {
-        if let Some((known, known_flags, regex)) = last
-            && known == pattern
-            && known_flags == flags
+        if let Some((last_pattern, last_flags, regex)) = last
+            && last_pattern == pattern
+            && last_flags == flags
         {
             return Ok(regex.clone());
         }
@@ -155,7 +148,7 @@ fn known_or(
     })
 }
 
-/// The error that the author of the pattern gets.
+/// Returns the error for the author of the pattern.
 fn refused(error: &regex::Error, pattern: &str) -> QueryError {
     match error {
         regex::Error::CompiledTooBig(limit) => QueryError::OverLimit {

@@ -1,7 +1,7 @@
-//! `sum(x)` of integers of 64 bits, which is numeric: it neither wraps nor loses a digit.
+//! `sum(x)` of 64-bit integers, which is numeric: it neither overflows nor loses a digit.
 //!
-//! PostgreSQL gives numeric for the sum of bigint and bigint for the sum of smaller integers. Everything else is left to the
-//! library's function, which computes here too, over wider numbers.
+//! In PostgreSQL the sum of bigint is numeric, and the sum of smaller integers is bigint. DataFusion's function computes all sums,
+//! here over wider numbers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-/// The type of sums of integers of 64 bits. 2^63 is a number of 19 digits, so the sum of 10^19 rows still fits.
+/// The type of sums of 64-bit integers. 2^63 has 19 digits, so the sum of 10^19 rows still fits.
 pub(crate) const SUM_OF_BIGINT: DataType = DataType::Decimal128(38, 0);
 
 pub(super) fn function() -> Arc<AggregateUDF> {
@@ -91,7 +91,7 @@ impl AggregateUDFImpl for Sum {
     }
 }
 
-/// Values as the type of their sum.
+/// Converts values to the type of their sum.
 fn widened(values: &[ArrayRef], sum: &DataType) -> Result<Vec<ArrayRef>> {
     let widen = |values: &ArrayRef| {
         if values.data_type().is_integer() { Ok(cast(values, sum)?) } else { Ok(Arc::clone(values)) }

@@ -1,4 +1,4 @@
-//! `||` of two texts, whose result is bounded as that of other functions.
+//! `||` of two texts, with a bounded result like other functions.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use super::bounded;
 
 pub(super) const NAME: &str = "||";
 
-/// The function in place of the operator.
+/// The function that replaces the operator.
 pub(crate) fn function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         let function =
@@ -36,7 +36,7 @@ impl ScalarUDFImpl for TextConcat {
         NAME
     }
 
-    /// That of the operator: columns keep their names. A long chain is put together once, and not once for each of its links.
+    /// The name of the operator, so that columns keep their names. The text of a long chain is built once, not once for each link.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let mut behind = vec![&args[1]];
         let mut first = &args[0];
@@ -57,7 +57,7 @@ impl ScalarUDFImpl for TextConcat {
         &self.signature
     }
 
-    /// The planner has made both the same, where they are no constants of the kind of NULL.
+    /// DataFusion has given both arguments the same type, unless one is a constant NULL.
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let is_view = types.contains(&DataType::Utf8View);
         let is_large = types.contains(&DataType::LargeUtf8);
@@ -84,7 +84,7 @@ impl ScalarUDFImpl for TextConcat {
     }
 }
 
-/// An argument that is text, a constant with one copy of it however many rows there are.
+/// A text argument. A constant has one copy, however many rows there are.
 pub(super) struct Texts {
     array: StringViewArray,
     is_constant: bool,
@@ -99,7 +99,7 @@ impl Texts {
         Ok(Self { array: array.as_string_view().clone(), is_constant })
     }
 
-    /// The text in a row.
+    /// Returns the text of a row.
     pub(super) fn at(&self, row: usize) -> Option<&str> {
         let row = if self.is_constant { 0 } else { row };
         self.array.is_valid(row).then(|| self.array.value(row))
@@ -125,7 +125,7 @@ fn joined(left: &Texts, right: &Texts, rows: usize, data_type: &DataType) -> Res
     for pair in pairs {
         match pair {
             Some((first, second)) => {
-                // What is written so becomes part of the value that is appended next.
+                // What is written here becomes part of the next value that is appended.
                 texts.write_str(first).expect("BUG: memory takes text");
                 texts.append_value(second);
             }

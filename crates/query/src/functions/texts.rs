@@ -1,4 +1,4 @@
-//! Functions of text as PostgreSQL has them.
+//! PostgreSQL's functions of text.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const SIMILAR_TO: &[Form] = &[
     }),
 ];
 
-/// The pattern of `~` as the library writes it.
+/// The pattern of `~` in the language of the `regex` crate.
 const REGEX: &[Form] = &[form(&[Text], Text, |args| Ok(patterns::regex(args[0].text())?.into()))];
 
 /// `substring(text FROM pattern)`
@@ -60,12 +60,12 @@ const SUBSTR: &[Form] = &[
     form(&[Text, Text, Int, Int, Text], Text, |args| nth(args, args[2].int(), args[3].int(), args[4].text())),
 ];
 const INSTR: &[Form] = &[
-    form(&[Text, Text], Int, |args| place(args, 1, 1)),
-    form(&[Text, Text, Int], Int, |args| place(args, args[2].int(), 1)),
-    form(&[Text, Text, Int, Int], Int, |args| place(args, args[2].int(), args[3].int())),
+    form(&[Text, Text], Int, |args| position(args, 1, 1)),
+    form(&[Text, Text, Int], Int, |args| position(args, args[2].int(), 1)),
+    form(&[Text, Text, Int, Int], Int, |args| position(args, args[2].int(), args[3].int())),
 ];
 
-/// All of them.
+/// All functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
         ("similar_to_regex", SIMILAR_TO),
@@ -81,7 +81,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     .into()
 }
 
-/// `\\1` and `\\&` in a replacement are what was found.
+/// `\\1` and `\\&` in a replacement stand for a group and for the whole match.
 fn replaced(args: &[Value<'_>], flags: &str) -> Result<Value<'static>, QueryError> {
     let regex = BoundedRegex::of_postgres(args[1].text(), flags)?;
     let (text, replacement) = (args[0].text(), args[2].text());
@@ -130,7 +130,7 @@ fn without_global(flags: &str) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// What is left of a text from a character on.
+/// Returns the rest of a text from a character on.
 fn from(text: &str, start: i64) -> Result<&str, QueryError> {
     if start < 1 {
         return Err(QueryError::value(
@@ -166,7 +166,7 @@ fn nth(args: &[Value<'_>], start: i64, number: i64, flags: &str) -> Result<Value
     Ok(found.map_or(Value::Null, |found| found.as_str().to_owned().into()))
 }
 
-fn place(args: &[Value<'_>], start: i64, number: i64) -> Result<Value<'static>, QueryError> {
+fn position(args: &[Value<'_>], start: i64, number: i64) -> Result<Value<'static>, QueryError> {
     let regex = BoundedRegex::of_postgres(args[1].text(), "")?;
     let rest = from(args[0].text(), start)?;
     let found = regex.find_each(rest).nth(index(number)?).transpose()?;

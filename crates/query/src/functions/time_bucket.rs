@@ -15,10 +15,10 @@ use super::date_bin;
 
 /// Monday, 2000-01-03, in nanoseconds since 1970.
 const MONDAY_NS: i64 = 946_857_600_000_000_000;
-/// 2000-01-01 in nanoseconds since 1970: where months and years begin.
+/// 2000-01-01 in nanoseconds since 1970: the origin of buckets of months and years.
 const FIRST_OF_JANUARY_NS: i64 = 946_684_800_000_000_000;
 
-/// Where a bucket of such an interval begins, in nanoseconds since 1970.
+/// Returns the origin of buckets of an interval, in nanoseconds since 1970.
 pub(crate) fn default_origin_ns(interval: IntervalMonthDayNano) -> i64 {
     if interval.months == 0 { MONDAY_NS } else { FIRST_OF_JANUARY_NS }
 }
@@ -61,7 +61,7 @@ impl ScalarUDFImpl for TimeBucket {
         Ok(types[1].clone())
     }
 
-    /// A constant interval is replaced before anything runs.
+    /// A call with a constant interval is replaced before the query runs.
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Err(DataFusionError::Plan("the interval of time_bucket has to be a constant".into()))
     }

@@ -1,22 +1,20 @@
-//! Functions of times, dates and intervals as PostgreSQL has them, and templates of times and numbers.
+//! PostgreSQL's functions of times, dates and intervals, and templates of times and numbers.
 
 use std::sync::Arc;
 
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
-use datafusion::sql::sqlparser::ast::BinaryOperator;
+use datafusion::common::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
+use datafusion::logical_expr::{Expr, ScalarUDF};
 
 use super::by_value::{Form, Kind, Value, function, interval_out_of_range, time_out_of_range};
 use super::calendar;
 use super::template::{Moment, Number, moment_text, number_text, read_number, read_time};
 use super::zones::Zone;
 use crate::QueryError;
-use crate::semantics::spans;
 use model::interval::DAY_US;
 
-/// The function of `extract`, which is planned by name.
+/// The name of the function that `extract` is planned as.
 const EXTRACT: &str = "date_part";
 
 const fn form(
@@ -90,14 +88,14 @@ const TIMEZONE: &[Form] = &[
     form(&[INTERVAL, Local], Zoned, |args| in_zone(zone_of_interval(&args[0])?, &args[1])),
 ];
 
-/// `date_trunc` with a zone.
+/// `date_trunc` with a time zone.
 const TRUNCATED_IN_ZONE: &[Form] = &[form(&[Text, Zoned, Text], Zoned, |args| {
     let zone = Zone::of_name(args[2].text())?;
     let (time, name) = (micros(&args[1]), args[0].text());
     let local = zone.local(time)?;
     let truncated = calendar::truncated(name, local)?;
     if calendar::unit(name, "timestamp with time zone")? < calendar::Unit::Day {
-        // The offset stays, so that hours are whole when clocks change.
+        // The offset stays the same, so that hours are whole when clocks change.
         return Ok(Value::Zoned(truncated - (local - time)));
     }
     Ok(Value::Zoned(zone.utc(truncated)?))
@@ -162,7 +160,7 @@ const IS_FINITE: &[Form] = &[
     form(&[INTERVAL], Bool, |_| Ok(Value::Bool(true))),
 ];
 
-/// `timestamp(p)`: a time rounded to so many digits of its seconds.
+/// `timestamp(p)`: a time rounded to `p` digits of its seconds.
 const ROUNDED: &[Form] = &[
     form(&[Zoned, Int], Zoned, |args| Ok(Value::Zoned(rounded(args)?))),
     form(&[Local, Int], Local, |args| Ok(Value::Local(rounded(args)?))),
@@ -182,17 +180,17 @@ const DIVIDED: &[Form] = &[form(&[INTERVAL, Float], INTERVAL, |args| {
     Ok(Value::Interval(calendar::divided(interval, divisor)?))
 })];
 
-/// An interval and a number, multiplied.
+/// The function that multiplies an interval and a number.
 pub(crate) fn multiplied() -> Arc<ScalarUDF> {
     function("multiply_interval", MULTIPLIED)
 }
 
-/// An interval divided by a number.
+/// The function that divides an interval by a number.
 pub(crate) fn divided() -> Arc<ScalarUDF> {
     function("divide_interval", DIVIDED)
 }
 
-/// All of them.
+/// All functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
         ("to_char", TO_CHAR),
@@ -236,26 +234,7 @@ impl ExprPlanner for Extract {
     }
 }
 
-/// Intervals multiplied and divided by numbers, which the library does not do.
-#[derive(Debug)]
-pub(super) struct Spans;
-
-impl ExprPlanner for Spans {
-    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let op = match expr.op {
-            BinaryOperator::Multiply => Operator::Multiply,
-            BinaryOperator::Divide => Operator::Divide,
-            _ => return Ok(PlannerResult::Original(expr)),
-        };
-        let binary = BinaryExpr::new(Box::new(expr.left.clone()), op, Box::new(expr.right.clone()));
-        if !spans::computes(&binary, schema) {
-            return Ok(PlannerResult::Original(expr));
-        }
-        Ok(PlannerResult::Planned(spans::computed(binary, schema)?))
-    }
-}
-
-/// Microseconds of a time.
+/// Returns the microseconds of a time.
 fn micros(time: &Value<'_>) -> i64 {
     match time {
         Value::Zoned(micros) | Value::Local(micros) | Value::Time(micros) => *micros,
@@ -315,7 +294,7 @@ fn made_interval(args: &[Value<'_>]) -> Result<Value<'static>, QueryError> {
     Ok(Value::Interval(calendar::interval(&parts, seconds)?))
 }
 
-/// Halves of the last digit become the later time.
+/// Rounds halves of the last digit up to the later time.
 fn rounded(args: &[Value<'_>]) -> Result<i64, QueryError> {
     let places = args[1].int().clamp(0, 6) as u32;
     let step = 10_i64.pow(6 - places);

@@ -1,7 +1,8 @@
-//! Time zones: local times of a zone, and back.
+//! Time zones: the local time of a time, and back.
 //!
-//! As in PostgreSQL, abbreviations come first and stand for an offset without daylight saving time, so `CET` is UTC+1 in summer too;
-//! then names such as `Europe/Berlin`; then offsets in POSIX's way, west of Greenwich, so `UTC+2` and `+02` are two hours behind UTC.
+//! As in PostgreSQL, abbreviations come first. They stand for an offset without daylight saving time, so `CET` is UTC+1 in summer
+//! too. Then come names such as `Europe/Berlin`, then POSIX offsets, which count west of Greenwich: `UTC+2` and `+02` are two hours
+//! behind UTC.
 
 use arrow_array::timezone::Tz;
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
@@ -12,7 +13,7 @@ use crate::error::INVALID_PARAMETER;
 use model::Interval;
 
 const HOUR_S: i64 = 3_600;
-/// The abbreviations of PostgreSQL's default list that people use, with seconds east of UTC.
+/// Common abbreviations of PostgreSQL's default list, with seconds east of UTC.
 const ABBREVIATIONS: [(&str, i64); 40] = [
     ("acst", 34_200),
     ("adt", -3 * HOUR_S),
@@ -56,7 +57,7 @@ const ABBREVIATIONS: [(&str, i64); 40] = [
     ("z", 0),
 ];
 
-/// A zone of which the offset of every time is known.
+/// A time zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Zone {
     /// Seconds east of UTC.
@@ -80,7 +81,7 @@ impl Zone {
         })
     }
 
-    /// An interval as an offset, east of UTC.
+    /// Returns an interval as an offset east of UTC.
     pub(super) fn of_interval(interval: Interval) -> Result<Self, QueryError> {
         if interval.months != 0 || interval.days != 0 {
             let message = format!("interval time zone \"{interval}\" must not include months or days");
@@ -89,7 +90,7 @@ impl Zone {
         Ok(Self::Fixed(interval.micros / 1_000_000))
     }
 
-    /// The local time of a time.
+    /// Returns the local time of a time.
     pub(super) fn local(self, micros_utc: i64) -> Result<i64, QueryError> {
         let offset = match self {
             Self::Fixed(offset) => offset,
@@ -101,8 +102,8 @@ impl Zone {
         micros_utc.checked_add(offset * 1_000_000).ok_or_else(time_out_of_range)
     }
 
-    /// The time of a local time. One that clocks skip is read as if they had not been put forward; of one that comes twice the
-    /// second counts.
+    /// Returns the time of a local time. A local time that clocks skip is read as if they had not been put forward. Of a local time
+    /// that comes twice, the second counts.
     pub(super) fn utc(self, micros_local: i64) -> Result<i64, QueryError> {
         let offset = match self {
             Self::Fixed(offset) => offset,
@@ -131,7 +132,7 @@ fn naive(micros: i64) -> Result<NaiveDateTime, QueryError> {
     DateTime::from_timestamp_micros(micros).map(|time| time.naive_utc()).ok_or_else(time_out_of_range)
 }
 
-/// `+2`, `-02:30`, `+02:30:15`: seconds east of UTC of an offset that counts west.
+/// Reads `+2`, `-02:30` or `+02:30:15`, an offset that counts west, as seconds east of UTC.
 fn posix_offset(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (-1, &text[1..]),
@@ -157,9 +158,9 @@ mod tests {
     use super::*;
 
     const HOUR_US: i64 = HOUR_S * 1_000_000;
-    /// 2026-03-29 01:00 UTC, when clocks in Berlin go from two to three.
+    /// 2026-03-29 01:00 UTC: clocks in Berlin go from two to three.
     const SPRING_US: i64 = 1_774_746_000_000_000;
-    /// 2026-10-25 01:00 UTC, when they go from three to two.
+    /// 2026-10-25 01:00 UTC: clocks in Berlin go from three to two.
     const AUTUMN_US: i64 = 1_792_890_000_000_000;
 
     #[test]
@@ -167,9 +168,9 @@ mod tests {
         let berlin = Zone::of_name("Europe/Berlin").unwrap();
         assert_eq!(berlin.local(SPRING_US - 1).unwrap(), SPRING_US - 1 + HOUR_US);
         assert_eq!(berlin.local(SPRING_US).unwrap(), SPRING_US + 2 * HOUR_US);
-        // Half past two does not exist on that day; it is read as if it were winter.
+        // Half past two does not exist on that day. It is read as winter time.
         assert_eq!(berlin.utc(SPRING_US + HOUR_US * 3 / 2).unwrap(), SPRING_US + HOUR_US / 2);
-        // Half past two comes twice; the second counts.
+        // Half past two comes twice. The second one counts.
         assert_eq!(berlin.utc(AUTUMN_US + HOUR_US * 3 / 2).unwrap(), AUTUMN_US + HOUR_US / 2);
     }
 

@@ -1,4 +1,4 @@
-//! The range of time that the conditions of a query leave.
+//! Finds the range of time that the conditions of a query leave.
 
 use arrow_schema::DataType;
 use datafusion::common::{Column, Result};
@@ -6,10 +6,10 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan};
 use model::TimeRange;
 
-use super::rewrite::Constants;
+use super::constants::Constants;
 use crate::pushdown::{hull, intersect, times, uncast_time};
 
-/// Times outside of the range are not in this column of the plan's rows.
+/// Returns a range that contains all times of a column of a plan.
 pub(super) fn range_of(plan: &LogicalPlan, column: &Column, constants: &Constants<'_>) -> Result<TimeRange> {
     let inner = |input: &LogicalPlan, index: Option<usize>| match index {
         Some(index) => range_of(input, &input.schema().columns()[index], constants),
@@ -33,7 +33,7 @@ pub(super) fn range_of(plan: &LogicalPlan, column: &Column, constants: &Constant
             let Some(first) = ranges.next() else { return Ok(TimeRange::ALL) };
             ranges.try_fold(first?, |all, range| Ok(hull(all, range?)))
         }
-        // Its own columns come after those of the input.
+        // The columns that the window adds come after those of the input.
         LogicalPlan::Window(window) => {
             inner(&window.input, index.filter(|index| *index < window.input.schema().fields().len()))
         }
@@ -48,7 +48,7 @@ pub(super) fn range_of(plan: &LogicalPlan, column: &Column, constants: &Constant
     }
 }
 
-/// A column that is given on as it is.
+/// Returns the range of a column that the node passes on unchanged.
 fn through(input: &LogicalPlan, expr: Option<&Expr>, constants: &Constants<'_>) -> Result<TimeRange> {
     match expr.map(unalias) {
         Some(Expr::Column(column)) => range_of(input, column, constants),
@@ -63,7 +63,8 @@ pub(super) fn unalias(expr: &Expr) -> &Expr {
     }
 }
 
-/// A row whose time was not among those of its side has none at all, which is no time outside.
+/// Returns the range of a column of a join. A row without a match on that side has NULL as its time, which is not outside of the
+/// range.
 fn joined(join: &Join, column: &Column, constants: &Constants<'_>) -> Result<TimeRange> {
     let side = [&join.left, &join.right].into_iter().find(|side| side.schema().has_column(column));
     let Some(side) = side else { return Ok(TimeRange::ALL) };
@@ -84,7 +85,7 @@ fn condition_range(
     column: &Column,
     constants: &Constants<'_>,
 ) -> Result<TimeRange> {
-    // What says nothing about the column needs no simplifying, and what cannot be simplified says nothing.
+    // A condition without the column gives no range. Neither does one that cannot be simplified.
     if !condition.column_refs().contains(column) {
         return Ok(TimeRange::ALL);
     }
@@ -93,19 +94,19 @@ fn condition_range(
     Ok(times(&condition, &is_time).map_or(TimeRange::ALL, |(range, _)| range))
 }
 
-/// Whether this is the column, perhaps in another unit.
+/// Whether the expression is the column, perhaps in another unit.
 fn is_same_time(expr: &Expr, input: &LogicalPlan, column: &Column) -> bool {
     let inner = uncast_time(expr);
     let zone = |expr: &Expr| match expr.get_type(input.schema()) {
         Ok(DataType::Timestamp(_, zone)) => Some(zone),
         _ => None,
     };
-    // To give a time without a zone one shifts it.
+    // A cast to a time without a zone shifts the time.
     let is_kept = || zone(inner).is_some_and(|own| own.as_deref() == Some("UTC") || zone(expr) == Some(own));
     inner.try_as_col() == Some(column) && is_kept()
 }
 
-/// The column whose times a call takes, if it takes those of a column as they are.
+/// Returns the column whose times a call takes unchanged.
 pub(super) fn column_of<'a>(time: &'a Expr, input: &LogicalPlan) -> Option<&'a Column> {
     let column = uncast_time(time).try_as_col()?;
     is_same_time(time, input, column).then_some(column)

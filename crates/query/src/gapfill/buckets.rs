@@ -10,21 +10,21 @@ use crate::QueryError;
 
 const DAY_NS: i128 = 24 * 3_600 * 1_000_000_000;
 
-/// How long a bucket is.
+/// The length of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 enum Width {
     Microseconds(i64),
     Months(i64),
 }
 
-/// Buckets of one width, the one with the number 0 begins at the origin. They are those of `date_bin`.
+/// Buckets of one width. Bucket 0 begins at the origin. They are the buckets of `date_bin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 struct Steps {
     width: Width,
     origin_us: i64,
 }
 
-/// Buckets that follow each other.
+/// A number of consecutive buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 pub(crate) struct Buckets {
     steps: Steps,
@@ -34,10 +34,10 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// All buckets that share an instant with the range. `function` is what the statement calls, for the errors.
+    /// Returns all buckets that overlap the range. `function` is the name that errors show.
     ///
     /// # Errors
-    /// When the width is no width, there are more than a query may make, or they go beyond the calendar.
+    /// When the width is invalid, when there are more buckets than a query may make, or when they go beyond the calendar.
     pub(crate) fn over(
         range: TimeRange,
         width: IntervalMonthDayNano,
@@ -61,7 +61,7 @@ impl Buckets {
             }
             .into());
         }
-        // The last begins within the range, so only the first can begin before the calendar does.
+        // The last bucket begins within the range, so only the first one can begin before the calendar.
         steps.start(first).ok_or_else(beyond)?;
         Ok(Self { steps, first, count })
     }
@@ -70,13 +70,13 @@ impl Buckets {
         self.count
     }
 
-    /// When a bucket begins in microseconds; `index` counts from zero and is less than the count.
+    /// Returns the start of a bucket in microseconds. `index` counts from zero and is less than the count.
     pub(crate) fn start_us(&self, index: usize) -> i64 {
         // An index is at most a million.
         self.steps.start(self.first + index as i64).unwrap_or(i64::MAX)
     }
 
-    /// The first bucket's start, if there is one.
+    /// The start of the first bucket; `None` if there is none.
     pub(crate) fn first_start(&self) -> Option<Timestamp> {
         (self.count > 0).then(|| Timestamp::from_micros(self.start_us(0)))
     }
@@ -98,7 +98,7 @@ fn width_of(width: IntervalMonthDayNano, function: &str) -> Result<Width> {
 }
 
 impl Steps {
-    /// When the bucket begins; `None` beyond the calendar.
+    /// Returns the start of a bucket; `None` beyond the calendar.
     fn start(self, number: i64) -> Option<i64> {
         match self.width {
             Width::Microseconds(width) => number.checked_mul(width)?.checked_add(self.origin_us),
@@ -116,7 +116,7 @@ impl Steps {
         }
     }
 
-    /// The bucket in which the time lies.
+    /// Returns the bucket that contains a time.
     fn number(self, ts: i64) -> Option<i64> {
         match self.width {
             Width::Microseconds(width) => {
@@ -126,7 +126,7 @@ impl Steps {
             Width::Months(width) => {
                 let months = |date: DateTime<Utc>| i64::from(date.year()) * 12 + i64::from(date.month0());
                 let number = (months(date(ts)?) - months(date(self.origin_us)?)).div_euclid(width);
-                // It may begin later in its month than the time lies.
+                // The bucket of that month may begin after the time.
                 Some(if self.start(number)? > ts { number - 1 } else { number })
             }
         }

@@ -1,5 +1,5 @@
-//! The functions of gap filling as a statement calls them. They stand for what the rewriting of the plan puts in their
-//! place, so none of them can be computed.
+//! The functions of gap filling as a statement calls them. The rewriting of the plan replaces them, so none of them can be
+//! computed.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, ObjectNamePart, VisitorMut};
 
-use super::Fill;
+use super::shape::Fill;
 use crate::walk::walk_mut;
 
 /// `time_bucket_gapfill` and `date_bin_gapfill`.
@@ -29,7 +29,7 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// Which function makes the buckets.
+/// The function that makes the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     /// `time_bucket_gapfill(interval, ts[, start, finish])`.
@@ -53,7 +53,7 @@ impl Key {
         }
     }
 
-    /// The function of the call and its arguments.
+    /// Returns the function of a call and its arguments.
     pub(crate) fn of(expr: &Expr) -> Option<(Self, &[Expr])> {
         let Expr::ScalarFunction(call) = expr else { return None };
         let key = call.func.inner().downcast_ref::<KeyCall>()?.key;
@@ -105,7 +105,7 @@ impl ScalarUDFImpl for KeyCall {
     }
 }
 
-/// The arguments of a call of [`functions`] with their types, for parameters among them.
+/// Returns the arguments of a call of [`functions`] with the types that parameters among them have.
 pub(crate) fn argument_types(expr: &Expr) -> Vec<(&Expr, DataType)> {
     let Some((_, args)) = Key::of(expr) else { return Vec::new() };
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
@@ -132,7 +132,7 @@ impl Fill {
         }
     }
 
-    /// The name in a statement without OVER. It differs because scalar functions hide window functions of their name.
+    /// The name of the function without OVER. It differs because a scalar function hides a window function of the same name.
     fn name_without_over(self) -> &'static str {
         match self {
             Self::Carry => "locf without over",
@@ -140,7 +140,7 @@ impl Fill {
         }
     }
 
-    /// What fills and what is filled.
+    /// Returns how a call fills, and the value that it fills.
     pub(crate) fn of(expr: &Expr) -> Option<(Self, &Expr)> {
         let Expr::ScalarFunction(call) = expr else { return None };
         let fill = call.func.inner().downcast_ref::<FillCall>()?.fill;
@@ -148,11 +148,11 @@ impl Fill {
     }
 }
 
-/// Gives the calls of `locf` and `interpolate` without OVER the names under which [`fill_function`] finds them.
+/// Renames calls of `locf` and `interpolate` without OVER, so that [`fill_function`] finds them.
 pub(crate) fn name_fills(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk_mut(&mut **statement, &mut NameFills);
         }
         Statement::Explain(explain) => name_fills(&mut explain.statement),
@@ -178,7 +178,7 @@ impl VisitorMut for NameFills {
     }
 }
 
-/// The function of this name, if [`name_fills`] has given it.
+/// Returns the function of a name that [`name_fills`] has given.
 pub(crate) fn fill_function(name: &str) -> Option<Arc<ScalarUDF>> {
     let fill = Fill::ALL.into_iter().find(|fill| name == fill.name_without_over())?;
     let signature = Signature::user_defined(Volatility::Immutable);
@@ -196,7 +196,7 @@ impl ScalarUDFImpl for FillCall {
         self.fill.name_without_over()
     }
 
-    /// The column's name.
+    /// The name of the column.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let args: Vec<_> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
         Ok(format!("{}({})", self.fill.name(), args.join(",")))

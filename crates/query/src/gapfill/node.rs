@@ -1,4 +1,4 @@
-//! The operator of gap filling in a logical plan.
+//! The node of gap filling in a logical plan.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -6,26 +6,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
-use super::{GapFillOperator, Shape};
+use super::shape::Shape;
 
-/// Gives a row for each bucket of each value of the keys.
+/// Adds the rows of missing buckets to the rows of an aggregation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct GapFill {
+pub(crate) struct GapFill {
     input: LogicalPlan,
-    shape: Shape,
-    schema: DFSchemaRef,
+    pub(crate) shape: Shape,
+    pub(crate) schema: DFSchemaRef,
 }
 
 impl GapFill {
-    /// The columns are those of the input, but those that made rows leave open may be NULL.
+    /// The node has the columns of its input. All but the keys and the time may be NULL in added rows.
     pub(super) fn new(input: LogicalPlan, shape: Shape) -> Result<Self> {
         let types = input.schema().fields().iter().map(|field| field.data_type().clone()).collect();
         Self::with_types(input, shape, types)
@@ -64,13 +59,13 @@ impl UserDefinedLogicalNodeCore for GapFill {
         &self.schema
     }
 
-    /// Columns are known by their place.
+    /// None: the shape names columns by their index.
     fn expressions(&self) -> Vec<Expr> {
         Vec::new()
     }
 
-    /// A condition on another key decides about all rows of its values; one on anything else about rows that are to be
-    /// made as well.
+    /// Only a condition on a key may move below: it keeps or drops all buckets of the key. A condition on another column must also
+    /// see the rows that the operator adds.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
         let fields = self.schema.fields().iter().enumerate();
         let others = fields.filter(|(index, _)| !self.shape.keys.contains(index));
@@ -85,31 +80,8 @@ impl UserDefinedLogicalNodeCore for GapFill {
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
         let input = inputs.into_iter().next();
         let input = input.ok_or_else(|| DataFusionError::Internal("gap filling of nothing".into()))?;
-        // The optimiser takes the key for one of nanoseconds when it puts `date_bin` there, which it is not.
+        // When the optimiser puts `date_bin` in place of the key, it gives the key nanoseconds. The node keeps its own types.
         let types = self.schema.fields().iter().map(|field| field.data_type().clone()).collect();
         Self::with_types(input, self.shape.clone(), types)
-    }
-}
-
-/// Chooses the operator.
-#[derive(Debug)]
-pub(crate) struct PlanGapFill;
-
-#[async_trait]
-impl ExtensionPlanner for PlanGapFill {
-    async fn plan_extension(
-        &self,
-        _planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
-        _context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let (Some(node), [input]) = (node.as_any().downcast_ref::<GapFill>(), physical_inputs) else {
-            return Ok(None);
-        };
-        let schema = Arc::clone(node.schema.inner());
-        Ok(Some(Arc::new(GapFillOperator::new(Arc::clone(input), node.shape.clone(), schema)?)))
     }
 }

@@ -1,4 +1,4 @@
-//! From calls in a statement's plan to the operator that makes rows.
+//! Replaces the calls of gap filling in a plan by the node that adds rows.
 
 use std::sync::Arc;
 
@@ -6,43 +6,26 @@ use arrow_schema::DataType;
 use chrono::{DateTime, Utc};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, DataFusionError, Result, ScalarValue};
+use datafusion::common::{Column, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, Extension, Filter, LogicalPlan, Projection, Window,
 };
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use model::{TimeRange, Timestamp};
 
 use super::bounds::{column_of, range_of, unalias};
+use super::buckets::Buckets;
 use super::calls::{Key, misplaced_fill, misplaced_key};
+use super::constants::Constants;
 use super::node::GapFill;
-use super::{Buckets, Fill, Shape};
+use super::shape::{Fill, Shape};
 use crate::functions::time_bucket;
 
-/// What is constant in one query.
-pub(super) struct Constants<'a> {
-    options: &'a Arc<ConfigOptions>,
-    started_at: DateTime<Utc>,
-}
-
-impl Constants<'_> {
-    /// The same with every constant computed, `now()` among them.
-    pub(super) fn simplify(&self, expr: Expr, schema: &DFSchemaRef) -> Result<Expr> {
-        let context = SimplifyContext::builder()
-            .with_config_options(Arc::clone(self.options))
-            .with_schema(Arc::clone(schema))
-            .with_query_execution_start_time(Some(self.started_at));
-        ExprSimplifier::new(context.build()).simplify(expr)
-    }
-}
-
-/// Puts a [`GapFill`] above each aggregation that asks for it. Types are known, and no parameters are left.
+/// Puts a [`GapFill`] above each aggregation that groups by a call of gap filling. Types are known, and no parameters are left.
 ///
 /// # Errors
-/// When a function of gap filling stands where it cannot be, the range of time is not known, or it has too many buckets.
+/// When a function of gap filling is in the wrong position, when the range of time is not known, or when it has too many buckets.
 pub(crate) fn rewrite(
     plan: LogicalPlan,
     started_at: DateTime<Utc>,
@@ -53,22 +36,22 @@ pub(crate) fn rewrite(
     }
     refuse_chance(&plan)?;
     let constants = Constants { options, started_at };
-    let place = |node: LogicalPlan| {
+    let fill = |node: LogicalPlan| {
         if fills_gaps(&node) {
             fill_gaps(node, &constants).map(Transformed::yes)
         } else {
             Ok(Transformed::no(node))
         }
     };
-    let plan = plan.transform_down_with_subqueries(place).data()?;
+    let plan = plan.transform_down_with_subqueries(fill).data()?;
     if let Some(error) = first_call(&plan)? {
         return Err(error);
     }
-    // Columns that were never NULL can be now.
+    // Columns that were never NULL may be NULL now.
     plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
 }
 
-/// The optimiser would ask such a condition of the rows that gaps are found in, not of those that are made.
+/// Refuses random conditions. The optimiser would apply them to the rows below the gap filling, not to the rows that it adds.
 fn refuse_chance(plan: &LogicalPlan) -> Result<()> {
     let mut has_chance = false;
     plan.apply_with_subqueries(|node| {
@@ -82,7 +65,7 @@ fn refuse_chance(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the first call that there is.
+/// Returns the error of the first call of gap filling in the plan.
 fn first_call(plan: &LogicalPlan) -> Result<Option<DataFusionError>> {
     let mut found = None;
     plan.apply_with_subqueries(|node| {
@@ -99,7 +82,7 @@ fn first_call(plan: &LogicalPlan) -> Result<Option<DataFusionError>> {
     Ok(found)
 }
 
-/// Whether this is the top of a SELECT that groups by a call: the columns, windows and HAVING above the aggregation.
+/// Whether this is the top of a SELECT that groups by a call: the projection, windows and HAVING above the aggregation.
 fn fills_gaps(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
@@ -120,7 +103,7 @@ fn fill_gaps(top: LogicalPlan, constants: &Constants<'_>) -> Result<LogicalPlan>
     below(top, &calls, constants)
 }
 
-/// The calls that fill, each once, in the nodes above the aggregation. HAVING has none: it is asked before.
+/// Collects the calls that fill, each once, in the nodes above the aggregation. HAVING has none: it runs before gaps are filled.
 fn collect_fills(node: &LogicalPlan, calls: &mut Vec<Expr>) -> Result<()> {
     let (LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Window(_)) = node else {
         return Ok(());
@@ -146,7 +129,7 @@ fn is_having(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Filter(filter) if matches!(*filter.input, LogicalPlan::Aggregate(_)))
 }
 
-/// The nodes above the aggregation, with columns in place of calls.
+/// Returns the nodes above the aggregation with columns in place of calls.
 fn below(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Result<LogicalPlan> {
     if is_having(&node) || matches!(node, LogicalPlan::Aggregate(_)) {
         return grouped(node, calls, constants);
@@ -157,8 +140,8 @@ fn below(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Result
         let name = names.save(&expr);
         let replaced = expr.transform_down(|expr| {
             Ok(match calls.iter().position(|call| *call == expr) {
-                Some(place) => {
-                    Transformed::yes(Expr::Column(Column::new_unqualified(fill_name(calls, place))))
+                Some(index) => {
+                    Transformed::yes(Expr::Column(Column::new_unqualified(fill_name(calls, index))))
                 }
                 None => Transformed::no(expr),
             })
@@ -168,16 +151,16 @@ fn below(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Result
     node.map_expressions(replace).data()?.recompute_schema()
 }
 
-/// The name of the column in place of a call.
-fn fill_name(calls: &[Expr], place: usize) -> String {
+/// Returns the name of the column that replaces a call.
+fn fill_name(calls: &[Expr], index: usize) -> String {
     let name = |call: &Expr| call.schema_name().to_string();
-    let own = name(&calls[place]);
-    // Calls that differ in a type only look the same.
-    let same = calls[..place].iter().filter(|call| name(call) == own).count();
+    let own = name(&calls[index]);
+    // Calls that differ only in a type have the same text.
+    let same = calls[..index].iter().filter(|call| name(call) == own).count();
     if same == 0 { own } else { format!("{own}:{same}") }
 }
 
-/// The aggregation, HAVING, and above them the node that makes rows.
+/// Returns the aggregation, HAVING, and above them the node that adds rows.
 fn grouped(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Result<LogicalPlan> {
     let (aggregate, having) = match node {
         LogicalPlan::Aggregate(aggregate) => (aggregate, None),
@@ -195,10 +178,10 @@ fn grouped(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Resu
     }
     let mut columns: Vec<_> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let mut fills = Vec::new();
-    for (place, call) in calls.iter().enumerate() {
+    for (index, call) in calls.iter().enumerate() {
         let Some((fill, value)) = Fill::of(call) else { continue };
         fills.push((columns.len(), fill));
-        columns.push(value.clone().alias(fill_name(calls, place)));
+        columns.push(value.clone().alias(fill_name(calls, index)));
     }
     if !fills.is_empty() {
         plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
@@ -207,12 +190,13 @@ fn grouped(node: LogicalPlan, calls: &[Expr], constants: &Constants<'_>) -> Resu
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
-/// The aggregation by the ordinary function, the key's place, and the buckets that there should be.
+/// Returns the aggregation by the ordinary function, the index of the time key, and the buckets.
 fn with_ordinary_key(aggregate: Aggregate, constants: &Constants<'_>) -> Result<(Aggregate, usize, Buckets)> {
     let Aggregate { input, mut group_expr, aggr_expr, .. } = aggregate;
     let is_set = group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
-    let mut places = (0..group_expr.len()).filter(|index| Key::of(unalias(&group_expr[*index])).is_some());
-    let (Some(time), None, false) = (places.next(), places.next(), is_set) else {
+    let mut keys_of_time =
+        (0..group_expr.len()).filter(|index| Key::of(unalias(&group_expr[*index])).is_some());
+    let (Some(time), None, false) = (keys_of_time.next(), keys_of_time.next(), is_set) else {
         return Err(misplaced_key(
             group_expr.iter().find_map(|group| Some(Key::of(unalias(group))?.0)).unwrap_or(Key::TimeBucket),
         ));
@@ -228,7 +212,7 @@ fn with_ordinary_key(aggregate: Aggregate, constants: &Constants<'_>) -> Result<
     Ok((Aggregate::try_new(input, group_expr, aggr_expr)?, time, buckets))
 }
 
-/// `time_bucket` with the same buckets, and those of the range.
+/// Returns a call of `time_bucket` with the same buckets, and the buckets of the range.
 fn ordinary_key(
     key: Key,
     args: Vec<Expr>,
@@ -276,7 +260,7 @@ fn ordinary_key(
     Ok((Expr::ScalarFunction(call), buckets))
 }
 
-/// An argument; `None` if it is left out or NULL.
+/// Returns the value of an argument; `None` if it is left out or NULL.
 fn constant_time(arg: Option<&Expr>, what: &str, function: &str) -> Result<Option<Timestamp>> {
     match arg {
         None => Ok(None),

@@ -1,11 +1,10 @@
-//! Types and operators that need not exist here, as those that do.
+//! Replaces types and operators of PostgreSQL that DataFusion does not have.
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
 
-use super::rewrite::last;
-use crate::parsed::{call, cast, take};
+use crate::parsed::{call, cast, last_part, take};
 
-/// `OPERATOR(pg_catalog.~)`
+/// Returns the operator of `OPERATOR(pg_catalog.~)`.
 pub(super) fn operator(name: &str) -> Option<BinaryOperator> {
     Some(match name {
         "~" => BinaryOperator::PGRegexMatch,
@@ -24,12 +23,13 @@ pub(super) fn operator(name: &str) -> Option<BinaryOperator> {
 fn custom_name(data_type: &DataType) -> Option<String> {
     match data_type {
         DataType::Regclass => Some("regclass".into()),
-        DataType::Custom(name, arguments) if arguments.is_empty() => Some(last(name)),
+        DataType::Custom(name, arguments) if arguments.is_empty() => Some(last_part(name)),
         _ => None,
     }
 }
 
-/// A cast to a type of names and numbers: the number of a name, the name of a number.
+/// Returns a call in place of a cast to a type such as `regclass`: it turns the number of an object into its name, and a name into
+/// a number.
 pub(super) fn object_cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr> {
     let name = custom_name(data_type)?;
     let function = match name.as_str() {
@@ -37,7 +37,7 @@ pub(super) fn object_cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr
         "regtype" => "pg_regtype",
         "regnamespace" => "pg_regnamespace",
         "regrole" => "pg_regrole",
-        // Functions are known by their names only.
+        // Functions are identified by their names only.
         "regproc" | "regprocedure" => {
             let mut inner = take(inner);
             if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) = &mut inner {
@@ -48,7 +48,7 @@ pub(super) fn object_cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr
         _ => return None,
     };
     let argument = match take(inner) {
-        // Neither a name nor a number yet: a name.
+        // A parameter has no type yet. It is taken for a name.
         Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
             cast(Expr::Value(value), DataType::Text)
         }
@@ -57,7 +57,7 @@ pub(super) fn object_cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr
     Some(call(function, vec![argument]))
 }
 
-/// The type that `pg_catalog.int4` and the like stand for.
+/// Returns the type that `pg_catalog.int4` and similar names stand for.
 pub(super) fn type_of_catalog(data_type: &DataType) -> Option<DataType> {
     if let DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, size)) = data_type {
         let element = type_of_catalog(element)?;

@@ -1,8 +1,8 @@
-//! Columns of `pg_catalog` and `information_schema`, as PostgreSQL 16 has them.
+//! The columns of `pg_catalog` and `information_schema`, as in PostgreSQL 16.
 
 /// The schema of PostgreSQL's own tables.
 pub(crate) const PG_CATALOG_NAME: &str = "pg_catalog";
-/// The schema that the SQL standard describes.
+/// The schema that the SQL standard defines.
 pub(crate) const INFORMATION_SCHEMA_NAME: &str = "information_schema";
 
 /// A table of a system schema.
@@ -11,7 +11,7 @@ pub(super) struct System {
     pub(super) name: &'static str,
     /// See [`Listing::new`](super::listing::Listing::new).
     pub(super) columns: &'static str,
-    /// Whether nothing here can ever be listed in it: there are no indexes, constraints, triggers...
+    /// Whether the table is always empty here: this server has no indexes, constraints, triggers...
     pub(super) is_empty: bool,
 }
 
@@ -23,7 +23,7 @@ const fn empty(name: &'static str, columns: &'static str) -> System {
     System { name, columns, is_empty: true }
 }
 
-/// The tables of `pg_catalog`. Their order gives them their numbers: new ones come at the end.
+/// The tables of `pg_catalog`. Their order determines their numbers, so new ones come at the end.
 pub(super) const PG_CATALOG: [System; 59] = [
     filled("pg_namespace", "oid nspname:text nspowner nspacl:texts"),
     filled(
@@ -113,7 +113,7 @@ pub(super) const PG_CATALOG: [System; 59] = [
     ),
     empty(
         "pg_proc",
-        // Functions are known by their names: columns such as typinput hold those.
+        // Functions are identified by their names, so columns such as typinput hold names.
         "oid:text proname:text pronamespace proowner prolang procost:float prorows:float provariadic prosupport:text \
          prokind:text prosecdef:bool proleakproof:bool proisstrict:bool proretset:bool provolatile:text \
          proparallel:text pronargs:int pronargdefaults:int prorettype proargtypes:texts proallargtypes:texts \
@@ -212,7 +212,7 @@ pub(super) const PG_CATALOG: [System; 59] = [
     empty("pg_init_privs", "objoid classoid objsubid:int privtype:text initprivs:texts"),
 ];
 
-/// The tables of `information_schema`, but for `routines` and `parameters`, which are DataFusion's.
+/// The tables of `information_schema` except `routines` and `parameters`, which DataFusion provides.
 pub(super) const INFORMATION_SCHEMA: [System; 14] = [
     filled(
         "tables",
@@ -279,12 +279,12 @@ pub(super) const INFORMATION_SCHEMA: [System; 14] = [
     ),
 ];
 
-/// The table of `pg_catalog` with this name.
+/// Returns the table of `pg_catalog` with this name.
 pub(super) fn in_pg_catalog(name: &str) -> Option<&'static System> {
     PG_CATALOG.iter().find(|table| table.name == name)
 }
 
-/// The table of `information_schema` with this name.
+/// Returns the table of `information_schema` with this name.
 pub(super) fn in_information_schema(name: &str) -> Option<&'static System> {
     INFORMATION_SCHEMA.iter().find(|table| table.name == name)
 }

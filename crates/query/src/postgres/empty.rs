@@ -1,8 +1,8 @@
-//! Questions to tables in which nothing can be: indexes, constraints, triggers, descriptions.
+//! Simplifies queries of system tables that are always empty: indexes, constraints, triggers, descriptions.
 //!
-//! Drivers ask for them with subqueries and functions that the planner does not know. What reads such a table has no
-//! rows whatever the rest of it says, so the rest is left out: `SELECT a, f(b) AS c FROM pg_index, ... WHERE ...` becomes
-//! `SELECT NULL::text AS a, NULL::text AS c WHERE false`. The columns keep their names, not their types.
+//! Drivers query them with subqueries and functions that DataFusion does not know. A SELECT from such a table returns no rows, so
+//! the rest of it is dropped: `SELECT a, f(b) AS c FROM pg_index, ... WHERE ...` becomes `SELECT NULL::text AS a, NULL::text AS c
+//! WHERE false`. The columns keep their names, not their types.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,15 +13,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::columns;
-use super::rewrite::{last, parsed};
 use crate::functions::Functions;
-use crate::parsed::literal;
+use crate::parsed::{last_part, literal, parsed};
 use crate::walk::walk;
 
-/// The `typtype` of the types that there are.
+/// The values of `typtype` that occur.
 const PRESENT_KINDS: [&str; 2] = ["b", "p"];
 
-/// Makes a SELECT that cannot have rows one that is easily planned.
+/// Replaces a SELECT that returns no rows by one that is easily planned.
 pub(super) fn clear_select(select: &mut Select, functions: &Functions) {
     let is_wild =
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
@@ -53,14 +52,14 @@ pub(super) fn clear_select(select: &mut Select, functions: &Functions) {
     select.named_window.clear();
 }
 
-/// An order of no rows may name what is not there any more.
+/// An ORDER BY may name columns that are no longer there.
 pub(super) fn clear_query(query: &mut Query) {
     if is_clear_body(&query.body) {
         query.order_by = None;
     }
 }
 
-/// What stands for a subquery without rows.
+/// The value of a subquery without rows.
 pub(super) fn clear_expr(expr: &mut Expr) {
     let replacement = match expr {
         Expr::Subquery(query) if is_clear(query) => null(),
@@ -71,7 +70,7 @@ pub(super) fn clear_expr(expr: &mut Expr) {
     *expr = replacement;
 }
 
-/// No type of the catalog is a domain or made of columns, so what is asked of such a one is left out.
+/// Removes CASE branches about domains and composite types, which the catalog does not have.
 pub(super) fn clear_case(expr: &mut Expr) {
     let Expr::Case { operand: None, conditions, else_result, .. } = expr else { return };
     conditions.retain(|branch| !asks_absent_type(&branch.condition));
@@ -80,7 +79,7 @@ pub(super) fn clear_case(expr: &mut Expr) {
     }
 }
 
-/// `typtype = 'd'` and the like.
+/// Whether a condition is `typtype = 'd'` or similar.
 fn asks_absent_type(condition: &Expr) -> bool {
     let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return false };
     let Expr::Value(kind) = &**right else { return false };
@@ -88,7 +87,7 @@ fn asks_absent_type(condition: &Expr) -> bool {
     last_name(left).is_some_and(|name| name.value == "typtype") && !PRESENT_KINDS.contains(&kind.as_str())
 }
 
-/// Whether a query has been found to have no rows.
+/// Whether a query is known to return no rows.
 pub(super) fn is_clear(query: &Query) -> bool {
     is_clear_body(&query.body)
 }
@@ -112,7 +111,7 @@ fn is_clear_body(body: &SetExpr) -> bool {
     }
 }
 
-/// What [`clear_select`] puts into the list; an aggregate there would give a row.
+/// The expressions that [`clear_select`] puts into the list. An aggregate there would return a row.
 fn is_null_text(item: &SelectItem) -> bool {
     match item {
         SelectItem::ExprWithAlias { expr: Expr::Cast { expr, .. }, .. } => {
@@ -162,7 +161,7 @@ fn is_empty_table(name: &ObjectName) -> bool {
     system.is_some_and(|table| table.is_empty)
 }
 
-/// Whether a condition demands a list that is always NULL.
+/// Whether a condition requires a list that is always NULL.
 fn wants_list(condition: &Expr) -> bool {
     match condition {
         Expr::IsNotNull(list) => is_null_list(list),
@@ -171,14 +170,14 @@ fn wants_list(condition: &Expr) -> bool {
     }
 }
 
-/// Columns of lists in the catalog; in the rows that there are, they are NULL.
+/// List columns of the catalog that are NULL in all rows.
 pub(super) fn is_null_list(expr: &Expr) -> bool {
     const LISTS: [&str; 7] =
         ["reloptions", "relacl", "attacl", "attoptions", "attfdwoptions", "datacl", "nspacl"];
     last_name(expr).is_some_and(|name| LISTS.contains(&name.value.as_str()))
 }
 
-/// The name of a column without that of its table.
+/// Returns the name of a column without the name of its table.
 fn last_name(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Identifier(name) => Some(name),
@@ -191,7 +190,7 @@ pub(super) fn has_groups(select: &Select) -> bool {
     !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
 }
 
-/// Whether an aggregate function stands in the list, outside of subqueries: then there is a row without any.
+/// Whether an aggregate function is in the list, outside of subqueries. Then there is one row even without input.
 pub(super) fn aggregates(select: &Select, functions: &Functions) -> bool {
     struct Search<'a> {
         functions: &'a Functions,
@@ -215,7 +214,7 @@ pub(super) fn aggregates(select: &Select, functions: &Functions) -> bool {
                 Expr::Function(call)
                     if self.depth == 0
                         && call.over.is_none()
-                        && self.functions.aggregate.contains_key(&last(&call.name)) =>
+                        && self.functions.aggregate.contains_key(&last_part(&call.name)) =>
                 {
                     ControlFlow::Break(())
                 }
@@ -226,12 +225,12 @@ pub(super) fn aggregates(select: &Select, functions: &Functions) -> bool {
     walk(&select.projection, &mut Search { functions, depth: 0 }).is_break()
 }
 
-/// What PostgreSQL calls a column that has no alias.
+/// Returns PostgreSQL's name of a column without an alias.
 fn column_name(expr: &Expr) -> Ident {
     match expr {
         Expr::Identifier(name) => name.clone(),
         Expr::CompoundIdentifier(parts) => parts.last().cloned().unwrap_or_else(|| Ident::new("?column?")),
-        Expr::Function(call) => Ident::new(last(&call.name)),
+        Expr::Function(call) => Ident::new(last_part(&call.name)),
         Expr::Cast { expr, .. } | Expr::Nested(expr) | Expr::Collate { expr, .. } => column_name(expr),
         Expr::Case { .. } => Ident::new("case"),
         _ => Ident::new("?column?"),

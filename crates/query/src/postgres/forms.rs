@@ -1,4 +1,4 @@
-//! Forms of SQL that mean the same as others that the planner knows.
+//! Rewrites forms of SQL that DataFusion does not know to equivalent ones that it knows.
 
 use std::ops::ControlFlow;
 
@@ -10,16 +10,16 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::arrays;
-use super::rewrite::last;
-use crate::parsed::{self, call, cast, named, number, take, text_of};
+use crate::parsed::{self, call, cast, last_part, named, number, take, text_of};
 use crate::walk::walk_mut;
 
-/// Window functions whose numbers the planner has without a sign, so that their differences would wrap.
+/// Window functions whose results are unsigned in DataFusion, so that differences of them would wrap.
 const COUNTS: [&str; 4] = ["dense_rank", "ntile", "rank", "row_number"];
 
-/// The same of functions of arrays, and of aggregates.
+/// Functions of arrays, and aggregates, with unsigned results.
 const ARRAY_COUNTS: [&str; 3] = ["array_position", "cardinality", "regr_count"];
-/// Functions that do for all elements what the planner's of the same name do for the first, and other names.
+/// Functions that replace all occurrences where DataFusion's function of the same name replaces the first, and functions with other
+/// names.
 const RENAMED: [(&str, &str); 4] = [
     ("array_remove", "array_remove_all"),
     ("array_replace", "array_replace_all"),
@@ -30,11 +30,11 @@ const RENAMED: [(&str, &str); 4] = [
 /// Functions that write a value of any type as a constant.
 const QUOTES: [&str; 2] = ["quote_literal", "quote_nullable"];
 
-/// Writes those forms in the other way.
+/// Rewrites these forms.
 pub(crate) fn normalize_forms(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk_mut(&mut **statement, &mut Forms);
         }
         Statement::Explain(explain) => normalize_forms(&mut explain.statement),
@@ -71,7 +71,7 @@ impl VisitorMut for Forms {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Function(call) => {
-                let name = last(&call.name);
+                let name = last_part(&call.name);
                 if let Some((_, other)) = RENAMED.iter().find(|(known, _)| *known == name) {
                     call.name = named(other);
                 } else if ARRAY_COUNTS.contains(&name.as_str())
@@ -111,7 +111,7 @@ impl VisitorMut for Forms {
     }
 }
 
-/// Any value is quoted as its text.
+/// Quotes a value of any type as its text.
 fn of_text(call: &mut Function) {
     if let FunctionArguments::List(list) = &mut call.args
         && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_mut_slice()
@@ -124,7 +124,7 @@ fn of_two(name: &str, left: &mut Expr, right: &mut Expr) -> Expr {
     call(name, vec![take(left), take(right)])
 }
 
-/// Elements are counted from 1; the planner counts those below from the end.
+/// Rewrites an index of an array. Elements count from 1; DataFusion counts smaller indexes from the end.
 fn at_least_one(index: &mut Expr) {
     if matches!(index, Expr::Value(_)) {
         return;
@@ -133,7 +133,7 @@ fn at_least_one(index: &mut Expr) {
     *index = call("nullif", vec![positive, number(0)]);
 }
 
-/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; without a number it is one row.
+/// Rewrites `FETCH FIRST n ROWS ONLY` to `LIMIT n`. Without a number it is one row.
 fn fetched(limit_clause: Option<&LimitClause>, fetch: &Fetch) -> Option<LimitClause> {
     let offset = match limit_clause {
         None => None,
@@ -147,7 +147,7 @@ fn fetched(limit_clause: Option<&LimitClause>, fetch: &Fetch) -> Option<LimitCla
     is_plain.then_some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() })
 }
 
-/// The only column of a function in FROM has the name of its alias.
+/// Names the only column of a function in FROM after its alias.
 fn name_column(alias: &mut TableAlias) {
     if alias.columns.is_empty() {
         alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });

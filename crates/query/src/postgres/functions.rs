@@ -1,6 +1,6 @@
-//! Functions of the catalog.
+//! The functions of the catalog.
 //!
-//! They compute value by value: catalogs are small, and what is simple stays so.
+//! They are computed value by value: catalogs are small, and the code stays simple.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -21,21 +21,23 @@ use super::lookup::{
     type_name,
 };
 use super::names::{like_pattern, parse_ident, pretty, quote_ident, quote_literal};
-use super::{SETTINGS, VERSION, relations, types};
+use super::server::{SETTINGS, VERSION};
+use super::{relations, types};
 use crate::QueryError;
-use crate::catalog::{CATALOG, Names, SCHEMA};
+use crate::schema_names::{CATALOG, SCHEMA};
+use crate::tables::OpenTables;
 
-type Compute = fn(&[Cell], &Names) -> Result<Cell>;
+type Compute = fn(&[Cell], &OpenTables) -> Result<Cell>;
 
-/// What a call gives.
+/// The type of a function's result.
 #[derive(Debug, Clone, Copy)]
 enum Gives {
     Always(Kind),
-    /// The name of a number, the number of a name.
+    /// The name for a number, the number for a name.
     NameOrNumber,
 }
 
-/// A function: its name, what it gives, how.
+/// A function: its name, the type of its result, and its computation.
 struct Known(&'static str, Gives, Compute);
 
 const fn text(name: &'static str, compute: Compute) -> Known {
@@ -54,11 +56,11 @@ const fn texts(name: &'static str, compute: Compute) -> Known {
     Known(name, Gives::Always(Kind::Texts), compute)
 }
 
-/// Of things that are not there.
+/// Functions of objects that do not exist here.
 const NOTHING: Compute = |_, _| Ok(Cell::Null);
 const YES: Compute = |_, _| Ok(Cell::Bool(true));
 const NO: Compute = |_, _| Ok(Cell::Bool(false));
-const USER: Compute = |_, names| Ok(names.0.user().into());
+const USER: Compute = |_, tables| Ok(tables.user().into());
 const DATABASE: Compute = |_, _| Ok(CATALOG.into());
 
 const FUNCTIONS: [Known; 78] = [
@@ -85,14 +87,14 @@ const FUNCTIONS: [Known; 78] = [
     texts("parse_ident", |args, _| {
         Ok(text_of(args, 0).map(parse_ident).transpose()?.map_or(Cell::Null, Cell::Texts))
     }),
-    number("to_regclass", |args, names| {
-        Ok(text_of(args, 0).map(|name| class_number(name, names)).transpose()?.flatten().into())
+    number("to_regclass", |args, tables| {
+        Ok(text_of(args, 0).map(|name| class_number(name, tables)).transpose()?.flatten().into())
     }),
     number("to_regtype", |args, _| Ok(text_of(args, 0).and_then(types::number).into())),
     number("to_regnamespace", |args, _| Ok(text_of(args, 0).and_then(schema_number).into())),
-    Known("pg_regclass", Gives::NameOrNumber, |args, names| match args.first() {
-        Some(Cell::Int(oid)) => class_name(*oid, names).map(Cell::from),
-        Some(Cell::Text(name)) => Ok(known_class(name, names)?.into()),
+    Known("pg_regclass", Gives::NameOrNumber, |args, tables| match args.first() {
+        Some(Cell::Int(oid)) => class_name(*oid, tables).map(Cell::from),
+        Some(Cell::Text(name)) => Ok(known_class(name, tables)?.into()),
         _ => Ok(Cell::Null),
     }),
     Known("pg_regtype", Gives::NameOrNumber, |args, _| {
@@ -109,14 +111,14 @@ const FUNCTIONS: [Known; 78] = [
             _ => Cell::Null,
         })
     }),
-    Known("pg_regrole", Gives::NameOrNumber, |args, names| {
+    Known("pg_regrole", Gives::NameOrNumber, |args, tables| {
         Ok(match args.first() {
-            Some(Cell::Int(oid)) => role_name(*oid, names).into(),
-            Some(Cell::Text(name)) => role_number(name, names).into(),
+            Some(Cell::Int(oid)) => role_name(*oid, tables).into(),
+            Some(Cell::Text(name)) => role_number(name, tables).into(),
             _ => Cell::Null,
         })
     }),
-    text("pg_get_userbyid", |args, names| Ok(number_of(args, 0).map(|oid| role_name(oid, names)).into())),
+    text("pg_get_userbyid", |args, tables| Ok(number_of(args, 0).map(|oid| role_name(oid, tables)).into())),
     text("pg_encoding_to_char", |args, _| {
         Ok(number_of(args, 0).map(|oid| if oid == relations::UTF8 { "UTF8" } else { "" }).into())
     }),
@@ -158,8 +160,11 @@ const FUNCTIONS: [Known; 78] = [
     number("pg_table_size", size),
     number("pg_total_relation_size", size),
     number("pg_indexes_size", |_, _| Ok(0.into())),
-    number("pg_database_size", |_, names| {
-        Ok(names.0.objects()?.iter().fold(0_i64, |sum, object| sum.saturating_add(object.bytes)).into())
+    number("pg_database_size", |_, tables| {
+        Ok(relations::objects(tables)?
+            .iter()
+            .fold(0_i64, |sum, object| sum.saturating_add(object.bytes))
+            .into())
     }),
     text("pg_size_pretty", |args, _| Ok(number_of(args, 0).map(pretty).into())),
     truth("has_table_privilege", may_read),
@@ -179,35 +184,35 @@ const FUNCTIONS: [Known; 78] = [
     number("pg_relation_filenode", NOTHING),
 ];
 
-/// Whether this is the name of a function of the catalog.
+/// Whether the catalog has a function with this name.
 pub(super) fn is_known(name: &str) -> bool {
     FUNCTIONS.iter().any(|Known(known, _, _)| *known == name)
 }
 
-/// The function with this name, for one query: many depend on who asks.
-pub(crate) fn find(name: &str, names: &Names) -> Option<Arc<ScalarUDF>> {
-    let place = FUNCTIONS.iter().position(|Known(known, _, _)| *known == name)?;
+/// Returns the function with this name for one query: many results depend on the user.
+pub(crate) fn find(name: &str, tables: &Arc<OpenTables>) -> Option<Arc<ScalarUDF>> {
+    let index = FUNCTIONS.iter().position(|Known(known, _, _)| *known == name)?;
     let signature =
         Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Immutable);
-    Some(Arc::new(ScalarUDF::from(CatalogFunction { place, names: names.clone(), signature })))
+    Some(Arc::new(ScalarUDF::from(CatalogFunction { index, tables: Arc::clone(tables), signature })))
 }
 
-/// Whether this function is one of ours: its result depends on the query it was found for.
+/// Whether a function is one of the catalog: its result depends on the query.
 pub(crate) fn is_of_catalog(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<CatalogFunction>().is_some()
 }
 
 #[derive(Debug)]
 struct CatalogFunction {
-    /// In [`FUNCTIONS`].
-    place: usize,
-    names: Names,
+    /// The function's index in [`FUNCTIONS`].
+    index: usize,
+    tables: Arc<OpenTables>,
     signature: Signature,
 }
 
 impl PartialEq for CatalogFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.place == other.place && Arc::ptr_eq(&self.names.0, &other.names.0)
+        self.index == other.index && Arc::ptr_eq(&self.tables, &other.tables)
     }
 }
 
@@ -215,13 +220,13 @@ impl Eq for CatalogFunction {}
 
 impl Hash for CatalogFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.place.hash(state);
+        self.index.hash(state);
     }
 }
 
 impl ScalarUDFImpl for CatalogFunction {
     fn name(&self) -> &str {
-        FUNCTIONS[self.place].0
+        FUNCTIONS[self.index].0
     }
 
     fn signature(&self) -> &Signature {
@@ -229,11 +234,11 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(kind(FUNCTIONS[self.place].1, types.first()).data_type())
+        Ok(kind(FUNCTIONS[self.index].1, types.first()).data_type())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Known(_, gives, compute) = FUNCTIONS[self.place];
+        let Known(_, gives, compute) = FUNCTIONS[self.index];
         let kind = kind(gives, args.arg_fields.first().map(|field| field.data_type()));
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
@@ -241,7 +246,7 @@ impl ScalarUDFImpl for CatalogFunction {
             args.args.iter().map(|arg| cells(&arg.to_array(rows)?)).collect::<Result<_>>()?;
         let call = |row: usize| {
             let values: Vec<Cell> = columns.iter().map(|column| column[row].clone()).collect();
-            compute(&values, &self.names)
+            compute(&values, &self.tables)
         };
         let found: Vec<Cell> = (0..rows).map(call).collect::<Result<_>>()?;
         let array = kind.array(&found.iter().collect::<Vec<_>>());
@@ -300,14 +305,14 @@ fn text_of(args: &[Cell], index: usize) -> Option<&str> {
     }
 }
 
-fn current_schemas(args: &[Cell], _: &Names) -> Result<Cell> {
+fn current_schemas(args: &[Cell], _: &OpenTables) -> Result<Cell> {
     let with_system = matches!(args.first(), Some(Cell::Bool(true)));
     let schemas: &[&str] = if with_system { &["pg_catalog", SCHEMA] } else { &[SCHEMA] };
     Ok(Cell::Texts(schemas.iter().map(|name| (*name).to_owned()).collect()))
 }
 
-/// Values that a session has set are not seen here.
-fn current_setting(args: &[Cell], _: &Names) -> Result<Cell> {
+/// Values that a session has set are not visible here.
+fn current_setting(args: &[Cell], _: &OpenTables) -> Result<Cell> {
     let Some(name) = text_of(args, 0) else { return Ok(Cell::Null) };
     let known = SETTINGS.iter().find(|(setting, _)| setting.eq_ignore_ascii_case(name));
     match known {
@@ -320,22 +325,24 @@ fn current_setting(args: &[Cell], _: &Names) -> Result<Cell> {
     }
 }
 
-fn size(args: &[Cell], names: &Names) -> Result<Cell> {
+fn size(args: &[Cell], tables: &OpenTables) -> Result<Cell> {
     let oid = match args.first() {
         Some(Cell::Int(oid)) => *oid,
-        Some(Cell::Text(name)) => known_class(name, names)?,
+        Some(Cell::Text(name)) => known_class(name, tables)?,
         _ => return Ok(Cell::Null),
     };
-    let found = relations::relations(names)?.into_iter().find(|relation| relation.object.oid == oid);
+    let found = relations::relations(tables)?.into_iter().find(|relation| relation.object.oid == oid);
     Ok(found.map(|relation| relation.object.bytes).into())
 }
 
-/// The last argument is the privilege, the one before it the table, perhaps with a column between them.
-fn may_read(args: &[Cell], names: &Names) -> Result<Cell> {
+/// The last argument is the privilege. The one before it is the table, perhaps with a column between them.
+fn may_read(args: &[Cell], tables: &OpenTables) -> Result<Cell> {
     let is_select = matches!(args.last(), Some(Cell::Text(privilege)) if privilege.to_ascii_lowercase().contains("select"));
     let mut tables = args.iter().rev().skip(1).map(|arg| match arg {
-        Cell::Int(oid) => Ok(relations::relations(names)?.iter().any(|relation| relation.object.oid == *oid)),
-        Cell::Text(name) => Ok(class_number(name, names)?.is_some()),
+        Cell::Int(oid) => {
+            Ok(relations::relations(tables)?.iter().any(|relation| relation.object.oid == *oid))
+        }
+        Cell::Text(name) => Ok(class_number(name, tables)?.is_some()),
         _ => Ok(false),
     });
     let is_there = tables.try_fold(false, |found, one: Result<bool>| {
@@ -344,7 +351,7 @@ fn may_read(args: &[Cell], names: &Names) -> Result<Cell> {
     Ok((is_select && is_there).into())
 }
 
-fn may_use(args: &[Cell], _: &Names) -> Result<Cell> {
+fn may_use(args: &[Cell], _: &OpenTables) -> Result<Cell> {
     let privilege = args
         .last()
         .and_then(|arg| if let Cell::Text(text) = arg { Some(text.to_ascii_lowercase()) } else { None });

@@ -1,4 +1,4 @@
-//! What PostgreSQL calls the columns of an answer that have no name in the statement (`FigureColname` in its `parse_target.c`).
+//! The names that PostgreSQL gives to columns without a name in the statement (`FigureColname` in its `parse_target.c`).
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TimezoneInfo, TrimWhereField,
 };
 
-/// What has no name at all.
+/// The name of a column for which PostgreSQL finds none.
 const NAMELESS: &str = "?column?";
-/// Most binary digits of a `float` of four bytes.
+/// The most binary digits of a 4-byte `float`.
 const FLOAT4_DIGITS_MAX: u64 = 24;
 
-/// The names of the columns of a statement's answer as PostgreSQL gives them. Empty if the statement does not say how many columns there
-/// are, as with `*`, or is no query.
+/// Returns the names of the columns of a statement's answer as PostgreSQL gives them. Empty if the statement does not determine how
+/// many columns there are, as with `*`, or if it is not a query.
 pub(crate) fn headings(statement: &Statement) -> Arc<[String]> {
     let Statement::Statement(statement) = statement else { return Arc::default() };
     let ast::Statement::Query(query) = &**statement else { return Arc::default() };
@@ -30,12 +30,12 @@ fn of_query(query: &Query) -> Option<Vec<String>> {
     names.collect()
 }
 
-/// The name of a column that has none in the statement.
+/// Returns the name of a column that has none in the statement.
 pub(super) fn name_of(expr: &Expr) -> String {
     figured(expr).map_or_else(|| NAMELESS.to_owned(), |name| name.text)
 }
 
-/// What the first of all SELECTs gives; the others have its names.
+/// Returns the columns of the first SELECT. In a set operation all SELECTs have its names.
 fn items(body: &SetExpr) -> Option<&[SelectItem]> {
     match body {
         SetExpr::Select(select) => Some(&select.projection),
@@ -47,7 +47,7 @@ fn items(body: &SetExpr) -> Option<&[SelectItem]> {
 
 struct Name {
     text: String,
-    /// Whether it is that of a column or function, and not of something done to it.
+    /// Whether the name is that of a column or function, and not of an expression around it.
     is_own: bool,
 }
 
@@ -102,7 +102,7 @@ fn figured(expr: &Expr) -> Option<Name> {
     }
 }
 
-/// In small letters, unless it was written in quotes.
+/// Returns a name in lower case, unless it was quoted.
 pub(crate) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
@@ -111,7 +111,7 @@ fn last(name: &ObjectName) -> Option<String> {
     name.0.last()?.as_ident().map(folded)
 }
 
-/// PostgreSQL's own name of a type.
+/// Returns PostgreSQL's own name of a type.
 fn type_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::SmallInt(_) | DataType::Int2(_) => "int2",
@@ -143,7 +143,7 @@ fn type_name(data_type: &DataType) -> String {
 mod tests {
     use super::*;
 
-    /// Statements and the names of their columns as psql shows them of PostgreSQL 15.
+    /// Statements and the names of their columns, as psql shows them for PostgreSQL 15.
     const NAMES: &str = include_str!("testdata/headings.txt");
 
     fn of(sql: &str) -> Arc<[String]> {

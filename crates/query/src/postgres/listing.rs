@@ -1,4 +1,4 @@
-//! Small tables in memory, made from rows that name only the columns that differ from the rule.
+//! Builds small tables in memory from rows that name only the columns with other values than the default.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 
-/// What a column or a function gives.
+/// The type of a column or of a function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Bool,
     Int,
-    /// The number of an object. It has 31 bits; the type has 64, so that comparing it with any number needs no cast.
+    /// The number of an object. It has 31 bits. The type has 64 bits, so that a comparison with any number needs no cast.
     Oid,
     Float,
     Text,
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// Values of this kind as a column; a value of another kind is NULL.
+    /// Returns values of this kind as a column. A value of another kind becomes NULL.
     pub(super) fn array(self, cells: &[&Cell]) -> ArrayRef {
         let ints = || cells.iter().map(|cell| if let Cell::Int(value) = cell { Some(*value) } else { None });
         match self {
@@ -108,7 +108,7 @@ impl Kind {
         }
     }
 
-    /// What stands in a column that a row does not name.
+    /// The value of a column that a row does not name.
     fn usual(self) -> Cell {
         match self {
             Self::Bool => Cell::Bool(false),
@@ -119,7 +119,7 @@ impl Kind {
     }
 }
 
-/// A table in the making.
+/// A table that is being built.
 #[derive(Debug)]
 pub(super) struct Listing {
     columns: Vec<(&'static str, Kind, Cell)>,
@@ -127,8 +127,8 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// A table with these columns: `name:kind`, separated by blanks. Columns that are not named in a row hold zero, false
-    /// or the empty text; with a `?` after the kind they are NULL.
+    /// Creates a table with these columns: `name:kind`, separated by blanks. A column that a row does not name holds zero, false or
+    /// the empty text; with a `?` after the kind it is NULL.
     pub(super) fn new(columns: &'static str) -> Self {
         let column = |column: &'static str| {
             let (name, kind) = column.split_once(':').unwrap_or((column, "oid"));
@@ -150,10 +150,10 @@ impl Listing {
     pub(super) fn row<const N: usize>(&mut self, cells: [(&str, Cell); N]) {
         let mut row: Vec<Cell> = self.columns.iter().map(|(_, _, usual)| usual.clone()).collect();
         for (name, cell) in cells {
-            let place = self.columns.iter().position(|(column, _, _)| *column == name);
-            debug_assert!(place.is_some(), "there is no column {name}");
-            if let Some(place) = place {
-                row[place] = cell;
+            let index = self.columns.iter().position(|(column, _, _)| *column == name);
+            debug_assert!(index.is_some(), "there is no column {name}");
+            if let Some(index) = index {
+                row[index] = cell;
             }
         }
         self.rows.push(row);
@@ -165,7 +165,7 @@ impl Listing {
         Schema::new(self.columns.iter().map(field).collect::<Vec<_>>())
     }
 
-    /// The table as it can be read.
+    /// Returns the table as DataFusion reads it.
     pub(super) fn table(self) -> Result<Arc<dyn TableProvider>> {
         let schema = Arc::new(self.schema());
         let column = |(index, (_, kind, _)): (usize, &(&str, Kind, Cell))| {

@@ -1,7 +1,7 @@
-//! IN and EXISTS with a subquery where the planner has no place for them, or would overlook a NULL among the rows.
+//! Rewrites IN and EXISTS with a subquery where DataFusion refuses them or ignores a NULL among the rows.
 //!
-//! It makes joins of what `WHERE` asks. They know found and not found, which is enough where NULL and false leave out the same rows.
-//! Elsewhere the rows of the subquery become an array, whose comparisons know NULL, or a number.
+//! DataFusion makes joins of such conditions in WHERE. A join knows found and not found, which is enough where NULL and false both
+//! drop the row. Elsewhere the rows of the subquery become an array, whose comparisons know NULL, or a count.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::functions::Functions;
 /// Rewrites such conditions in a plan whose types are not checked yet.
 pub(crate) fn settle_memberships(plan: LogicalPlan, functions: &Functions) -> Result<LogicalPlan> {
     let settled = plan.transform_up_with_subqueries(|node| {
-        let place = Place::of(&node);
+        let condition_use = ConditionUse::of(&node);
         let names = NamePreserver::new(&node);
         let settle_one = |expr: Expr| {
             if !expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_) | Expr::Exists(_))))? {
                 return Ok(Transformed::no(expr));
             }
             let saved = names.save(&expr);
-            let expr = match place {
-                Place::Value => value(expr, functions),
-                place => condition(expr, place, functions),
+            let expr = match condition_use {
+                ConditionUse::Value => value(expr, functions),
+                condition_use => condition(expr, condition_use, functions),
             }?;
             Ok(if expr.transformed { expr.update_data(|expr| saved.restore(expr)) } else { expr })
         };
         let node = node.map_expressions(|expr| match expr {
-            // Each key in it is a column.
+            // Each key of a grouping set is a column.
             set @ Expr::GroupingSet(_) => set.map_children(settle_one),
             expr => settle_one(expr),
         })?;
@@ -43,34 +43,35 @@ pub(crate) fn settle_memberships(plan: LogicalPlan, functions: &Functions) -> Re
     Ok(settled.data)
 }
 
-/// What becomes of an expression.
+/// The use of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
-    /// Rows for which it is not true are left out, by a join of its own.
+enum ConditionUse {
+    /// A condition of WHERE, for which DataFusion can make a join.
     Conjunct,
-    /// The same, as a part of a larger condition.
-    Part,
-    /// NULL is another answer than false.
+    /// Such a condition as a part of a larger one.
+    PartOfCondition,
+    /// An expression in which NULL and false differ.
     Value,
 }
 
-impl Place {
+impl ConditionUse {
     fn of(node: &LogicalPlan) -> Self {
         match node {
             LogicalPlan::Filter(_) => Self::Conjunct,
-            LogicalPlan::Join(Join { join_type: JoinType::Inner, .. }) => Self::Part,
+            LogicalPlan::Join(Join { join_type: JoinType::Inner, .. }) => Self::PartOfCondition,
             _ => Self::Value,
         }
     }
 }
 
-/// A condition that leaves out the same rows whether it is false or NULL. Its parts joined by AND and OR do that as well.
-fn condition(expr: Expr, place: Place, functions: &Functions) -> Result<Transformed<Expr>> {
+/// Rewrites a condition that drops a row whether it is false or NULL. Its parts joined by AND and OR do the same.
+fn condition(expr: Expr, condition_use: ConditionUse, functions: &Functions) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) if matches!(binary.op, Operator::And | Operator::Or) => {
-            let place = if binary.op == Operator::And { place } else { Place::Part };
-            let left = condition(*binary.left, place, functions)?;
-            let right = condition(*binary.right, place, functions)?;
+            let condition_use =
+                if binary.op == Operator::And { condition_use } else { ConditionUse::PartOfCondition };
+            let left = condition(*binary.left, condition_use, functions)?;
+            let right = condition(*binary.right, condition_use, functions)?;
             let is_changed = left.transformed || right.transformed;
             let joined = BinaryExpr::new(Box::new(left.data), binary.op, Box::new(right.data));
             Ok(Transformed::new_transformed(Expr::BinaryExpr(joined), is_changed))
@@ -78,11 +79,11 @@ fn condition(expr: Expr, place: Place, functions: &Functions) -> Result<Transfor
         Expr::Not(inner) => match *inner {
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
                 let inverse = Expr::InSubquery(InSubquery { expr, subquery, negated: !negated });
-                condition(inverse, place, functions)
+                condition(inverse, condition_use, functions)
             }
             inner => value(Expr::Not(Box::new(inner)), functions),
         },
-        Expr::InSubquery(membership) if is_joined(&membership, place) => {
+        Expr::InSubquery(membership) if is_joined(&membership, condition_use) => {
             Ok(Transformed::no(Expr::InSubquery(membership)))
         }
         exists @ Expr::Exists(_) => Ok(Transformed::no(exists)),
@@ -90,15 +91,15 @@ fn condition(expr: Expr, place: Place, functions: &Functions) -> Result<Transfor
     }
 }
 
-/// Whether the planner's join for it leaves out the right rows. The one for NOT IN has one key, from each side.
-fn is_joined(membership: &InSubquery, place: Place) -> bool {
+/// Whether DataFusion's join drops the right rows. Its join for NOT IN has one key, from each side.
+fn is_joined(membership: &InSubquery, condition_use: ConditionUse) -> bool {
     !membership.negated
-        || (place == Place::Conjunct
+        || (condition_use == ConditionUse::Conjunct
             && membership.subquery.outer_ref_columns.is_empty()
             && !membership.expr.column_refs().is_empty())
 }
 
-/// An expression in which the truth of a membership may be NULL.
+/// Rewrites an expression in which the result of a membership may be NULL.
 fn value(expr: Expr, functions: &Functions) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| match expr {
         Expr::InSubquery(membership) if membership.subquery.subquery.schema().fields().len() == 1 => {
@@ -109,7 +110,7 @@ fn value(expr: Expr, functions: &Functions) -> Result<Transformed<Expr>> {
     })
 }
 
-/// `x IN (SELECT y ...)` as `x = ANY ((SELECT array_agg(DISTINCT y) ...))`.
+/// Rewrites `x IN (SELECT y ...)` to `x = ANY ((SELECT array_agg(DISTINCT y) ...))`.
 fn compared(membership: InSubquery, functions: &Functions) -> Result<Expr> {
     let InSubquery { expr, subquery, negated } = membership;
     let name = if negated { "<> ALL (SELECT)" } else { "= ANY (SELECT)" };
@@ -120,13 +121,13 @@ fn compared(membership: InSubquery, functions: &Functions) -> Result<Expr> {
     Ok(comparison.call(vec![*expr, rows]))
 }
 
-/// `EXISTS (SELECT ...)` as `(SELECT count(1) ...) > 0`.
+/// Rewrites `EXISTS (SELECT ...)` to `(SELECT count(1) ...) > 0`.
 fn counted(exists: Exists, functions: &Functions) -> Result<Expr> {
     let rows = aggregated(exists.subquery, &functions.aggregate["count"], lit(1_i64), false)?;
     Ok(if exists.negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) })
 }
 
-/// The one value that a function makes of the rows of a subquery.
+/// Returns the one value that an aggregate makes of the rows of a subquery.
 fn aggregated(
     subquery: Subquery,
     function: &Arc<AggregateUDF>,

@@ -1,11 +1,11 @@
-//! Names and patterns as PostgreSQL writes them.
+//! Names and patterns in PostgreSQL's syntax.
 
 use datafusion::common::Result;
 
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 
-/// The name as it must be written in a statement.
+/// Returns a name as it must be written in a statement.
 pub(super) fn quote_ident(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
         && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
@@ -17,7 +17,7 @@ pub(super) fn quote_literal(text: &str) -> String {
     if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
-/// A pattern of LIKE whose escape character is another one, with backslashes.
+/// Returns a pattern of LIKE with backslashes in place of another escape character.
 pub(super) fn like_pattern(pattern: &str, escape: &str) -> String {
     let escape = escape.chars().next();
     let mut written = String::with_capacity(pattern.len());
@@ -33,7 +33,7 @@ pub(super) fn like_pattern(pattern: &str, escape: &str) -> String {
     written
 }
 
-/// The parts of a name with dots: in small letters, unless in double quotes.
+/// Returns the parts of a name with dots: in lower case, unless quoted.
 pub(super) fn parse_ident(name: &str) -> Result<Vec<String>> {
     let wrong =
         || QueryError::value(INVALID_PARAMETER, format!("string is not a valid identifier: {name:?}"));
@@ -59,7 +59,7 @@ pub(super) fn parse_ident(name: &str) -> Result<Vec<String>> {
     }
 }
 
-/// The name up to its closing quote, and what follows.
+/// Returns the name up to its closing quote, and the text after it.
 fn take_quoted(text: &str) -> Option<(String, &str)> {
     let (mut name, mut rest) = (String::new(), text);
     loop {
@@ -76,7 +76,7 @@ fn take_quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// As PostgreSQL shortens sizes: a unit is left when ten thousand of it would be needed.
+/// Shortens a size as PostgreSQL does: ten thousand of a unit or more are shown in the next unit.
 pub(super) fn pretty(bytes: i64) -> String {
     let (mut value, mut units) = (bytes, ["bytes", "kB", "MB", "GB", "TB", "PB"].into_iter());
     let mut unit = units.next().unwrap_or_default();

@@ -1,16 +1,16 @@
 //! The tables that a user may see, with their numbers.
 //!
-//! A table's number follows from its name, so that it is the same in every session, after a restart and when other
-//! tables come and go. Two names that fall on one number (one pair among 50,000 tables, about) are told apart in the
-//! order of their names.
+//! The number of a table follows from its name, so that it is the same in every session, after a restart, and when other tables
+//! come and go. If two names give the same number (about one pair among 50,000 tables), the one that sorts later gets the next free
+//! number.
 
 use std::collections::HashSet;
 
 use store::TableStatus;
 
-/// Numbers below belong to PostgreSQL itself.
+/// Smaller numbers belong to PostgreSQL itself.
 const FIRST_OID: i64 = 16_384;
-/// Numbers have 31 bits: some clients read them as signed.
+/// Numbers have 31 bits, because some clients read them as signed.
 const END_OID: i64 = 1 << 31;
 
 /// One table.
@@ -20,20 +20,20 @@ pub(crate) struct Object {
     pub(crate) name: String,
     /// Bytes on disk.
     pub(crate) bytes: i64,
-    /// Rows, about.
+    /// The estimated number of rows.
     pub(crate) rows: i64,
 }
 
-/// The number that a name asks for.
+/// Returns the number that a table gets if no other table has it.
 pub(super) fn wish(name: &str) -> i64 {
-    // FNV-1a with 64 bits: the numbers must not change with a release.
+    // FNV-1a with 64 bits. The numbers must not change with a release.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     FIRST_OID + (hash % (END_OID - FIRST_OID) as u64) as i64
 }
 
-/// Numbers all tables and gives those that satisfy `visible`, in the order of their names.
+/// Numbers all tables and returns those that satisfy `visible`, sorted by name.
 pub(crate) fn number(tables: Vec<TableStatus>, visible: impl Fn(&str) -> bool) -> Vec<Object> {
     let mut tables = tables;
     tables.sort_by(|one, other| one.table.cmp(&other.table));

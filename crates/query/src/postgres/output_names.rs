@@ -1,8 +1,8 @@
-//! Names of the columns that a SELECT gives, as PostgreSQL has them: `count`, `?column?`, and the same one twice.
+//! Gives the columns of a SELECT PostgreSQL's names: `count`, `?column?`, and possibly the same name twice.
 //!
-//! The planner has names of its own (`count(*)`), which neither an outer query nor ORDER BY can say, and wants them to differ. So each
-//! column gets PostgreSQL's name as its alias; of several with one name all but the first get a mark behind it, which
-//! the answer does not show.
+//! DataFusion's own names (`count(*)`) cannot be written in an outer query or in ORDER BY, and they must be unique. So each column
+//! gets PostgreSQL's name as its alias. Of several columns with the same name, all but the first get a suffix, which the answer
+//! does not show.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -17,14 +17,14 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, Se
 use super::headings::{folded, name_of};
 use crate::walk::walk_mut;
 
-/// Stands between a name that was taken and its number. No name can have it.
+/// Separates a name from the suffix. No name can contain it.
 const MARK: char = '\u{1}';
 
-/// Gives the columns of all queries in a statement their names.
+/// Names the columns of all queries in a statement.
 pub(crate) fn name_columns(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk_mut(&mut **statement, &mut Naming::default());
         }
         Statement::Explain(explain) => name_columns(&mut explain.statement),
@@ -32,7 +32,7 @@ pub(crate) fn name_columns(statement: &mut Statement) {
     }
 }
 
-/// The columns of an answer without marks.
+/// Returns the columns of an answer without suffixes.
 pub(crate) fn shown(schema: &SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| field.name().contains(MARK)) {
         return Arc::clone(schema);
@@ -54,7 +54,7 @@ fn shown_name(name: &str) -> Cow<'_, str> {
 
 #[derive(Default)]
 struct Naming {
-    /// Where subqueries that are values or conditions stand: nobody can say the names of their columns.
+    /// The positions of subqueries that are values or conditions: the names of their columns cannot be written anywhere.
     nameless: HashSet<*const Query>,
 }
 
@@ -78,7 +78,7 @@ impl VisitorMut for Naming {
     }
 }
 
-/// Queries in parentheses are visited by themselves.
+/// Names the columns of a query. Queries in parentheses are visited separately.
 fn name_body(body: &mut SetExpr, has_names: bool) {
     match body {
         SetExpr::Select(select) => name_select(select, has_names),
@@ -95,7 +95,7 @@ fn name_select(select: &mut Select, has_names: bool) {
         .projection
         .iter()
         .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
-    // HAVING would take the name of a cast column for the cast.
+    // HAVING would confuse the alias of a cast column with the cast.
     let has_having = select.having.is_some();
     let ambiguous = ambiguous_names(&select.projection);
     let mut taken = HashSet::new();
@@ -122,7 +122,7 @@ fn name_select(select: &mut Select, has_names: bool) {
     }
 }
 
-/// Names of several columns that are not the same: nobody may say which is meant.
+/// Returns the names of several columns that are equal: such a name is ambiguous.
 fn ambiguous_names(items: &[SelectItem]) -> HashSet<String> {
     let mut first: HashMap<String, &Expr> = HashMap::with_capacity(items.len());
     let mut ambiguous = HashSet::new();
@@ -145,7 +145,7 @@ fn ambiguous_names(items: &[SelectItem]) -> HashSet<String> {
     ambiguous
 }
 
-/// The name, or a similar one that nothing has.
+/// Returns the name, or a similar one that no column has.
 fn taken_name(alias: String, taken: &mut HashSet<String>) -> String {
     if !alias.contains(MARK) {
         return alias;

@@ -1,5 +1,4 @@
-//! The rows of `pg_catalog` and `information_schema`: the tables that the user may see, and the little that is the same
-//! for everybody.
+//! The rows of `pg_catalog` and `information_schema`: the tables that the user may see, and the constant rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,23 +9,24 @@ use datafusion::common::Result;
 
 use super::columns::{self, System};
 use super::listing::{Cell, Listing};
-use super::objects::Object;
+use super::objects::{Object, number};
+use super::server::{DATABASE_OID, OWNER, OWNER_OID, SCHEMAS, SETTINGS, schema_oid, user_oid};
 use super::types::{TYPES, of_column};
-use super::{DATABASE_OID, OWNER, OWNER_OID, SCHEMAS, SETTINGS, schema_oid, user_oid};
-use crate::catalog::{CATALOG, Names, SCHEMA};
+use crate::schema_names::{CATALOG, SCHEMA};
+use crate::tables::OpenTables;
 
 /// The number of the access method of all tables.
 const HEAP_OID: i64 = 2;
 /// The only tablespace.
 const TABLESPACE_OID: i64 = 1_663;
-/// Numbers of the tables of `pg_catalog` that nobody knows by heart begin here.
+/// The tables of `pg_catalog` without a well-known number are numbered from here on.
 const PG_CATALOG_FIRST_OID: i64 = 12_000;
-/// Numbers of the tables of `information_schema`, which has to be said: it is not in the search path.
+/// The numbers of the tables of `information_schema`, which is not in the search path.
 pub(super) const INFORMATION_SCHEMA_OIDS: Range<i64> = 13_200..13_300;
 /// `pg_encoding` of UTF-8.
 pub(super) const UTF8: i64 = 6;
 
-/// Numbers of catalog tables that clients know by heart.
+/// The numbers of system tables that clients contain.
 const WELL_KNOWN: [(&str, i64); 12] = [
     ("pg_class", 1_259),
     ("pg_attribute", 1_249),
@@ -54,7 +54,7 @@ impl Relation {
         self.schema == SCHEMA
     }
 
-    /// One letter for its kind: `r` for tables, `v` for views.
+    /// The letter of its kind: `r` for tables, `v` for views.
     fn kind(&self) -> &'static str {
         let is_view = self.schema == columns::INFORMATION_SCHEMA_NAME
             || [
@@ -71,25 +71,30 @@ impl Relation {
         if is_view { "v" } else { "r" }
     }
 
-    fn schema_of(&self, names: &Names) -> Result<Option<Arc<Schema>>> {
+    fn schema_of(&self, tables: &OpenTables) -> Result<Option<Arc<Schema>>> {
         let name = self.object.name.as_str();
         let system =
             |system: Option<&System>| system.map(|system| Arc::new(Listing::new(system.columns).schema()));
         Ok(match self.schema {
-            SCHEMA => names.0.find(name)?.map(|table| table.schema),
+            SCHEMA => tables.find(name)?.map(|table| table.schema),
             columns::PG_CATALOG_NAME => system(columns::in_pg_catalog(name)),
             _ => system(columns::in_information_schema(name)),
         })
     }
 }
 
-/// All tables that the user may see, of all schemas.
-pub(super) fn relations(names: &Names) -> Result<Vec<Relation>> {
-    let ours = names.0.objects()?.into_iter().map(|object| Relation { schema: SCHEMA, object });
+/// The tables of the store that the user may see, with their numbers, sorted by name.
+pub(super) fn objects(tables: &OpenTables) -> Result<Vec<Object>> {
+    Ok(number(tables.status()?, |name| tables.is_visible(name)))
+}
+
+/// Returns all tables that the user may see, of all schemas.
+pub(super) fn relations(tables: &OpenTables) -> Result<Vec<Relation>> {
+    let ours = objects(tables)?.into_iter().map(|object| Relation { schema: SCHEMA, object });
     Ok(ours.chain(system_relations()).collect())
 }
 
-/// The tables of the system schemas.
+/// Returns the tables of the system schemas.
 pub(super) fn system_relations() -> impl Iterator<Item = Relation> {
     let of = |schema, first: i64, tables: &'static [System]| {
         tables.iter().zip(first..).map(move |(table, oid)| {
@@ -105,13 +110,13 @@ pub(super) fn system_relations() -> impl Iterator<Item = Relation> {
     ))
 }
 
-/// The rows of a table of `pg_catalog`, as the user of the query may see them.
-pub(super) fn pg_catalog(names: &Names, table: &System) -> Result<Arc<dyn TableProvider>> {
+/// Returns the rows of a table of `pg_catalog`, as the user may see them.
+pub(super) fn pg_catalog(tables: &OpenTables, table: &System) -> Result<Arc<dyn TableProvider>> {
     let mut rows = Listing::new(table.columns);
     match table.name {
         "pg_namespace" => namespaces(&mut rows),
-        "pg_class" => classes(names, &mut rows)?,
-        "pg_attribute" => attributes(names, &mut rows)?,
+        "pg_class" => classes(tables, &mut rows)?,
+        "pg_attribute" => attributes(tables, &mut rows)?,
         "pg_type" => types(&mut rows),
         "pg_database" => rows.row([
             ("oid", DATABASE_OID.into()),
@@ -125,7 +130,7 @@ pub(super) fn pg_catalog(names: &Names, table: &System) -> Result<Arc<dyn TableP
             ("datcollate", "C".into()),
             ("datctype", "C".into()),
         ]),
-        "pg_roles" => roles(names, |oid, name, is_user| {
+        "pg_roles" => roles(tables, |oid, name, is_user| {
             rows.row([
                 ("oid", oid.into()),
                 ("rolname", name.into()),
@@ -134,7 +139,7 @@ pub(super) fn pg_catalog(names: &Names, table: &System) -> Result<Arc<dyn TableP
                 ("rolconnlimit", (-1).into()),
             ]);
         }),
-        "pg_user" => roles(names, |oid, name, is_user| {
+        "pg_user" => roles(tables, |oid, name, is_user| {
             if is_user {
                 rows.row([("usesysid", oid.into()), ("usename", name.into())]);
             }
@@ -163,7 +168,7 @@ pub(super) fn pg_catalog(names: &Names, table: &System) -> Result<Arc<dyn TableP
             ]);
         }),
         "pg_tables" => {
-            relations(names)?.iter().filter(|relation| relation.kind() == "r").for_each(|relation| {
+            relations(tables)?.iter().filter(|relation| relation.kind() == "r").for_each(|relation| {
                 rows.row([
                     ("schemaname", relation.schema.into()),
                     ("tablename", relation.object.name.as_str().into()),
@@ -182,15 +187,15 @@ fn namespaces(rows: &mut Listing) {
     }
 }
 
-fn roles(names: &Names, mut add: impl FnMut(i64, &str, bool)) {
+fn roles(tables: &OpenTables, mut add: impl FnMut(i64, &str, bool)) {
     add(OWNER_OID, OWNER, false);
-    let user = names.0.user();
+    let user = tables.user();
     add(user_oid(user), user, true);
 }
 
-fn classes(names: &Names, rows: &mut Listing) -> Result<()> {
-    for relation in relations(names)? {
-        let columns = relation.schema_of(names)?.map_or(0, |schema| schema.fields().len());
+fn classes(tables: &OpenTables, rows: &mut Listing) -> Result<()> {
+    for relation in relations(tables)? {
+        let columns = relation.schema_of(tables)?.map_or(0, |schema| schema.fields().len());
         let is_table = relation.kind() == "r";
         rows.row([
             ("oid", relation.object.oid.into()),
@@ -209,9 +214,9 @@ fn classes(names: &Names, rows: &mut Listing) -> Result<()> {
     Ok(())
 }
 
-fn attributes(names: &Names, rows: &mut Listing) -> Result<()> {
-    for relation in relations(names)? {
-        let Some(schema) = relation.schema_of(names)? else { continue };
+fn attributes(tables: &OpenTables, rows: &mut Listing) -> Result<()> {
+    for relation in relations(tables)? {
+        let Some(schema) = relation.schema_of(tables)? else { continue };
         for (field, number) in schema.fields().iter().zip(1_i64..) {
             let column = of_column(field.data_type());
             rows.row([
@@ -295,11 +300,11 @@ fn types(rows: &mut Listing) {
     }
 }
 
-/// The rows of a table of `information_schema`.
-pub(super) fn information_schema(names: &Names, table: &System) -> Result<Arc<dyn TableProvider>> {
+/// Returns the rows of a table of `information_schema`.
+pub(super) fn information_schema(tables: &OpenTables, table: &System) -> Result<Arc<dyn TableProvider>> {
     let mut rows = Listing::new(table.columns);
     match table.name {
-        "tables" => relations(names)?.iter().for_each(|relation| {
+        "tables" => relations(tables)?.iter().for_each(|relation| {
             rows.row([
                 ("table_catalog", CATALOG.into()),
                 ("table_schema", relation.schema.into()),
@@ -309,7 +314,7 @@ pub(super) fn information_schema(names: &Names, table: &System) -> Result<Arc<dy
                 ("is_typed", "NO".into()),
             ]);
         }),
-        "columns" => described_columns(names, &mut rows)?,
+        "columns" => described_columns(tables, &mut rows)?,
         "schemata" => SCHEMAS.iter().for_each(|(name, _)| {
             rows.row([
                 ("catalog_name", CATALOG.into()),
@@ -318,16 +323,16 @@ pub(super) fn information_schema(names: &Names, table: &System) -> Result<Arc<dy
             ]);
         }),
         "information_schema_catalog_name" => rows.row([("catalog_name", CATALOG.into())]),
-        "enabled_roles" => rows.row([("role_name", names.0.user().into())]),
+        "enabled_roles" => rows.row([("role_name", tables.user().into())]),
         "applicable_roles" => rows.row([
-            ("grantee", names.0.user().into()),
-            ("role_name", names.0.user().into()),
+            ("grantee", tables.user().into()),
+            ("role_name", tables.user().into()),
             ("is_grantable", "NO".into()),
         ]),
-        "table_privileges" => relations(names)?.iter().for_each(|relation| {
+        "table_privileges" => relations(tables)?.iter().for_each(|relation| {
             rows.row([
                 ("grantor", OWNER.into()),
-                ("grantee", names.0.user().into()),
+                ("grantee", tables.user().into()),
                 ("table_catalog", CATALOG.into()),
                 ("table_schema", relation.schema.into()),
                 ("table_name", relation.object.name.as_str().into()),
@@ -341,13 +346,13 @@ pub(super) fn information_schema(names: &Names, table: &System) -> Result<Arc<dy
     rows.table()
 }
 
-fn described_columns(names: &Names, rows: &mut Listing) -> Result<()> {
+fn described_columns(tables: &OpenTables, rows: &mut Listing) -> Result<()> {
     let yes_no = |yes: bool| Cell::from(if yes { "YES" } else { "NO" });
-    for relation in relations(names)? {
-        let Some(schema) = relation.schema_of(names)? else { continue };
+    for relation in relations(tables)? {
+        let Some(schema) = relation.schema_of(tables)? else { continue };
         for (field, number) in schema.fields().iter().zip(1_i64..) {
             let column = of_column(field.data_type());
-            // Bits of a number; PostgreSQL counts them without the exponent.
+            // The bits of a number. PostgreSQL counts them without the exponent.
             let (precision, scale) = match column.name {
                 "float8" => (Some(53), None),
                 "int8" => (Some(64), Some(0)),

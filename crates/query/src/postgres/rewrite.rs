@@ -1,6 +1,6 @@
-//! From PostgreSQL's SQL about its catalog to SQL that the planner understands.
+//! Rewrites PostgreSQL's SQL about its catalog to SQL that DataFusion understands.
 //!
-//! It works on the parsed statement, from the inside out, and makes nothing deeper than a constant number of levels.
+//! It changes the parsed statement from the inside out, and deepens it by a constant number of levels at most.
 
 use std::ops::ControlFlow;
 
@@ -10,32 +10,30 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, ObjectNamePart, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor,
     Value, Visitor, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::casts::{object_cast, operator, type_of_catalog};
 use super::{columns, empty, functions};
 use crate::functions::Functions;
-use crate::parsed::{call, literal, named, take};
+use crate::parsed::{call, last_part, literal, named, parsed, parsed_query, take};
 use crate::walk::{walk, walk_mut};
 
 const SHOW_TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type \
     FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name";
 
-/// Drivers count the elements of the catalog's arrays in FROM.
+/// Drivers expand the arrays of the catalog with these functions in FROM.
 const BOUNDS: [&str; 2] = ["array_lower", "array_upper"];
 
-/// Rewrites a statement that names something of the catalog, and leaves all others as they are.
+/// Rewrites a statement that names something of the catalog. Leaves all others as they are.
 pub(crate) fn rewrite(statement: &mut Statement, functions: &Functions) {
     match statement {
-        // The planner's own answer would list the schemas that describe the tables as well.
+        // DataFusion's answer would also list the system schemas.
         Statement::Statement(inner)
             if matches!(**inner, ast::Statement::ShowTables { .. }) && inner.to_string() == "SHOW TABLES" =>
         {
             **inner = ast::Statement::Query(Box::new(parsed_query(SHOW_TABLES)));
         }
         Statement::Statement(statement) if walk(&**statement, &mut Search).is_break() => {
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk_mut(&mut **statement, &mut Rewrite { functions });
         }
         Statement::Explain(explain) => rewrite(&mut explain.statement, functions),
@@ -56,7 +54,7 @@ impl Visitor for Search {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         stop_if(match expr {
             Expr::Function(call) => {
-                let name = last(&call.name);
+                let name = last_part(&call.name);
                 is_of_catalog(&call.name) || functions::is_known(&name) || BOUNDS.contains(&name.as_str())
             }
             Expr::Cast { data_type, .. } | Expr::TypedString(ast::TypedString { data_type, .. }) => {
@@ -159,10 +157,11 @@ impl VisitorMut for Rewrite<'_> {
 }
 
 impl Rewrite<'_> {
-    /// A function in FROM. One that gives rows has a column with the name of its alias; another one gives one row.
+    /// Rewrites a function in FROM. A function that returns rows has one column with the name of its alias. Another function
+    /// returns one row.
     fn table_of_function(&self, factor: &mut TableFactor) -> Option<TableFactor> {
         let TableFactor::Table { name, args: Some(args), alias, .. } = factor else { return None };
-        let function = last(name);
+        let function = last_part(name);
         if self.functions.table.contains_key(&function) {
             if let Some(alias) = alias.as_mut().filter(|alias| alias.columns.is_empty()) {
                 alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
@@ -219,26 +218,18 @@ impl Visitor for OtherTables {
 }
 
 fn is_table_of_catalog(name: &ObjectName) -> bool {
-    is_of_catalog(name) || (name.0.len() == 1 && columns::in_pg_catalog(&last(name)).is_some())
+    is_of_catalog(name) || (name.0.len() == 1 && columns::in_pg_catalog(&last_part(name)).is_some())
 }
 
-/// The last part of a name, in small letters unless it has quotes.
-pub(super) fn last(name: &ObjectName) -> String {
-    name.0.last().and_then(ObjectNamePart::as_ident).map_or_else(String::new, |part| match part.quote_style {
-        Some(_) => part.value.clone(),
-        None => part.value.to_ascii_lowercase(),
-    })
-}
-
-/// Functions have one name here.
+/// Removes the schema from the name of a function.
 fn unqualify(name: &mut ObjectName) {
     if is_of_catalog(name) {
-        *name = ObjectName::from(vec![Ident::new(last(name))]);
+        *name = ObjectName::from(vec![Ident::new(last_part(name))]);
     }
 }
 
-/// `x = ANY (...)` and `x <> ALL (...)` as IN, where the planner finds out about types. Other comparisons with all rows of
-/// a subquery become comparisons with a list.
+/// Rewrites `x = ANY (...)` and `x <> ALL (...)` to IN, where DataFusion resolves the types. Other comparisons with all rows of a
+/// subquery become comparisons with a list.
 fn among(expr: &mut Expr) -> Option<Expr> {
     let (left, compare_op, right, negated) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
@@ -264,8 +255,8 @@ fn among(expr: &mut Expr) -> Option<Expr> {
     }
 }
 
-/// A subquery that stands for a value gives one row at the most. The planner wants to see that, so the value becomes the
-/// largest of one. Only for the catalog: clients know that there is one.
+/// Makes a subquery that stands for a value return one row. DataFusion must see that, so the value becomes the maximum. This is
+/// done only for the catalog, where clients know that there is one row.
 fn one_row(query: &mut Query, functions: &Functions) {
     let is_plain = query.limit_clause.is_none() && query.order_by.is_none() && query.fetch.is_none();
     if let ast::SetExpr::Select(select) = &mut *query.body
@@ -281,10 +272,10 @@ fn one_row(query: &mut Query, functions: &Functions) {
     }
 }
 
-/// `ARRAY(SELECT ...)`
+/// Rewrites `ARRAY(SELECT ...)`.
 fn list_of_subquery(call: &Function) -> Option<Expr> {
     let FunctionArguments::Subquery(query) = &call.args else { return None };
-    if last(&call.name) != "array" {
+    if last_part(&call.name) != "array" {
         return None;
     }
     if empty::is_clear(query) {
@@ -293,14 +284,14 @@ fn list_of_subquery(call: &Function) -> Option<Expr> {
     listed(query).map(|query| Expr::Subquery(Box::new(query)))
 }
 
-/// `x IN (SELECT ...)` as `x = ANY ((SELECT array_agg(...)))`, which can stand anywhere.
+/// Rewrites `x IN (SELECT ...)` to `x = ANY ((SELECT array_agg(...)))`, which is allowed everywhere.
 fn in_list(inner: &mut Expr, subquery: &Query, negated: bool) -> Option<Expr> {
     let list = Expr::Subquery(Box::new(listed(subquery)?));
     let is_in = call("array_has", vec![Expr::Nested(Box::new(list)), take(inner)]);
     Some(if negated { Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(is_in) } } else { is_in })
 }
 
-/// A query of one column as one list.
+/// Returns a query of one column as a query of one list.
 pub(super) fn listed(query: &Query) -> Option<Query> {
     let mut outer = parsed_query("SELECT array_agg(x) FROM (SELECT NULL) AS listed (x)");
     let ast::SetExpr::Select(select) = &mut *outer.body else { return None };
@@ -309,7 +300,7 @@ pub(super) fn listed(query: &Query) -> Option<Query> {
     Some(outer)
 }
 
-/// Whether a query reads nothing but functions, so that it is the same for every row around it.
+/// Whether a query reads nothing but functions, so that its result is the same for every outer row.
 fn reads_no_table(query: &Query) -> bool {
     struct Tables;
     impl Visitor for Tables {
@@ -321,17 +312,4 @@ fn reads_no_table(query: &Query) -> bool {
     }
     let has_from = matches!(&*query.body, ast::SetExpr::Select(select) if !select.from.is_empty());
     has_from && walk(query, &mut Tables).is_continue()
-}
-
-/// An expression of ours.
-pub(super) fn parsed(text: &'static str) -> Expr {
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
-    parsed.unwrap_or_else(|_| literal(Value::Null))
-}
-
-fn parsed_query(text: &'static str) -> Query {
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_query());
-    parsed.map_or_else(|_| unreachable!("{text}"), |query| *query)
 }

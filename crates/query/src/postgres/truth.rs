@@ -1,7 +1,7 @@
-//! Truth values compared with texts.
+//! Compares truth values with texts.
 //!
-//! In PostgreSQL a text in a statement takes the type of what it is compared with, so `"on" = 't'` is a question. Drivers that put
-//! values into the text of a statement ask it, such as JDBC in its simple mode.
+//! In PostgreSQL a text constant takes the type of the value that it is compared with, so `"on" = 't'` is valid. Drivers that write
+//! values into the text of a statement use it, such as JDBC in its simple mode.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// Gives texts that stand beside a truth value the value that they say.
+/// Converts text constants beside a truth value to truth values.
 #[derive(Debug)]
 struct Truth;
 
@@ -63,7 +63,7 @@ fn said(literal: Expr) -> Result<Expr> {
     }
 }
 
-/// The spellings of <https://www.postgresql.org/docs/current/datatype-boolean.html>: words or unique beginnings of them.
+/// The spellings of <https://www.postgresql.org/docs/current/datatype-boolean.html>: words, or unique prefixes of them.
 pub(super) fn truth(text: &str) -> Option<bool> {
     let word = text.trim().to_ascii_lowercase();
     let begins = |whole: &str| !word.is_empty() && whole.starts_with(&word);

@@ -1,4 +1,4 @@
-//! The types of PostgreSQL that answers have, with the numbers that its clients know by heart.
+//! The types of PostgreSQL that answers have, with the numbers that clients contain.
 
 use arrow_schema::DataType;
 
@@ -7,12 +7,12 @@ use arrow_schema::DataType;
 pub(super) struct PgType {
     pub(super) oid: i64,
     pub(super) name: &'static str,
-    /// The name in SQL, as `format_type` gives it.
+    /// The name in SQL, as `format_type` returns it.
     pub(super) sql_name: &'static str,
-    /// Bytes of a value, -1 for values of several lengths.
+    /// The bytes of a value; -1 for a variable length.
     pub(super) length: i32,
     pub(super) category: &'static str,
-    /// The type of arrays of it, zero if there is none.
+    /// The type of its arrays; zero if there is none.
     pub(super) array_oid: i64,
 }
 
@@ -36,7 +36,7 @@ const TEXT: PgType = of(25, "text", "text", -1, "S", 1009);
 const TIMESTAMP: PgType = of(1114, "timestamp", "timestamp without time zone", 8, "D", 1115);
 const TIMESTAMPTZ: PgType = of(1184, "timestamptz", "timestamp with time zone", 8, "D", 1185);
 
-/// All types but arrays.
+/// All types except arrays.
 pub(super) const TYPES: [PgType; 29] = [
     BOOL,
     BYTEA,
@@ -69,7 +69,7 @@ pub(super) const TYPES: [PgType; 29] = [
     of(3802, "jsonb", "jsonb", -1, "U", 3807),
 ];
 
-/// The type of a column.
+/// Returns the type of a column.
 pub(super) fn of_column(data_type: &DataType) -> PgType {
     match data_type {
         DataType::Boolean => BOOL,
@@ -84,7 +84,7 @@ pub(super) fn of_column(data_type: &DataType) -> PgType {
     }
 }
 
-/// The name in SQL of the type with this number.
+/// Returns the name in SQL of the type with this number.
 pub(super) fn sql_name(oid: i64) -> Option<String> {
     let direct = TYPES.iter().find(|known| known.oid == oid).map(|known| known.sql_name.to_owned());
     let array =
@@ -92,7 +92,7 @@ pub(super) fn sql_name(oid: i64) -> Option<String> {
     if oid == 0 { None } else { direct.or_else(array) }
 }
 
-/// The number of the type with this name, in SQL or in the catalog.
+/// Returns the number of the type with this name, in SQL or in the catalog.
 pub(super) fn number(name: &str) -> Option<i64> {
     let name = name.trim().to_ascii_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);

@@ -1,4 +1,4 @@
-//! Which conditions of a query the store can decide: on tags and on time.
+//! Finds the conditions that the store can decide: those on tags and on the time.
 
 use arrow_schema::Schema;
 use datafusion::common::{Column, ScalarValue};
@@ -9,23 +9,23 @@ use regex::RegexBuilder;
 use store::table::COLUMN_NAME;
 use store::{TagMatcher, TagPredicate};
 
-use crate::reading;
+use crate::column_kind;
 
-/// What the store decides instead of a filter above the scan.
+/// A condition that the store decides in place of a filter above the scan.
 #[derive(Debug, Clone)]
 pub(crate) enum Pushed {
     /// A condition on a tag, decided exactly.
     Tag(TagMatcher),
-    /// Times outside cannot satisfy the condition; if exact, all inside do.
+    /// A condition on the time. No time outside of the range satisfies it.
     Time {
-        /// Times that can.
+        /// The times that may satisfy the condition.
         range: TimeRange,
-        /// Whether no filter is needed beyond the range.
+        /// Whether all times in the range satisfy the condition, so that no filter is needed.
         exact: bool,
     },
 }
 
-/// What the store can do about a condition; `None` if nothing.
+/// Returns the condition as the store decides it; `None` if the store cannot.
 pub(crate) fn push(condition: &Expr, schema: &Schema) -> Option<Pushed> {
     if let Some((range, exact)) = times(condition, &|expr| is_ts(expr, schema)) {
         return Some(Pushed::Time { range, exact });
@@ -33,12 +33,12 @@ pub(crate) fn push(condition: &Expr, schema: &Schema) -> Option<Pushed> {
     tag(condition, schema).map(Pushed::Tag)
 }
 
-/// The range that both allow.
+/// Returns the times that are in both ranges.
 pub(crate) fn intersect(one: TimeRange, other: TimeRange) -> TimeRange {
     TimeRange::new(one.start.max(other.start), one.end.min(other.end))
 }
 
-/// The shortest range that holds both.
+/// Returns the shortest range that contains both.
 pub(crate) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     if one.is_empty() {
         return other;
@@ -49,7 +49,7 @@ pub(crate) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
     TimeRange::new(one.start.min(other.start), one.end.max(other.end))
 }
 
-/// The times that can satisfy the condition, and whether all of them do; `None` if it says something about anything else.
+/// Returns the times that may satisfy the condition, and whether all of them do; `None` if it is not a condition on the time alone.
 pub(crate) fn times(condition: &Expr, is_time: &dyn Fn(&Expr) -> bool) -> Option<(TimeRange, bool)> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -78,13 +78,13 @@ pub(crate) fn times(condition: &Expr, is_time: &dyn Fn(&Expr) -> bool) -> Option
     }
 }
 
-/// Whether this is the time column.
+/// Whether the expression is the time column.
 fn is_ts(expr: &Expr, schema: &Schema) -> bool {
     is_ts_column(uncast_time(expr), schema)
 }
 
-/// What is below a cast that at most widens it to nanoseconds, to be compared with `now()`. Not through two casts: by
-/// way of another time zone they shift the time.
+/// Removes a cast that keeps the time, such as the one to nanoseconds before a comparison with `now()`. Removes only one cast: two casts
+/// by way of another time zone shift the time.
 pub(crate) fn uncast_time(expr: &Expr) -> &Expr {
     use arrow_schema::{DataType, TimeUnit::Microsecond, TimeUnit::Nanosecond};
     match expr {
@@ -99,10 +99,10 @@ pub(crate) fn uncast_time(expr: &Expr) -> &Expr {
 
 fn is_ts_column(expr: &Expr, schema: &Schema) -> bool {
     let field = expr.try_as_col().and_then(|column| schema.field_with_name(&column.name).ok());
-    field.is_some_and(reading::is_ts)
+    field.is_some_and(column_kind::is_ts)
 }
 
-/// A literal time in nanoseconds.
+/// Returns a literal time in nanoseconds.
 fn nanos(expr: &Expr) -> Option<i128> {
     let Expr::Literal(value, _) = expr else { return None };
     match value {
@@ -114,7 +114,7 @@ fn nanos(expr: &Expr) -> Option<i128> {
     }
 }
 
-/// Microseconds whose time satisfies the comparison.
+/// Returns the range of microseconds that satisfy a comparison.
 fn compared(op: Operator, nanos: i128) -> Option<TimeRange> {
     let at = |micros: i128| {
         Timestamp::from_micros(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
@@ -127,7 +127,7 @@ fn compared(op: Operator, nanos: i128) -> Option<TimeRange> {
         Operator::GtEq => TimeRange::new(at(ceiling), all.end),
         Operator::Lt => TimeRange::new(all.start, at(ceiling)),
         Operator::LtEq => TimeRange::new(all.start, at(floor + 1)),
-        // Between two microseconds there is nothing: the range is empty.
+        // A time between two microseconds gives an empty range.
         Operator::Eq => TimeRange::new(at(ceiling), at(floor + 1)),
         _ => return None,
     })
@@ -143,7 +143,7 @@ fn tag(condition: &Expr, schema: &Schema) -> Option<TagMatcher> {
             None => (right.try_as_col()?, compared_text(op.swap()?, text(left)?)?),
         },
         Expr::InList(InList { expr, list, negated }) => {
-            // A NULL in the list fits nothing, and leaves all others open: NOT IN finds no row.
+            // `IN` ignores a NULL in the list. `NOT IN` with a NULL returns no rows, so a list with a NULL is not pushed down.
             let is_null = |value: &&Expr| matches!(value, Expr::Literal(value, _) if value.is_null());
             let known = list.iter().filter(|value| *negated || !is_null(value));
             let values: Vec<_> = known.map(|value| text(value).map(str::to_owned)).collect::<Option<_>>()?;
@@ -156,7 +156,7 @@ fn tag(condition: &Expr, schema: &Schema) -> Option<TagMatcher> {
     Some(TagMatcher { tag: tag_name(column, schema)?, predicate })
 }
 
-/// `device = 'a' OR device = 'b'`, which is how a short IN list arrives.
+/// Returns the values of `device = 'a' OR device = 'b'`. DataFusion rewrites a short IN list to this.
 fn either<'a>(left: &'a Expr, right: &'a Expr, schema: &Schema) -> Option<(&'a Column, TagPredicate)> {
     let values = |expr: &Expr| {
         let matcher = tag(expr, schema)?;
@@ -188,7 +188,7 @@ fn first_column(expr: &Expr) -> Option<&Column> {
 
 fn tag_name(column: &Column, schema: &Schema) -> Option<String> {
     let field = schema.field_with_name(&column.name).ok()?;
-    reading::is_tag(field).then(|| field.metadata().get(COLUMN_NAME).cloned()).flatten()
+    column_kind::is_tag(field).then(|| field.metadata().get(COLUMN_NAME).cloned()).flatten()
 }
 
 fn text(expr: &Expr) -> Option<&str> {
@@ -215,7 +215,7 @@ fn like_predicate(like: &Like) -> Option<TagPredicate> {
     Some(if like.negated { TagPredicate::MatchesNot(regex) } else { TagPredicate::Matches(regex) })
 }
 
-/// The regular expression of a LIKE pattern: `%` is any text, `_` any character.
+/// Returns the regular expression of a LIKE pattern: `%` is any text, `_` any character.
 pub(crate) fn like_pattern(like: &str, escape: char) -> String {
     let mut pattern = String::from("(?s)^");
     let mut characters = like.chars();

@@ -1,4 +1,4 @@
-//! `+ - * / %` and the sign, which fail where their result is none.
+//! `+ - * / %` and the sign with PostgreSQL's errors: they fail on overflow and on division by zero.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ use datafusion::physical_expr_common::datum::apply;
 
 use crate::QueryError;
 
-/// Those of Rust's numbers that are computed with here; of all others the library takes care.
+/// The numbers of Rust that are computed here. DataFusion computes all others.
 fn is_checked(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -25,7 +25,8 @@ fn is_checked(data_type: &DataType) -> bool {
     )
 }
 
-/// The function in place of an operator between two values of a type; `None` if the operator does what it should.
+/// Returns the function that replaces an operator between two values of a type; `None` if the operator already does the right
+/// thing.
 pub(super) fn function(operator: Operator, data_type: &DataType) -> Option<Arc<ScalarUDF>> {
     static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
         [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide, Operator::Modulo].map(
@@ -46,7 +47,7 @@ pub(super) fn function(operator: Operator, data_type: &DataType) -> Option<Arc<S
     is_checked(data_type).then(|| Arc::clone(&FUNCTIONS[index]))
 }
 
-/// The function in place of a sign.
+/// Returns the function that replaces a sign.
 pub(super) fn negation(data_type: &DataType) -> Option<Arc<ScalarUDF>> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         let signature = Signature::any(1, Volatility::Immutable);
@@ -55,7 +56,7 @@ pub(super) fn negation(data_type: &DataType) -> Option<Arc<ScalarUDF>> {
     (is_checked(data_type) && data_type.is_integer()).then(|| Arc::clone(&FUNCTION))
 }
 
-/// Whether such a call fails for values that a condition beside it may have excluded.
+/// Whether such a call can fail for values that a condition beside it may exclude.
 pub(super) fn divides(function: &ScalarUDF) -> bool {
     let checked = function.inner().downcast_ref::<Checked>();
     checked.is_some_and(|checked| {
@@ -63,7 +64,7 @@ pub(super) fn divides(function: &ScalarUDF) -> bool {
     })
 }
 
-/// An operator between two values that is such a function, with the values.
+/// Returns the operator and the values of a call of such a function.
 fn checked_call(expr: &Expr) -> Option<(Operator, &[Expr; 2])> {
     let Expr::ScalarFunction(call) = expr else { return None };
     match call.func.inner().downcast_ref::<Checked>()?.operation {
@@ -72,7 +73,7 @@ fn checked_call(expr: &Expr) -> Option<(Operator, &[Expr; 2])> {
     }
 }
 
-/// The type of a value. Where links of a chain have one type, only the first is asked.
+/// Returns the type of a value. In a chain of links of the same type, only the first is asked.
 pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     let mut expr = expr;
     while let Some((_, [left, _])) = checked_call(expr) {
@@ -81,7 +82,7 @@ pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     expr.get_type(schema)
 }
 
-/// What a function computes.
+/// The operation of a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Operation {
     Between(Operator),
@@ -106,12 +107,12 @@ impl ScalarUDFImpl for Checked {
         }
     }
 
-    /// That of the operator: columns keep their names.
+    /// The name of the operator, so that columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let Operation::Between(operator) = self.operation else {
             return Ok(format!("(- {})", args[0].schema_name()));
         };
-        // A long chain is put together once, and not once for each of its links.
+        // The text of a long chain is built once, not once for each link.
         let mut behind = vec![(operator, &args[1])];
         let mut first = &args[0];
         while let Some((operator, [left, right])) = checked_call(first) {
@@ -180,7 +181,7 @@ where
 {
     let result = integers(operator, left, right)?;
     let numbers = result.as_primitive::<T>();
-    // Nearly all results are plain numbers, which is seen at once.
+    // Nearly all results are finite, which one check finds.
     let may_vanish = matches!(operator, Operator::Multiply | Operator::Divide);
     let is_plain = |number: &T::Native| number.is_bounded() && !(may_vanish && number.is_nothing());
     if numbers.values().iter().all(is_plain) {
@@ -213,7 +214,7 @@ fn check<F: Float>(operator: Operator, left: F, right: F, result: F) -> Result<(
     Err(ArrowError::from_external_error(Box::new(QueryError::out_of_range(message))))
 }
 
-/// What is asked of numbers of both sizes.
+/// The operations on numbers of both sizes.
 trait Float: Copy {
     fn is_boundless(self) -> bool;
     fn is_nothing(self) -> bool;
@@ -282,13 +283,13 @@ fn negated<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<ArrayRef, ArrowErr
     Ok(Arc::new(array.as_primitive::<T>().try_unary::<_, T, _>(ArrowNativeTypeOp::neg_checked)?))
 }
 
-/// The field of a result that has the type of the first value and is NULL where a value is.
+/// Returns a result with the type of the first value, NULL where a value is NULL.
 pub(super) fn field_like(name: &str, args: &[FieldRef]) -> FieldRef {
     let nullable = args.iter().any(|field| field.is_nullable());
     Arc::new(Field::new(name, args[0].data_type().clone(), nullable))
 }
 
-/// An overflow, told as PostgreSQL tells it.
+/// An overflow, with PostgreSQL's text.
 fn out_of_range(error: ArrowError, data_type: &DataType) -> ArrowError {
     match error {
         ArrowError::ArithmeticOverflow(_) => {
@@ -299,7 +300,7 @@ fn out_of_range(error: ArrowError, data_type: &DataType) -> ArrowError {
     }
 }
 
-/// What PostgreSQL calls a type of numbers.
+/// PostgreSQL's name of a number type.
 pub(super) fn type_name(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Int8 | DataType::Int16 => "smallint",

@@ -1,7 +1,7 @@
-//! Conversions between types.
+//! Casts between types as PostgreSQL does them.
 //!
-//! A number becomes an integer by rounding, not by cutting its fraction; text is a number with or without blanks around it;
-//! and the text of a value is the one that PostgreSQL writes.
+//! A number is rounded to an integer. A text may have blanks around a number. The text of a value is the one that PostgreSQL
+//! writes.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::{literals, text};
 use crate::QueryError;
 use crate::error::INVALID_TEXT;
 
-/// The function in place of a conversion; `None` if the library's is right.
+/// Returns the function that replaces a cast; `None` if DataFusion's cast is right.
 pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>> {
     let is_known = match (from, to) {
         (from, to) if to.is_string() => text::differs(from),
@@ -40,7 +40,7 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
     })
 }
 
-/// A conversion of a constant to a time, whose text the library reads as PostgreSQL does.
+/// Converts a constant text to a time. The text is first rewritten to a form that DataFusion reads as PostgreSQL does.
 pub(super) fn of_constant(mut cast: Cast) -> Transformed<Expr> {
     let DataType::Timestamp(_, zone) = cast.field.data_type() else {
         return Transformed::no(Expr::Cast(cast));
@@ -56,7 +56,7 @@ pub(super) fn of_constant(mut cast: Cast) -> Transformed<Expr> {
     Transformed::yes(Expr::Cast(cast))
 }
 
-/// Whether a call makes a number of text, which a condition beside it may have looked at.
+/// Whether a call reads a number from text, which a condition beside it may check.
 pub(super) fn reads_text(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<Converted>().is_some_and(|converted| converted.reads_text)
 }
@@ -80,7 +80,7 @@ impl ScalarUDFImpl for Converted {
         }
     }
 
-    /// That of what is converted, as for the library's conversions.
+    /// The name of the argument, as for DataFusion's casts.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args[0].schema_name().to_string())
     }
@@ -143,7 +143,7 @@ where
         other if other.is_floating() => {
             let numbers = cast(array, &DataType::Float64)?;
             numbers.as_primitive::<Float64Type>().try_unary(|number| {
-                // All numbers of 2^100 or more are too large for each of the types, and all others fit into an i128.
+                // A number of 2^100 or more is too large for each of the types. All others fit into an i128.
                 let rounded = number.round_ties_even();
                 if rounded.abs() < 2_f64.powi(100) { fitting(rounded as i128) } else { Err(out_of_range()) }
             })?
@@ -168,7 +168,7 @@ where
     Ok(Arc::new(converted))
 }
 
-/// Half away from zero, as numeric values are rounded.
+/// Rounds halves away from zero, as PostgreSQL rounds numeric values.
 fn rounded(number: i128, scale: i8) -> Option<i128> {
     let power = 10_i128.checked_pow(u32::from(scale.unsigned_abs()))?;
     if scale <= 0 {
@@ -178,7 +178,7 @@ fn rounded(number: i128, scale: i8) -> Option<i128> {
     Some(if rest.abs() * 2 >= power { whole + number.signum() } else { whole })
 }
 
-/// Numbers of eight bytes as ones of four, if they are not too large or too small for that.
+/// Converts 8-byte numbers to 4-byte ones; fails if they are too large or too small.
 fn short_floats(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let short = array.as_primitive::<Float64Type>().try_unary::<_, Float32Type, _>(|number| {
         let short = number as f32;

@@ -1,7 +1,8 @@
-//! Conditions that keep others from failing.
+//! Makes conditions protect other conditions from failing.
 //!
-//! `WHERE n <> 0 AND total / n > 3` divides by no zero: PostgreSQL asks the conditions one after the other. The library computes
-//! both for a whole batch. So what may fail is computed only where the conditions beside it leave the answer open.
+//! `WHERE n <> 0 AND total / n > 3` must not divide by zero: PostgreSQL checks the conditions one after the other. DataFusion
+//! computes both for a whole batch. So a condition that may fail is computed only for rows that the other conditions leave
+//! undecided.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -11,7 +12,7 @@ use datafusion::logical_expr::{Case, Expr, Operator, lit};
 
 use super::{arithmetic, casts};
 
-/// An expression whose conditions are guarded so.
+/// Returns the expression with guarded conditions.
 pub(super) fn guarded(expr: Expr) -> Result<Transformed<Expr>> {
     if !contains_failing(&expr) {
         return Ok(Transformed::no(expr));
@@ -25,7 +26,7 @@ pub(super) fn guarded(expr: Expr) -> Result<Transformed<Expr>> {
             Ok(Transformed::new(condition, true, TreeNodeRecursion::Jump))
         }
         Expr::AggregateFunction(aggregate) => Ok(of_aggregate(aggregate)),
-        // The optimiser makes AND and OR of a CASE of conditions, unless it compares a value.
+        // The optimiser turns a CASE of conditions into AND and OR, unless the CASE compares a value.
         Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
             let expr = Some(Box::new(lit(true)));
             Ok(Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr })))
@@ -34,7 +35,7 @@ pub(super) fn guarded(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Conditions joined by AND or OR, those that may fail behind the others.
+/// Returns conditions joined by AND or OR, with those that may fail behind the others.
 fn apart(conditions: Vec<Expr>, is_and: bool) -> Expr {
     let joined = |conditions: Vec<Expr>| {
         let joined = if is_and { conjunction(conditions) } else { disjunction(conditions) };
@@ -68,7 +69,7 @@ fn split(expr: Expr, operator: Operator, conditions: &mut Vec<Expr>) {
     }
 }
 
-/// An aggregate computes its arguments for the rows that its FILTER leaves.
+/// Returns an aggregate that computes its arguments only for the rows that its FILTER keeps.
 fn of_aggregate(mut aggregate: AggregateFunction) -> Transformed<Expr> {
     let params = &mut aggregate.params;
     let Some(filter) = params.filter.clone().filter(|_| params.args.iter().any(may_fail)) else {
@@ -85,12 +86,12 @@ fn of_aggregate(mut aggregate: AggregateFunction) -> Transformed<Expr> {
     Transformed::yes(Expr::AggregateFunction(aggregate))
 }
 
-/// Whether it has to be guarded: it may fail, and is not guarded by a CASE of its own.
+/// Whether an expression needs a guard: it may fail, and no CASE of its own guards it.
 fn may_fail(expr: &Expr) -> bool {
     !matches!(expr, Expr::Case(_)) && contains_failing(expr)
 }
 
-/// Whether a value is divided or read from text.
+/// Whether an expression divides, or reads a value from text.
 fn contains_failing(expr: &Expr) -> bool {
     let fails = |expr: &Expr| match expr {
         Expr::ScalarFunction(call) => {

@@ -1,7 +1,7 @@
-//! `x IN (...)`, where the optimiser would forget NULL.
+//! Rewrites `x IN (...)` so that the optimiser keeps PostgreSQL's rules for NULL.
 //!
-//! It makes one list of two about the same value, and says true or false where nothing is left in it, also if the value is NULL. So NULL
-//! stands beside a list and not in it, and of two lists about one value only the first is shown to the optimiser as one.
+//! The optimiser merges two lists for the same value. If no element is left, it returns true or false even if the value is NULL. So
+//! NULL is moved out of the list, and of two lists for one value the second is hidden from the optimiser.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
@@ -22,7 +22,7 @@ pub(crate) fn keep_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(if expr.transformed { expr.update_data(|expr| saved.restore(expr)) } else { expr })
         };
         node.map_expressions(|expr| match expr {
-            // Each key in it is a column.
+            // Each key of a grouping set is a column.
             set @ Expr::GroupingSet(_) => set.map_children(rewrite_one),
             expr => rewrite_one(expr),
         })
@@ -44,7 +44,7 @@ fn apart(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether all lists are asked for being in any of them, or in none: there the union of two says the same.
+/// Whether the condition asks only for IN, or only for NOT IN. Then the optimiser may merge two lists.
 fn lists_merge_rightly(expr: &Expr) -> bool {
     let (mut operators, mut are_negated) = (Vec::new(), Vec::new());
     let _ = expr.apply(|part| {
@@ -64,7 +64,7 @@ fn lists_merge_rightly(expr: &Expr) -> bool {
     all(Operator::And, true) || all(Operator::Or, false)
 }
 
-/// `x IN (a, NULL)` as `x IN (a) OR NULL`, `x NOT IN (a, NULL)` as `x NOT IN (a) AND NULL`.
+/// Rewrites `x IN (a, NULL)` to `x IN (a) OR NULL`, and `x NOT IN (a, NULL)` to `x NOT IN (a) AND NULL`.
 fn without_null(list: InList) -> Transformed<Expr> {
     let is_null = |element: &Expr| matches!(element, Expr::Literal(value, _) if value.is_null());
     if !list.list.iter().any(is_null) {
@@ -80,7 +80,7 @@ fn without_null(list: InList) -> Transformed<Expr> {
     Transformed::yes(if negated { found.and(null) } else { found.or(null) })
 }
 
-/// The same truth in a form that the optimiser leaves alone.
+/// Returns the same condition in a form that the optimiser does not change.
 fn hidden(condition: Expr) -> Expr {
     let branch = |truth: bool| (Box::new(lit(truth)), Box::new(lit(truth)));
     Expr::Case(Case {

@@ -1,13 +1,13 @@
-//! Times and intervals as PostgreSQL reads them, written so that the library reads the same.
+//! Rewrites constant times and intervals from PostgreSQL's syntax to DataFusion's.
 //!
-//! The library takes `2026-01-01T12:00:00Z`; PostgreSQL also takes a time without seconds, an offset of hours, a blank before
-//! it, and passes over the offset where a time has no zone. What is not known here is left for the library to refuse.
+//! DataFusion reads `2026-01-01T12:00:00Z`. PostgreSQL also reads a time without seconds, an offset of hours, and a blank before
+//! the offset, and it ignores the offset where a time has no zone. DataFusion refuses a text that is not known here.
 
-/// A time as the library reads it; `None` if it should see the text as it is.
+/// Returns a time as DataFusion reads it; `None` if the text needs no change.
 pub(super) fn time(text: &str, has_zone: bool) -> Option<String> {
     let trimmed = text.trim();
     let date = trimmed.get(..10)?;
-    let is_date = date.bytes().enumerate().all(|(place, byte)| match place {
+    let is_date = date.bytes().enumerate().all(|(index, byte)| match index {
         4 | 7 => byte == b'-',
         _ => byte.is_ascii_digit(),
     });
@@ -41,7 +41,7 @@ fn with_seconds(clock: &str) -> Option<String> {
     Some(format!("{hour:0>2}:{minute:0>2}:{}{second}", if whole.len() == 1 { "0" } else { "" }))
 }
 
-/// `Z`, `UTC`, `+02`, `+0200` or `+02:00` as the library has it.
+/// Returns `Z`, `UTC`, `+02`, `+0200` or `+02:00` as DataFusion reads it.
 fn offset(zone: &str) -> Option<String> {
     if zone.is_empty() || ["z", "utc", "gmt"].contains(&zone.to_ascii_lowercase().as_str()) {
         return Some("Z".into());
@@ -58,7 +58,7 @@ fn offset(zone: &str) -> Option<String> {
     (is_number(hours) && is_number(minutes)).then(|| format!("{sign}{hours:0>2}:{minutes:0>2}"))
 }
 
-/// An interval whose times of day are written with units: `1 day 2:03:04` is `1 day 2 hours 03 minutes 04 seconds`.
+/// Writes the time of day in an interval with units: `1 day 2:03:04` becomes `1 day 2 hours 03 minutes 04 seconds`.
 pub(super) fn interval(text: &str) -> Option<String> {
     if !text.contains(':') {
         return None;
@@ -69,7 +69,7 @@ pub(super) fn interval(text: &str) -> Option<String> {
             words.push(word.to_owned());
             continue;
         }
-        // A number alone before the time counts days.
+        // A number without a unit before the time counts days.
         if words.last().is_some_and(|last| last.parse::<i64>().is_ok()) {
             words.push("days".into());
         }

@@ -1,11 +1,12 @@
-//! How PostgreSQL computes, where the library computes otherwise.
+//! PostgreSQL's rules of computation, where DataFusion has others.
 //!
-//! Two rules look at every expression of a resolved plan: one before the types of operands are made equal, one after. They put our
-//! functions in place of operators and conversions whose result would be another one than PostgreSQL's: sums that wrap,
-//! fractions that are cut, quotients that are infinite. What the store and our operators recognise, columns compared with
-//! constants and groups by steps of time, is left as it is.
+//! Two rules look at every expression of a resolved plan: one before operands get a common type, one after. They put our functions
+//! in place of operators and casts whose results differ from PostgreSQL's: sums that wrap, fractions that are cut, quotients that
+//! are infinite. Expressions that the store and our operators recognise stay as they are: columns compared with constants, and
+//! groups by steps of time.
 
 mod arithmetic;
+mod call;
 mod casts;
 mod guards;
 mod in_lists;

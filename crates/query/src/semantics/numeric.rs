@@ -1,4 +1,4 @@
-//! Numbers with and without a fixed point beside each other.
+//! Computes with numeric and double precision values together.
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -6,11 +6,11 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, ScalarFunction};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, Operator, cast};
 
-/// Functions whose arguments have one type.
+/// Functions whose arguments have one common type.
 const OF_ONE_TYPE: [&str; 5] = ["coalesce", "nvl", "greatest", "least", "nullif"];
 
-/// Makes a numeric value beside a double precision one double precision, as PostgreSQL does, and a quotient of numeric values
-/// too. The library would make both numeric, with few digits.
+/// Converts a numeric value beside a double precision one to double precision, as PostgreSQL does, and also the quotient of numeric
+/// values. DataFusion would convert both to numeric with few digits.
 pub(super) fn with_floats(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let of = |expr: &Expr| expr.get_type(schema).unwrap_or(DataType::Null);
     let mixes = |values: &[&Expr]| {

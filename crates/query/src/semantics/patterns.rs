@@ -1,18 +1,18 @@
-//! Patterns of PostgreSQL as patterns of the library's regular expressions.
+//! Translates PostgreSQL's patterns to regular expressions of the `regex` crate.
 //!
-//! `~` takes POSIX regular expressions with PostgreSQL's escapes. What means the same here stays, what is written otherwise is
-//! translated, and what does not exist here, back references and looking around, is refused. A point means any character, a
-//! new line too. Where alternatives match texts of different lengths, the first that matches counts here, the longest there;
-//! whether there is a match does not depend on it.
+//! `~` takes POSIX regular expressions with PostgreSQL's escapes. Syntax with the same meaning stays, other syntax is translated. Back
+//! references and look-around do not exist in the `regex` crate and are refused. A point matches any character, a new line too. Where
+//! alternatives match texts of different lengths, PostgreSQL takes the longest and this crate the first; whether there is a match does
+//! not depend on it.
 
 use crate::QueryError;
 use crate::error::INVALID_REGEX;
-use crate::functions::BoundedRegex;
+use crate::functions::{BoundedRegex, compile_once};
 
 /// SQLSTATE invalid_escape_sequence.
 const INVALID_ESCAPE: &str = "22025";
 
-/// The character that an ESCAPE names; none if it is empty.
+/// Returns the character that an ESCAPE names; `None` if it is empty.
 pub(crate) fn escape_of(text: &str) -> Result<Option<char>, QueryError> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
@@ -23,7 +23,7 @@ pub(crate) fn escape_of(text: &str) -> Result<Option<char>, QueryError> {
     }
 }
 
-/// A pattern of SIMILAR TO, which has to match all of a text, as a regular expression.
+/// Translates a pattern of SIMILAR TO, which has to match the whole text.
 pub(crate) fn similar_to(pattern: &str, escape: Option<char>) -> Result<String, QueryError> {
     let mut regex = String::from("(?s)^(?:");
     let mut chars = pattern.chars();
@@ -70,7 +70,7 @@ fn push_literal(regex: &mut String, c: char) {
     regex.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
 }
 
-/// A regular expression of PostgreSQL.
+/// Translates a regular expression of PostgreSQL.
 pub(crate) fn regex(pattern: &str) -> Result<String, QueryError> {
     let refused = |what: &str| Err(QueryError::unsupported(format!("{what} in a regular expression")));
     if pattern.starts_with("***") {
@@ -117,7 +117,7 @@ pub(crate) fn regex(pattern: &str) -> Result<String, QueryError> {
                 has_point = true;
                 regex.push('.');
             }
-            // Where the library would count, PostgreSQL sees a character.
+            // PostgreSQL takes a brace without a digit for a plain character.
             '{' if !chars.peek().is_some_and(char::is_ascii_digit) => regex.push_str(r"\{"),
             other => regex.push(other),
         }
@@ -129,7 +129,7 @@ pub(crate) fn regex(pattern: &str) -> Result<String, QueryError> {
     checked(regex, pattern)
 }
 
-/// `(?i)` at the beginning, as the library's options; a point matches new lines unless it should not.
+/// Splits options at the beginning, such as `(?i)`, off a pattern and translates them.
 fn embedded_options(pattern: &str) -> Result<(String, &str), QueryError> {
     let Some((letters, rest)) = pattern.strip_prefix("(?").and_then(|options| options.split_once(')')) else {
         return Ok((String::new(), pattern));
@@ -150,7 +150,7 @@ fn embedded_options(pattern: &str) -> Result<(String, &str), QueryError> {
     Ok((options, rest))
 }
 
-/// What stands in brackets: a bracket in it and the library's operators for sets are plain characters.
+/// Translates a bracket expression. A bracket in it, and the set operators of the `regex` crate, are plain characters.
 fn bracket(
     chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
     regex: &mut String,
@@ -210,6 +210,13 @@ fn invalid(pattern: &str, why: &str) -> QueryError {
 fn checked(regex: String, pattern: &str) -> Result<String, QueryError> {
     BoundedRegex::compile(&regex, pattern, false)?;
     Ok(regex)
+}
+
+impl BoundedRegex {
+    /// Compiles a pattern in PostgreSQL's language with flags. The caller handles the flag `g`.
+    pub(crate) fn of_postgres(pattern: &str, flags: &str) -> Result<Self, QueryError> {
+        compile_once(pattern, flags, || Self::compile(&regex(pattern)?, pattern, is_insensitive(flags)?))
+    }
 }
 
 /// Whether flags say that case does not count; the last of `i` and `c` decides.

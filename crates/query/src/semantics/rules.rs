@@ -1,4 +1,4 @@
-//! The rules that put our functions in place of what the library does otherwise.
+//! The analyzer rules that put our functions in place of DataFusion's.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, lit};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 use crate::QueryError;
 use crate::functions::maths;
 
+use super::call::call;
 use super::{arithmetic, casts, guards, numeric, spans};
 
-/// The library's analyzer between our rules.
+/// Returns DataFusion's analyzer with our rules around it.
 pub(crate) fn analyzer() -> Analyzer {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
         vec![Arc::new(Rule { name: "postgresql_operands", rewrite: before, guards: false })];
@@ -30,9 +31,9 @@ pub(crate) fn analyzer() -> Analyzer {
 #[derive(Debug)]
 struct Rule {
     name: &'static str,
-    /// Of an expression whose parts are rewritten.
+    /// Rewrites an expression whose inputs are rewritten already.
     rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-    /// Whether conditions then keep others from failing.
+    /// Whether the rule also guards conditions ([`guards`]) and sorts intervals.
     guards: bool,
 }
 
@@ -61,11 +62,11 @@ impl AnalyzerRule for Rule {
                 })
             };
             let node = node.map_expressions(|expr| match expr {
-                // Each key in it is a column.
+                // Each key of a grouping set is a column.
                 set @ Expr::GroupingSet(_) => set.map_children(rewrite_one),
                 expr => rewrite_one(expr),
             })?;
-            // The types of columns above follow.
+            // Columns above get new types.
             node.map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(rewritten.data)
@@ -76,7 +77,7 @@ impl AnalyzerRule for Rule {
     }
 }
 
-/// Operands whose common type is another one than the library takes.
+/// Rewrites expressions whose operands would get another common type in DataFusion than in PostgreSQL.
 fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) if spans::computes(&binary, schema) => {
@@ -90,7 +91,7 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Truth values in a text that is put together are `t` and `f`; a cast would write them in full.
+/// Writes truth values as `t` and `f` where text is concatenated. A cast would write `true` and `false`.
 fn with_letters(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let mut is_changed = false;
     for arg in &mut call.args {
@@ -139,7 +140,7 @@ fn of_operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr
     if let Some(compared) = spans::compared(&binary, schema) {
         return Ok(Transformed::yes(compared));
     }
-    // What looks at another query has no type here.
+    // A reference to an outer query has no type here.
     let is_arithmetic = matches!(
         binary.op,
         Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
@@ -165,7 +166,7 @@ fn of_function(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transf
     }
     if name == "round"
         && let [number] = function.args.as_slice()
-        // A constant with a point is numeric there, whose halves go away from zero, as the library's do.
+        // In PostgreSQL a constant with a decimal point is numeric, whose halves round away from zero. DataFusion does the same.
         && !matches!(number, Expr::Literal(..))
         && number.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float64)
     {
@@ -179,7 +180,7 @@ fn of_cast(mut cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Expr::Literal(ScalarValue::Float64(Some(number)), _) = &*cast.expr
         && cast.field.data_type().is_integer()
     {
-        // As a numeric constant is rounded.
+        // Rounds a constant as numeric.
         cast.expr = Box::new(lit(number.round()));
     }
     let function =
@@ -188,8 +189,4 @@ fn of_cast(mut cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Some(function) => Transformed::yes(call(&function, vec![*cast.expr])),
         None => Transformed::no(Expr::Cast(cast)),
     })
-}
-
-pub(super) fn call(function: &Arc<ScalarUDF>, args: Vec<Expr>) -> Expr {
-    Expr::ScalarFunction(ScalarFunction { func: Arc::clone(function), args })
 }

@@ -1,7 +1,7 @@
-//! Intervals compared by their length.
+//! Compares intervals by their length.
 //!
-//! PostgreSQL takes a month for 30 days and a day for 24 hours when it compares intervals, so 25 hours are more than a day. The
-//! library compares months, then days, then the rest.
+//! When PostgreSQL compares intervals, a month has 30 days and a day has 24 hours, so 25 hours are more than a day. DataFusion
+//! compares months, then days, then the rest.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,20 +11,23 @@ use arrow_array::{Array, PrimitiveArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::BinaryExpr;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, cast,
 };
 
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
 use crate::functions::times;
 
+use super::call::call;
 use super::intervals::from_arrow;
-use super::rules::call;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const LENGTH: DataType = DataType::Decimal128(38, 0);
 
-/// A comparison of the lengths of two intervals; `None` if something else is compared or done.
+/// Returns the comparison of the lengths of two intervals; `None` if the expression is not a comparison of intervals.
 pub(super) fn compared(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let compares = matches!(
         binary.op,
@@ -48,7 +51,7 @@ pub(super) fn compared(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     }))
 }
 
-/// Whether a value is an interval with months and days. One of microseconds alone is compared rightly.
+/// Whether a value is an interval with months and days. DataFusion compares intervals of microseconds correctly.
 pub(super) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(INTERVAL))
 }
@@ -72,8 +75,8 @@ fn is_day(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Date64)
 }
 
-/// Whether the library computes with an interval in another way: it multiplies none by a number, and the sum of a date and an
-/// interval is a date there.
+/// Whether PostgreSQL computes with an interval in another way than DataFusion. DataFusion multiplies no interval by a number, and
+/// the sum of a date and an interval is a date there.
 pub(crate) fn computes(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     let (Ok(left), Ok(right)) = (binary.left.get_type(schema), binary.right.get_type(schema)) else {
         return false;
@@ -89,7 +92,7 @@ pub(crate) fn computes(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     }
 }
 
-/// What PostgreSQL computes then.
+/// Returns the expression as PostgreSQL computes it.
 pub(crate) fn computed(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
     let BinaryExpr { left, op, right } = binary;
     if matches!(op, Operator::Plus | Operator::Minus) {
@@ -103,6 +106,25 @@ pub(crate) fn computed(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
     let function = if op == Operator::Divide { times::divided() } else { times::multiplied() };
     let (span, number) = if is_span(&left.get_type(schema)?) { (left, right) } else { (right, left) };
     Ok(call(&function, vec![*span, *number]))
+}
+
+/// Plans the product and the quotient of an interval and a number, which DataFusion refuses.
+#[derive(Debug)]
+pub(crate) struct IntervalOperators;
+
+impl ExprPlanner for IntervalOperators {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let op = match expr.op {
+            BinaryOperator::Multiply => Operator::Multiply,
+            BinaryOperator::Divide => Operator::Divide,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let binary = BinaryExpr::new(Box::new(expr.left.clone()), op, Box::new(expr.right.clone()));
+        if !computes(&binary, schema) {
+            return Ok(PlannerResult::Original(expr));
+        }
+        Ok(PlannerResult::Planned(computed(binary, schema)?))
+    }
 }
 
 fn function() -> Arc<ScalarUDF> {

@@ -1,4 +1,4 @@
-//! Forms of PostgreSQL's SQL that the planner reads otherwise or not at all, as calls of our functions.
+//! Rewrites syntax of PostgreSQL that DataFusion reads differently or not at all to calls of our functions.
 
 use std::ops::ControlFlow;
 
@@ -14,18 +14,18 @@ use crate::error::INVALID_PARAMETER;
 use crate::parsed::{call, cast, named, number, take, text_of, unnamed};
 use crate::walk::walk_mut;
 
-/// The arguments of `make_interval` in their order.
+/// The arguments of `make_interval`, in order.
 const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
 /// Rewrites a statement.
 ///
 /// # Errors
-/// A pattern that exists in PostgreSQL and not here.
+/// When a pattern uses a feature of PostgreSQL that is not supported.
 pub(crate) fn rewrite(statement: &mut Statement) -> Result<(), QueryError> {
     match statement {
         Statement::Statement(statement) => {
             let mut rewrite = Rewrite { refused: None };
-            // It stops where something is refused.
+            // The walk stops at a refused pattern.
             let _ = walk_mut(&mut **statement, &mut rewrite);
             rewrite.refused.map_or(Ok(()), Err)
         }
@@ -73,7 +73,7 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// A sign binds stronger than `^`, and powers are taken from left to right: `-2 ^ 2` is 4. The parser has it the other way round.
+/// Binds a sign more strongly than `^` and applies powers from left to right: `-2 ^ 2` is 4. The parser does the opposite.
 fn order_powers(expr: &mut Expr) {
     let is_led_by_sign =
         |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr));
@@ -96,7 +96,7 @@ fn order_powers(expr: &mut Expr) {
     }
 }
 
-/// Whether it is a power without parentheses, perhaps behind signs.
+/// Whether the expression is a power without parentheses, perhaps with signs before it.
 fn is_power(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => true,
@@ -121,7 +121,7 @@ fn split_powers(expr: Expr, operands: &mut Vec<Expr>) {
     }
 }
 
-/// `~` binds weaker than arithmetic: `~1 + 1` is -3. The parser has it the other way round.
+/// Binds `~` less strongly than arithmetic: `~1 + 1` is -3. The parser does the opposite.
 fn order_complements(expr: &mut Expr) -> Result<(), QueryError> {
     let is_complement = |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. });
     if matches!(&*expr, Expr::BinaryOp { op, right, .. } if is_arithmetic(op) && is_complement(right)) {
@@ -134,7 +134,7 @@ fn order_complements(expr: &mut Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Takes `~` away from the first operand of a chain of arithmetic. Says whether it was there.
+/// Removes `~` from the first operand of a chain of arithmetic. Returns whether it was there.
 fn take_complement(expr: &mut Expr) -> bool {
     match expr {
         Expr::BinaryOp { left, op, .. } if is_arithmetic(op) => take_complement(left),
@@ -199,7 +199,7 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
         Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
             *expr = call("power", vec![take(left), take(right)]);
         }
-        // A number would be a place in the list of SELECT, and no constant is NULL in a subtotal.
+        // A plain number would name a column of the SELECT list, and a constant would not be NULL in a subtotal.
         Expr::Rollup(keys) | Expr::Cube(keys) | Expr::GroupingSets(keys)
             if keys.iter().flatten().any(|key| matches!(key, Expr::Value(_))) =>
         {
@@ -220,7 +220,7 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
                 *interval.value = text_of(text);
             }
         }
-        // The planner would put the sign before the text, where it belongs to the first part alone.
+        // DataFusion would put the sign before the text, where it applies to the first unit only.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: interval }
             if matches!(**interval, Expr::Interval(_)) =>
         {
@@ -248,7 +248,7 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Types with a length or a precision, which the planner does not look at: text is cut and times are rounded.
+/// Applies the length or the precision of types, which DataFusion ignores: text is cut and times are rounded.
 fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option<Expr>, QueryError> {
     Ok(match data_type {
         DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
@@ -314,7 +314,7 @@ fn of_function(function: &mut Function) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// The options of a regular expression as the library has them.
+/// Returns the options of a regular expression as DataFusion's functions take them.
 fn options_of(argument: &FunctionArg) -> Result<Option<&'static str>, QueryError> {
     let FunctionArg::Unnamed(FunctionArgExpr::Expr(options)) = argument else { return Ok(None) };
     let options = constant(options)
@@ -326,7 +326,7 @@ fn options_of(argument: &FunctionArg) -> Result<Option<&'static str>, QueryError
     Ok(patterns::is_insensitive(&options)?.then_some("i"))
 }
 
-/// Whether the library's function knows a unit.
+/// Whether DataFusion's function knows a unit.
 fn truncates_quickly(unit: &FunctionArg) -> bool {
     let FunctionArg::Unnamed(FunctionArgExpr::Expr(unit)) = unit else { return false };
     let known =
@@ -334,7 +334,7 @@ fn truncates_quickly(unit: &FunctionArg) -> bool {
     constant(unit).is_none_or(|unit| known.contains(&unit.to_ascii_lowercase().as_str()))
 }
 
-/// `make_interval(days => 3)`: with a zero for all others.
+/// Returns the arguments of `make_interval(days => 3)` in order, with zeros for those that are missing.
 fn in_order(list: &mut FunctionArgumentList) {
     let name_of = |arg: &FunctionArg| match arg {
         FunctionArg::Named { name, .. } => Some(name.value.to_ascii_lowercase()),
@@ -347,12 +347,12 @@ fn in_order(list: &mut FunctionArgumentList) {
     let zero = FunctionArgExpr::Expr(number(0));
     let mut parts: Vec<FunctionArg> =
         INTERVAL_PARTS.iter().map(|_| FunctionArg::Unnamed(zero.clone())).collect();
-    for (place, arg) in list.args.iter().enumerate() {
+    for (index, arg) in list.args.iter().enumerate() {
         let part = match name_of(arg) {
-            None => Some(place),
+            None => Some(index),
             Some(name) => INTERVAL_PARTS.iter().position(|part| *part == name),
         };
-        // The planner says what it does not know.
+        // DataFusion reports the unknown argument.
         let (Some(part), Some(value)) = (part, value_of(arg)) else { return };
         parts[part] = FunctionArg::Unnamed(value.clone());
     }
@@ -369,7 +369,7 @@ fn value_of(arg: &FunctionArg) -> Option<&FunctionArgExpr> {
     }
 }
 
-/// The text of a constant.
+/// Returns the text of a constant.
 fn constant(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Value(ValueWithSpan {

@@ -1,4 +1,4 @@
-//! Values as the text that PostgreSQL makes of them: numbers without a needless fraction, times with a blank in the middle.
+//! Writes values as text like PostgreSQL: numbers without a needless fraction, times with a blank in the middle.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ use super::intervals::from_arrow;
 use model::Interval;
 use model::interval::DAY_US;
 
-/// Powers of ten from which on a number has an exponent (PostgreSQL's `d2s.c` and `f2s.c`).
+/// Powers of ten from which on a number is written with an exponent (PostgreSQL's `d2s.c` and `f2s.c`).
 const F64_EXPONENT_MIN: i32 = 15;
 const F32_EXPONENT_MIN: i32 = 6;
-/// The smallest power of ten without one.
+/// The smallest power of ten without an exponent.
 const PLAIN_EXPONENT_MIN: i32 = -4;
 
-/// Whether the library writes values of a type in another way.
+/// Whether DataFusion writes values of a type differently.
 pub(crate) fn differs(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -40,7 +40,7 @@ pub(crate) fn differs(data_type: &DataType) -> bool {
     )
 }
 
-/// The texts of all values of such a type.
+/// Returns the texts of all values of such a type.
 pub(crate) fn texts(array: &ArrayRef) -> Result<StringViewArray, ArrowError> {
     let exact = |data_type| cast(array, &data_type);
     Ok(match array.data_type() {
@@ -102,17 +102,17 @@ fn put(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("BUG: memory takes text");
 }
 
-/// Appends the shortest text that means the number.
+/// Appends the shortest text that reads back as the same number.
 pub(crate) fn write_f64(number: f64, out: &mut String) {
     write_float(number, &format!("{number:e}"), F64_EXPONENT_MIN, out);
 }
 
-/// The same of a number of four bytes.
+/// As [`write_f64`], for a 4-byte number.
 pub(crate) fn write_f32(number: f32, out: &mut String) {
     write_float(number.into(), &format!("{number:e}"), F32_EXPONENT_MIN, out);
 }
 
-/// `digits` is the number as digits with an exponent, such as `-1.5e-7`.
+/// Appends a number given as digits with an exponent, such as `-1.5e-7`.
 fn write_float(number: f64, digits: &str, exponent_min: i32, out: &mut String) {
     if !number.is_finite() {
         let name = match number {
@@ -155,7 +155,7 @@ pub(crate) fn write_timestamp(micros: i64, has_zone: bool, out: &mut String) {
     }
 }
 
-/// Returns whether the year counts backwards from the year 1, before which there is none.
+/// Appends the year. Returns whether it lies before the year 1, from where years count backwards.
 fn write_date(micros: i64, out: &mut String) -> bool {
     let Date { year, month, day } = Timestamp::from_micros(micros).date();
     let counted = if year > 0 { year } else { 1 - year };

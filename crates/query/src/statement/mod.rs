@@ -1,5 +1,6 @@
-//! From text to a statement that only reads.
+//! Parses the text of a statement and refuses all statements that do more than read.
 
+mod check_count;
 mod nesting;
 mod size;
 
@@ -18,10 +19,10 @@ use model::limits;
 use crate::QueryError;
 use crate::walk::walk;
 
-/// Deepest nesting of expressions and subqueries; each level costs stack in the parser.
+/// Deepest nesting of expressions and subqueries. Each level costs stack in the parser.
 const NESTING_MAX: usize = 64;
 
-/// Parses one statement and refuses what does more than read.
+/// Parses one statement. Refuses statements that do more than read.
 pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
     if sql.len() > limits::SQL_BYTES_MAX {
         return Err(QueryError::OverLimit {
@@ -49,7 +50,7 @@ pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
     Ok(statement)
 }
 
-/// The names of its parameters, such as `$1`.
+/// Returns the names of the parameters, such as `$1`.
 pub(crate) fn parameters(statement: &Statement) -> BTreeSet<String> {
     #[derive(Default)]
     struct Names(BTreeSet<String>);
@@ -66,22 +67,13 @@ pub(crate) fn parameters(statement: &Statement) -> BTreeSet<String> {
     match statement {
         Statement::Statement(statement) => {
             let mut names = Names::default();
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk(&**statement, &mut names);
             names.0
         }
         Statement::Explain(explain) => parameters(&explain.statement),
         _ => BTreeSet::new(),
     }
-}
-
-/// Refuses more of something than its limit.
-fn within(count: usize, limit: usize, what: &'static str, unit: &str) -> Result<(), QueryError> {
-    if count <= limit {
-        return Ok(());
-    }
-    let remedy = "take the statement apart; many values belong into one IN (...)";
-    Err(QueryError::OverLimit { what, limit: format!("{limit} {unit}"), remedy })
 }
 
 fn too_deep(error: DataFusionError) -> QueryError {
@@ -122,7 +114,7 @@ fn check_ast(statement: &ast::Statement) -> Result<(), QueryError> {
     }
 }
 
-/// Data-modifying subqueries and `SELECT ... INTO` hide in a query.
+/// Checks a query, which may contain subqueries that modify data and `SELECT ... INTO`.
 fn check_query(query: &ast::Query) -> Result<(), QueryError> {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     ctes.map(|cte| &*cte.query).try_for_each(check_query)?;
@@ -230,7 +222,7 @@ mod tests {
         assert!(refusal(&deep).contains("64 levels"), "{}", refusal(&deep));
     }
 
-    /// What takes the parser twice as long for each level ends before that is noticed.
+    /// A statement that costs the parser twice as much for each level is refused before it is parsed.
     #[test]
     fn nested_calls_and_types_have_their_limits() {
         let most = nesting::CALL_LEVELS_MAX;
@@ -267,7 +259,7 @@ mod tests {
         assert!(refusal("SELECT )))").starts_with("syntax error: "));
     }
 
-    /// Each names the one before twice: a thousand joins of ten lines.
+    /// Each query names the one before twice: a thousand joins in ten lines.
     #[test]
     fn queries_in_with_count_wherever_they_are_named() {
         let doubled = |count: usize, body: &str| {
@@ -298,7 +290,7 @@ mod tests {
             let ctes: Vec<_> = (0..count).map(|n| format!("t{n} AS (SELECT 1)")).collect();
             format!("WITH {} SELECT 1", ctes.join(", "))
         };
-        // How it begins, a link, how many links are too many.
+        // The beginning, one link, and a number of links that is too large.
         let chains = [
             ("SELECT 1", " + 1", size::EXPRESSION_LEVELS_MAX, "levels"),
             ("SELECT 1 WHERE a", " OR a", size::EXPRESSION_LEVELS_MAX, "levels"),
@@ -318,7 +310,7 @@ mod tests {
             (nested(size::JOINS_MAX + 1), Some("joins")),
             (ctes(size::CTES_MAX), None),
             (ctes(size::CTES_MAX + 1), Some("queries")),
-            // A list is as deep as one value of it.
+            // A list is as deep as one of its values.
             (format!("SELECT 1 WHERE a IN ({})", list.join(",")), None),
         ];
         let statements: Vec<_> = chains.chain(others).collect();
@@ -332,7 +324,7 @@ mod tests {
                 assert!(is_right, "{}: {refused:?}", &sql[..40]);
             }
         };
-        // As those of an engine are.
+        // The stack of the engine's threads.
         let thread = std::thread::Builder::new().stack_size(model::limits::QUERY_STACK_BYTES);
         thread.spawn(check).unwrap().join().unwrap();
     }

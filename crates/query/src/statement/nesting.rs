@@ -1,21 +1,21 @@
-//! What is refused before a statement is parsed, by its tokens alone.
+//! Checks the nesting of a statement by its tokens, before it is parsed.
 //!
-//! The parser bounds its own depth, but not in types and not for EXPLAIN of EXPLAIN. And where a bracket can begin several things it
-//! tries one after the other, each with all that is nested in it: a call within calls costs twice as much for each of them.
+//! The parser limits its own depth, but not in types and not for EXPLAIN of EXPLAIN. Where a bracket can begin several constructs,
+//! the parser tries them one after the other, each time with the whole nested text. So each nested call doubles the cost.
 
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
 
-use super::within;
+use super::check_count::check_count;
 use crate::QueryError;
 
 /// Most calls, subqueries and lists within each other.
 pub(super) const CALL_LEVELS_MAX: usize = 16;
-/// Most pairs of brackets behind a type or value, most types within `ARRAY<`, and most EXPLAINs.
+/// Most pairs of brackets after a type or value, most types within `ARRAY<`, and most EXPLAINs.
 pub(super) const REPEATED_MAX: usize = 16;
 
-/// Words before a bracket that is nothing but a bracket, unless a query begins in it.
+/// Keywords before a bracket that is a plain bracket, unless a query begins in it.
 const CONNECTIVES: [Keyword; 13] = [
     Keyword::AND,
     Keyword::OR,
@@ -32,7 +32,8 @@ const CONNECTIVES: [Keyword; 13] = [
     Keyword::IN,
 ];
 
-/// Refuses a statement that would keep the parser busy or overflow its stack. What is no SQL is the parser's to say.
+/// Refuses a statement that would keep the parser busy or overflow its stack. A text that has no tokens is left to the parser,
+/// which reports it.
 pub(super) fn check(sql: &str) -> Result<(), QueryError> {
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize() else { return Ok(()) };
     let tokens: Vec<Token> =
@@ -53,11 +54,11 @@ pub(super) fn check(sql: &str) -> Result<(), QueryError> {
             _ => {}
         }
         empty += usize::from(*token == Token::LBracket && next == Some(&Token::RBracket));
-        within(calls, CALL_LEVELS_MAX, "the nesting of calls, lists and subqueries", "levels")?;
+        check_count(calls, CALL_LEVELS_MAX, "the nesting of calls, lists and subqueries", "levels")?;
     }
-    within(explains, REPEATED_MAX, "the number of EXPLAIN", "of them")?;
-    within(types, REPEATED_MAX, "the nesting of types", "levels")?;
-    within(empty, REPEATED_MAX, "the number of []", "of them")
+    check_count(explains, REPEATED_MAX, "the number of EXPLAIN", "of them")?;
+    check_count(types, REPEATED_MAX, "the nesting of types", "levels")?;
+    check_count(empty, REPEATED_MAX, "the number of []", "of them")
 }
 
 /// Whether a bracket may begin the arguments of a call, or a query.

@@ -1,8 +1,9 @@
-//! How large a statement may be beyond its length. The parser bounds what stands in parentheses. What it reads one after the other
-//! becomes deep as well: `a OR b OR c` is an OR within an OR, each CTE may read the one before, and each join is within the next.
-//! Planning walks all of that with frames on a stack, and takes ever longer for each further join: 500 are not planned in 30 s. A
-//! query in WITH is planned again wherever it is named, so what counts is how much there is after that: of queries that name the one
-//! before twice there are soon billions.
+//! Limits the size of a statement beyond its length.
+//!
+//! The parser limits the depth of parentheses. A sequence becomes deep as well: `a OR b OR c` is an OR within an OR, each CTE may
+//! read the one before, and each join contains the next. Planning recurses through all of it, and each further join takes longer:
+//! 500 joins take more than 30 s. A query in WITH is planned again wherever it is named, so it is counted each time. With queries
+//! that each name the one before twice, the count soon reaches billions.
 
 use std::collections::HashMap;
 use std::ops::{AddAssign, ControlFlow};
@@ -11,47 +12,47 @@ use datafusion::sql::sqlparser::ast::{
     Expr, ObjectName, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visitor,
 };
 
-use super::within;
+use super::check_count::check_count;
 use crate::QueryError;
 use crate::postgres::folded;
 use crate::walk::walk;
 
-/// Deepest expression.
+/// The deepest expression.
 pub(super) const EXPRESSION_LEVELS_MAX: usize = 1_000;
-/// Most UNION, EXCEPT and INTERSECT.
+/// The most UNION, EXCEPT and INTERSECT.
 pub(super) const SET_OPERATIONS_MAX: usize = 500;
-/// Most tables that are joined to others.
+/// The most joined tables.
 pub(super) const JOINS_MAX: usize = 100;
-/// Most queries in WITH.
+/// The most queries in WITH.
 pub(super) const CTES_MAX: usize = 100;
-/// Most queries and tables, with each query in WITH wherever it is named.
+/// The most queries and tables, where a query in WITH counts each time it is named.
 pub(super) const PLANNED_QUERIES_MAX: usize = 2_000;
-/// Most values that a SELECT lists, as in PostgreSQL: each is compared with all others while the statement is planned.
+/// The most values in a SELECT list, as in PostgreSQL. Planning compares each with all others.
 pub(super) const SELECTED_MAX: usize = 1_664;
-/// Most keys of a CUBE: it groups by each set of them, and the planner takes 4,096 sets.
+/// The most keys of a CUBE. It groups by each subset of them, and DataFusion takes 4,096 sets.
 pub(super) const CUBE_KEYS_MAX: usize = 12;
 
-/// Refuses a statement that is too large. Looks no deeper into it than it may be deep.
+/// Refuses a statement that is too large. The check looks no deeper than the limit.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
     let mut size = Size::default();
-    // It stops at the first error.
+    // The walk stops at the first error.
     let _ = walk(statement, &mut size);
     size.error.map_or(Ok(()), Err)
 }
 
 #[derive(Default)]
 struct Size {
-    /// Expressions around the one that is looked at.
+    /// The depth of the current expression.
     levels: usize,
     set_operations: usize,
     joins: usize,
     ctes: usize,
-    /// Queries around what is looked at.
+    /// The queries around the current node.
     around: Vec<Frame>,
     error: Option<QueryError>,
 }
 
-/// What planning goes through.
+/// The counts of a query that determine the cost of planning.
 #[derive(Debug, Clone, Copy, Default)]
 struct Planned {
     queries: usize,
@@ -67,12 +68,12 @@ impl AddAssign for Planned {
     }
 }
 
-/// A query that is looked at.
+/// A query that the walk is in.
 #[derive(Default)]
 struct Frame {
-    /// The names that its WITH gives to queries, by where those are in memory.
+    /// The queries that its WITH names, by their address in memory.
     names: HashMap<*const Query, String>,
-    /// What stands for these names.
+    /// The counts of these queries.
     ctes: HashMap<String, Planned>,
     planned: Planned,
 }
@@ -83,7 +84,7 @@ impl Visitor for Size {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let before = (self.joins, self.set_operations);
         self.ctes += query.with.as_ref().map_or(0, |with| with.cte_tables.len());
-        self.go_on(within(self.ctes, CTES_MAX, "the number of queries in WITH", "queries"))?;
+        self.go_on(check_count(self.ctes, CTES_MAX, "the number of queries in WITH", "queries"))?;
         let mut bodies = vec![&*query.body];
         while let Some(body) = bodies.pop() {
             match body {
@@ -93,7 +94,7 @@ impl Visitor for Size {
                 }
                 SetExpr::Select(select) => {
                     let what = "the number of values that a SELECT lists";
-                    self.go_on(within(select.projection.len(), SELECTED_MAX, what, "values"))?;
+                    self.go_on(check_count(select.projection.len(), SELECTED_MAX, what, "values"))?;
                     let tables = select.from.iter().map(|table| 1 + table.joins.len());
                     self.joins += tables.sum::<usize>().saturating_sub(1);
                 }
@@ -101,7 +102,7 @@ impl Visitor for Size {
             }
         }
         let what = "the number of UNION, EXCEPT and INTERSECT";
-        self.go_on(within(self.set_operations, SET_OPERATIONS_MAX, what, "of them"))?;
+        self.go_on(check_count(self.set_operations, SET_OPERATIONS_MAX, what, "of them"))?;
         self.joins_are_few()?;
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
         let names = ctes.map(|cte| (&raw const *cte.query, folded(&cte.alias.name))).collect();
@@ -144,10 +145,10 @@ impl Visitor for Size {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Cube(keys) = expr {
-            self.go_on(within(keys.len(), CUBE_KEYS_MAX, "the number of keys of CUBE", "keys"))?;
+            self.go_on(check_count(keys.len(), CUBE_KEYS_MAX, "the number of keys of CUBE", "keys"))?;
         }
         self.levels += 1;
-        self.go_on(within(self.levels, EXPRESSION_LEVELS_MAX, "the depth of an expression", "levels"))
+        self.go_on(check_count(self.levels, EXPRESSION_LEVELS_MAX, "the depth of an expression", "levels"))
     }
 
     fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
@@ -157,32 +158,35 @@ impl Visitor for Size {
 }
 
 impl Size {
-    /// What stands for a name, if a WITH around has given it.
+    /// Returns the counts of a query in WITH by its name.
     fn named(&self, name: &ObjectName) -> Option<Planned> {
         let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
         let name = folded(name);
         self.around.iter().rev().find_map(|frame| frame.ctes.get(&name).copied())
     }
 
-    /// Counts what the innermost query has more.
+    /// Adds to the counts of the innermost query.
     fn plan(&mut self, more: Planned) -> ControlFlow<()> {
         let Some(frame) = self.around.last_mut() else { return ControlFlow::Continue(()) };
         frame.planned += more;
         let Planned { queries, joins, set_operations } = frame.planned;
         let where_named = "after each query in WITH is put where it is named";
-        let within = within(queries, PLANNED_QUERIES_MAX, "the number of queries and tables", where_named)
-            .and_then(|()| within(joins, JOINS_MAX, "the number of joins", where_named))
-            .and_then(|()| within(set_operations, SET_OPERATIONS_MAX, "the number of UNION", where_named));
-        self.go_on(within)
+        let checked =
+            check_count(queries, PLANNED_QUERIES_MAX, "the number of queries and tables", where_named)
+                .and_then(|()| check_count(joins, JOINS_MAX, "the number of joins", where_named))
+                .and_then(|()| {
+                    check_count(set_operations, SET_OPERATIONS_MAX, "the number of UNION", where_named)
+                });
+        self.go_on(checked)
     }
 
     fn joins_are_few(&mut self) -> ControlFlow<()> {
-        self.go_on(within(self.joins, JOINS_MAX, "the number of joins", "joins"))
+        self.go_on(check_count(self.joins, JOINS_MAX, "the number of joins", "joins"))
     }
 
     /// Keeps an error and stops the walk.
-    fn go_on(&mut self, within: Result<(), QueryError>) -> ControlFlow<()> {
-        self.error = within.err();
+    fn go_on(&mut self, checked: Result<(), QueryError>) -> ControlFlow<()> {
+        self.error = checked.err();
         if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,19 +1,19 @@
-//! How large the result of each function can be, and how much work it is.
+//! The size of each function's result, and its work.
 
 use std::ops::Add;
 
 use super::size::Size;
 
-/// How a function grows.
+/// How the result and the work of a function grow.
 #[derive(Clone, Copy)]
 pub(super) enum Class {
-    /// Its result has a size that does not depend on its arguments, and its work is in proportion to their bytes; or it chooses
-    /// among its arguments in the place of an operator (CASE), which makes nothing.
+    /// The size of the result does not depend on the arguments, and the work is proportional to their bytes. Or the function
+    /// chooses among its arguments in place of an operator (CASE) and makes nothing.
     Fixed,
-    /// The formula takes the sizes of the arguments and the number of rows, and gives the bound of the call.
+    /// The formula computes the bound of a call from the sizes of the arguments and the number of rows.
     Grows(fn(&[Size], u64) -> Bound),
-    /// Nothing is known about it, or it makes lists of any length from a number. `generate_series` and `range` in a FROM clause give
-    /// rows one batch after the other and stay.
+    /// Nothing is known about the function, or it makes lists of any length from a number. `generate_series` and `range` in FROM
+    /// return rows batch by batch and are offered.
     LeftOut,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Class {
 pub(super) struct Bound {
     /// Bytes of results.
     pub(super) bytes: u64,
-    /// Steps of work, about a nanosecond each: a byte compared, a character looked at.
+    /// Steps of work of about a nanosecond each, such as a compared byte or character.
     pub(super) work: u64,
 }
 
@@ -34,7 +34,7 @@ impl Add for Bound {
     }
 }
 
-/// The class of a function.
+/// Returns the class of a function.
 pub(super) fn of(name: &str) -> Class {
     CLASSES.iter().find(|(names, _)| names.contains(&name)).map_or(Class::LeftOut, |(_, class)| *class)
 }
@@ -57,7 +57,7 @@ const CLASSES: &[(&[&str], Class)] = &[
         &["lpad", "rpad"],
         Grows(|args, rows| made(total(args).saturating_add(4 * rows.saturating_mul(args[1].number)))),
     ),
-    // Each place of the text may be replaced.
+    // Each position of the text may be replaced.
     (&["replace"], Grows(|args, rows| made(replaced(args, rows, args[2].longest)))),
     (
         &["regexp_replace"],
@@ -83,7 +83,7 @@ const CLASSES: &[(&[&str], Class)] = &[
         ],
         Grows(regex),
     ),
-    // A list of what was found.
+    // A list of matches.
     (&["regexp_match"], Grows(|args, rows| Bound { bytes: 40 * total(args), ..regex(args, rows) })),
     (&["string_to_array"], Grows(|args, _| made(40 * total(args)))),
     (
@@ -106,7 +106,7 @@ const CLASSES: &[(&[&str], Class)] = &[
         &["array_replace", "array_replace_n", "array_replace_all"],
         Grows(|args, _| made(args[0].total.saturating_add(args[0].elements.saturating_mul(args[2].longest)))),
     ),
-    // The shorter ones are filled up.
+    // The shorter lists are padded.
     (
         &["arrays_zip"],
         Grows(|args, _| {
@@ -114,7 +114,7 @@ const CLASSES: &[(&[&str], Class)] = &[
             made(total(args).saturating_add(elements.saturating_mul(16)).saturating_mul(args.len() as u64))
         }),
     ),
-    // A table of one text's characters against the other's.
+    // A table of the characters of one text against those of the other.
     (
         &["levenshtein"],
         Grows(|args, _| Bound {
@@ -122,12 +122,12 @@ const CLASSES: &[(&[&str], Class)] = &[
             work: args[0].total.saturating_mul(args[1].longest),
         }),
     ),
-    // It compares at each place that begins alike, sixteen bytes a step.
+    // It compares at each position with the same beginning, sixteen bytes in a step.
     (
         &["strpos", "find_in_set"],
         Grows(|args, _| Bound { work: args[0].total.saturating_mul(1 + args[1].longest / 16), bytes: 0 }),
     ),
-    // Each character against each of the set.
+    // Compares each character with each one of the set.
     (
         &["btrim", "ltrim", "rtrim"],
         Grows(|args, _| {
@@ -144,7 +144,7 @@ const CLASSES: &[(&[&str], Class)] = &[
         }),
     ),
     (&["to_char"], Grows(|args, _| made(32 * total(args)))),
-    // Their results are small. A constant argument is written out for each row.
+    // Their results are small. A constant argument is copied for each row.
     (
         &[
             "contains",
@@ -165,7 +165,7 @@ const CLASSES: &[(&[&str], Class)] = &[
         ],
         Grows(|args, _| made(total(args))),
     ),
-    // Text made of text, lists of lists: no more than a few times what there was.
+    // Text made from text, and lists of lists: at most a few times the size of the arguments.
     (
         &[
             "||",
@@ -357,7 +357,7 @@ fn replaced(args: &[Size], rows: u64, replacement: u64) -> u64 {
     args[0].total.saturating_add(args[0].total.saturating_add(rows).saturating_mul(replacement))
 }
 
-/// A pattern is compiled once for all rows, or for each; what it does with a text is bounded where it is matched.
+/// A pattern is compiled once for all rows, or for each row. The work on a text is bounded where it is matched.
 fn regex(args: &[Size], rows: u64) -> Bound {
     const COMPILED: u64 = 1_000_000;
     let pattern = args.get(1).unwrap_or(&args[0]);

@@ -1,9 +1,9 @@
-//! Functions whose result, or whose work, can be far larger than their arguments.
+//! Bounds functions whose result or work can be far larger than their arguments.
 //!
-//! `repeat('x', 1000000000)` is a few bytes of SQL and a gigabyte per row, made at once and accounted for by nobody;
-//! `levenshtein` of two long texts takes hours that nobody can end. So every function has a [`class`], which says how large its
-//! result and how much its work can be for arguments of these sizes. A call is refused before it is made when one row of it is
-//! over a limit, and made in pieces of the batch when all of it is much: between two pieces the statement can end.
+//! `repeat('x', 1000000000)` is a few bytes of SQL and makes a gigabyte for each row, which no operator accounts for. `levenshtein`
+//! of two long texts takes hours and cannot be ended. So every function has a [`class`], which tells how large its result and its
+//! work can be for arguments of these sizes. A call is refused before it runs if one row exceeds a limit. It is computed in pieces
+//! of the batch if the whole batch is large: the statement can end between two pieces.
 
 mod class;
 mod size;
@@ -29,21 +29,21 @@ use crate::{QueryError, scope};
 use class::{Bound, Class};
 use size::{Size, Sizes};
 
-/// Bytes of results, and steps of work, up to which a call is made for a whole batch at once.
+/// Bytes of results, and steps of work, up to which a call is computed for a whole batch at once.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 const PIECE_WORK: u64 = 16 * 1024 * 1024;
 
-/// Bytes of a constant up to which the optimiser computes it. Plans show their constants in the names of columns, again for each
+/// Bytes of a constant up to which the optimiser computes it. Plans show constants in the names of columns, again for each
 /// operator.
 const CONSTANT_BYTES_MAX: usize = 16 * 1024;
-/// Bytes that a call may make at most for the optimiser to try.
+/// Bytes that a call may make at most for the optimiser to try it.
 const OPTIMIZED_BYTES_MAX: u64 = 1024 * 1024;
 
 thread_local! {
     static OPTIMIZES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the optimiser, which leaves large constants to be computed when rows are.
+/// Runs the optimiser. It leaves calls with large results to be computed with the rows.
 pub(crate) fn optimizing<T>(optimize: impl FnOnce() -> T) -> T {
     struct Ended(bool);
     impl Drop for Ended {
@@ -60,7 +60,7 @@ pub(crate) fn is_bounded(call: &ScalarFunction) -> bool {
     call.func.inner().is::<Bounded>()
 }
 
-/// The function, with a bound if it needs one; `None` if there is no bound for it, so that it cannot be offered.
+/// Returns the function, with a bound if it needs one; `None` if no bound is known, so that the function is not offered.
 pub(super) fn bound(function: Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     match class::of(function.name()) {
         Class::LeftOut => None,
@@ -71,8 +71,7 @@ pub(super) fn bound(function: Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     }
 }
 
-/// Whether a call still needs its bound. Planners of expressions and rules of the optimiser make calls of the library's functions
-/// without asking for ours.
+/// Whether a call still needs its bound. DataFusion's expression planners and optimizer rules call its own functions.
 pub(crate) fn is_unbound(call: &ScalarFunction) -> bool {
     let function = &call.func;
     !is_bounded(call) && !matches!(class::of(function.name()), Class::Fixed)
@@ -84,7 +83,7 @@ struct Bounded {
     class: Formula,
 }
 
-/// Functions of one name have the same formula.
+/// Functions of the same name have the same formula.
 #[derive(Clone, Copy)]
 struct Formula(fn(&[Size], u64) -> Bound);
 
@@ -131,7 +130,7 @@ impl Bound {
 }
 
 impl Bounded {
-    /// Constant arguments are computed with once, however many rows there are.
+    /// Constant arguments are computed once, however many rows there are.
     fn constant(&self, mut args: ScalarFunctionArgs, bound: Bound) -> Result<ColumnarValue> {
         bound.check_row()?;
         if OPTIMIZES.get() && bound.bytes > OPTIMIZED_BYTES_MAX {
@@ -186,7 +185,7 @@ impl Bounded {
     }
 }
 
-/// The optimiser keeps a call that fails as it is, to be computed when rows are: nobody sees this error.
+/// The optimiser leaves a call that fails to be computed with the rows, so no one sees this error.
 fn left_for_later() -> DataFusionError {
     DataFusionError::Plan("a constant is too long to be computed by the optimiser".into())
 }
@@ -203,7 +202,7 @@ fn slice(args: &ScalarFunctionArgs, begin: usize, rows: usize) -> ScalarFunction
     ScalarFunctionArgs { args: args.args.iter().map(sliced).collect(), number_rows: rows, ..args.clone() }
 }
 
-/// But for the size of what it makes it is the function that it bounds.
+/// Behaves like the function that it bounds, apart from the limits.
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.inner.name()
@@ -287,7 +286,7 @@ mod tests {
     use super::*;
     use crate::functions::Functions;
 
-    /// A function of a newer library is left out until somebody says how large its results can be.
+    /// A function of a newer DataFusion is left out until its class is written.
     #[test]
     fn every_function_has_a_class_and_every_class_a_function() {
         let known: BTreeSet<_> = class::names().collect();

@@ -1,4 +1,4 @@
-//! How large the arguments of a call are.
+//! Measures the arguments of a call.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -10,16 +10,16 @@ use datafusion::logical_expr::ColumnarValue;
 
 use crate::value_sizes::{value_bytes, value_elements};
 
-/// An argument in one or several rows.
+/// The size of an argument in one or several rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Size {
     /// Bytes of all rows.
     pub(super) total: u64,
-    /// Bytes of the row that has most.
+    /// Bytes of the longest row.
     pub(super) longest: u64,
-    /// The largest value, where they are whole numbers; zero if none is above.
+    /// The largest value of whole numbers; zero if none is positive.
     pub(super) number: u64,
-    /// Values that are no lists, in all rows.
+    /// The number of values that are not lists, in all rows.
     pub(super) elements: u64,
     /// Whether all rows have the same value.
     pub(super) is_constant: bool,
@@ -43,7 +43,7 @@ impl Sizes {
         })
     }
 
-    /// One row.
+    /// Returns the sizes of one row.
     pub(super) fn row(&self, row: usize) -> Size {
         match self {
             Self::Constant(size) => *size,
@@ -51,7 +51,7 @@ impl Sizes {
         }
     }
 
-    /// All rows together.
+    /// Returns the sizes of all rows together.
     pub(super) fn all(&self, rows: usize) -> Size {
         match self {
             Self::Constant(size) => {

@@ -1,7 +1,7 @@
 //! PostgreSQL's template patterns: `to_char`, `to_date`, `to_timestamp` and `to_number` (its manual, section 9.8).
 //!
-//! A template is taken apart into fields and text; what is done with them follows PostgreSQL's `formatting.c`, quirks included,
-//! as golden vectors from PostgreSQL 15 show. Names of days and months are English, and signs those of the locale `C`.
+//! A template is split into fields and text. The processing follows PostgreSQL's `formatting.c`, quirks included, and is tested
+//! with vectors from PostgreSQL 15. Names of days and months are English. Signs are those of the locale `C`.
 
 mod numbers;
 mod read_numbers;
@@ -13,7 +13,7 @@ pub(super) use read_numbers::read_number;
 pub(super) use read_times::read_time;
 pub(super) use times::{Moment, moment_text};
 
-/// A part of a template.
+/// An element of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node<K> {
     Field(Field<K>),
@@ -23,7 +23,7 @@ enum Node<K> {
     Separator(char),
 }
 
-/// A field with what stands before and behind it.
+/// A field with its prefixes and suffixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field<K> {
     key: K,
@@ -53,7 +53,7 @@ impl Case {
     }
 }
 
-/// `st`, `nd`, `rd`, `th` behind the digits of a number.
+/// Writes `st`, `nd`, `rd` or `th` after the digits of a number.
 fn ordinal(digits: &str, case: Case) -> &'static str {
     let digits = digits.as_bytes();
     let last = digits.last().copied().unwrap_or(b'0');
@@ -67,7 +67,7 @@ fn ordinal(digits: &str, case: Case) -> &'static str {
     if case == Case::Upper { upper } else { lower }
 }
 
-/// Takes a template apart. `keys` come longest first where one begins another; `affixed` templates have prefixes and suffixes.
+/// Splits a template. In `keys` a longer key comes before a key that begins it. `affixed` templates have prefixes and suffixes.
 fn parse<K: Copy>(template: &str, keys: &[(&'static str, K)], affixed: bool) -> Vec<Node<K>> {
     let mut nodes = Vec::new();
     let mut rest = template;
@@ -96,7 +96,7 @@ fn parse<K: Copy>(template: &str, keys: &[(&'static str, K)], affixed: bool) -> 
             continue;
         }
         if was_prefixed {
-            // A prefix of nothing is dropped, and what follows it stands for itself.
+            // A prefix without a field is dropped, and the text after it stands for itself.
             let Some(next) = rest.chars().next() else { break };
             rest = text(rest, next, affixed, &mut nodes);
             continue;
@@ -106,7 +106,7 @@ fn parse<K: Copy>(template: &str, keys: &[(&'static str, K)], affixed: bool) -> 
     nodes
 }
 
-/// Takes text from the beginning of what is left, and gives what is left then.
+/// Takes a text from the beginning of `rest`, and returns the remaining text.
 fn text<'a, K>(rest: &'a str, first: char, affixed: bool, nodes: &mut Vec<Node<K>>) -> &'a str {
     if first == '"' {
         let mut chars = rest[1..].char_indices();
@@ -139,12 +139,12 @@ fn text<'a, K>(rest: &'a str, first: char, affixed: bool, nodes: &mut Vec<Node<K
     &rest[first.len_utf8()..]
 }
 
-/// ASCII that is neither a letter nor a digit.
+/// Whether a character is ASCII and neither a letter nor a digit.
 fn is_separator(c: char) -> bool {
     c > ' ' && c < '\x7f' && !c.is_ascii_alphanumeric()
 }
 
-/// Numbers in Roman digits, beginning with the first.
+/// The Roman numerals, from one on.
 const ROMAN_MONTHS: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 const MONTHS: [&str; 12] = [
     "January",
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Made by PostgreSQL 15, each a function or type, a value, a template and what comes out, or `ERROR`.
+    /// Vectors from PostgreSQL 15: a function or type, a value, a template, and the result or `ERROR`.
     const GOLDEN: &str = include_str!("testdata.txt");
 
     fn micros(text: &str) -> i64 {

@@ -1,14 +1,14 @@
-//! Numbers as text, as `NUM_processor` of PostgreSQL's `formatting.c` writes them in the locale `C`.
+//! Writes numbers as text, as `NUM_processor` of PostgreSQL's `formatting.c` does in the locale `C`.
 
 use super::{Case, Node, ordinal, parse};
 use crate::QueryError;
 use crate::error::INVALID_TEXT;
 
-/// Digits that a double has for sure.
+/// The digits that a double always has.
 const F64_DIGITS: usize = 15;
-/// The width of a number in Roman digits.
+/// The width of a Roman numeral.
 const ROMAN_WIDTH: usize = 15;
-/// The largest number with Roman digits.
+/// The largest number with a Roman numeral.
 const ROMAN_MAX: i128 = 3_999;
 
 /// The fields of templates for numbers.
@@ -82,7 +82,7 @@ pub(super) enum SignPlace {
     Behind,
 }
 
-/// What a template says about the whole number.
+/// The properties of a template for a whole number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shape {
     pub(super) before_point: usize,
@@ -205,7 +205,7 @@ impl Shape {
     }
 }
 
-/// A template's fields and shape.
+/// The fields and the shape of a template.
 pub(super) fn nodes(template: &str) -> Result<(Vec<Node<Key>>, Shape), QueryError> {
     let nodes = parse(template, KEYS, false);
     let mut shape = Shape::default();
@@ -217,16 +217,16 @@ pub(super) fn nodes(template: &str) -> Result<(Vec<Node<Key>>, Shape), QueryErro
     Ok((nodes, shape))
 }
 
-/// What is written.
+/// The number to write.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::functions) enum Number {
     Integer(i64),
     Float(f64),
-    /// Digits and how many of them stand behind the point.
+    /// Digits, and how many of them come after the point.
     Decimal(i128, i8),
 }
 
-/// A number as a template has it.
+/// Writes a number with a template.
 pub(in crate::functions) fn number_text(number: Number, template: &str) -> Result<String, QueryError> {
     let (nodes, mut shape) = nodes(template)?;
     if shape.has_exponent {
@@ -244,14 +244,14 @@ pub(in crate::functions) fn number_text(number: Number, template: &str) -> Resul
         if before_point < shape.before_point {
             blanks = shape.before_point - before_point;
         } else if before_point > shape.before_point {
-            // Too long: PostgreSQL shows that instead of digits.
+            // The number is too long. PostgreSQL shows this in place of digits.
             digits = format!("{}.{}", "#".repeat(shape.before_point), "#".repeat(shape.behind_point));
         }
     }
     Ok(Writer::new(shape, is_negative, digits, blanks).write(&nodes))
 }
 
-/// The sign and the digits that the template has room for, rounded.
+/// Returns the sign and the digits that the template has room for, rounded.
 fn digits(number: Number, shape: &mut Shape) -> (bool, String) {
     let shifted = |text: String| match text.strip_prefix('-') {
         Some(digits) => (true, digits.to_owned()),
@@ -283,7 +283,7 @@ fn decimal(number: i128, scale: i8, shape: &Shape) -> (bool, String) {
     let scale = usize::from(scale.unsigned_abs()) * usize::from(scale > 0);
     let places = shape.behind_point + shape.shift;
     let mut digits = format!("{text:0>width$}", width = scale + 1);
-    // As many digits behind the point as there is room for.
+    // Takes as many digits after the point as there is room for.
     if places >= scale {
         digits.push_str(&"0".repeat(places - scale));
     } else {
@@ -318,7 +318,7 @@ fn with_exponent(number: Number, places: usize) -> String {
     format!("{blank}{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Halves are rounded away from zero, as numeric values are.
+/// Rounds halves away from zero, as PostgreSQL does for numeric values.
 fn decimal_with_exponent(number: i128, scale: i8, places: usize) -> String {
     let text = number.unsigned_abs().to_string();
     let mut exponent = text.len() as i32 - 1 - i32::from(scale);
@@ -381,12 +381,12 @@ struct Writer {
     number: Vec<u8>,
     /// The next digit.
     at: usize,
-    /// The last digit that is no needless zero, where such are left out.
+    /// The last digit that is not a trailing zero, where such zeros are left out.
     last_relevant: Option<usize>,
     /// Blanks before the digits.
     blanks: usize,
     sign_is_written: bool,
-    /// How many places for digits have been passed.
+    /// The number of digit positions that have been passed.
     passed: usize,
     count: i64,
     wrote_digit: bool,
@@ -461,7 +461,7 @@ impl Writer {
 
     fn field(&mut self, key: Key) {
         match key {
-            Key::Digit9 | Key::Digit0 | Key::Point | Key::LocalPoint => self.place(key),
+            Key::Digit9 | Key::Digit0 | Key::Point | Key::LocalPoint => self.digit_or_point(key),
             Key::Comma | Key::Group if self.wrote_digit => self.out.push(','),
             Key::Comma | Key::Group | Key::Minus | Key::Plus if self.shape.fills && !self.is_shown(key) => {}
             Key::Comma | Key::Group => self.out.push(' '),
@@ -486,7 +486,7 @@ impl Writer {
         }
     }
 
-    /// Whether a sign has something to show.
+    /// Whether the sign is visible.
     fn is_shown(&self, key: Key) -> bool {
         match key {
             Key::Minus => self.is_negative,
@@ -495,7 +495,7 @@ impl Writer {
         }
     }
 
-    /// Whether the zero before the point is left out: `0.1` in `9.9`.
+    /// Whether the zero before the point is left out: `0.1` with `9.9`.
     fn leaves_zero_out(&self) -> bool {
         !self.shape.has_zero
             && self.at == 0
@@ -507,8 +507,8 @@ impl Writer {
         self.last_relevant.is_some_and(|last| self.number.get(last) == Some(&b'.'))
     }
 
-    /// A place for a digit or the point.
-    fn place(&mut self, key: Key) {
+    /// A position for a digit or the point.
+    fn digit_or_point(&mut self, key: Key) {
         if self.shape.is_roman {
             return;
         }
@@ -592,7 +592,7 @@ impl Writer {
     }
 }
 
-/// The error of text that is no number.
+/// The error for text that is not a number.
 pub(super) fn no_number(text: &str) -> QueryError {
     QueryError::value(INVALID_TEXT, format!("invalid input syntax for type numeric: \"{text}\""))
 }

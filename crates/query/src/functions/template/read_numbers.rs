@@ -1,10 +1,10 @@
-//! Text as numbers, as `NUM_processor` of PostgreSQL's `formatting.c` reads it in the locale `C`.
+//! Reads text as numbers, as `NUM_processor` of PostgreSQL's `formatting.c` does in the locale `C`.
 
 use super::Node;
 use super::numbers::{Key, Shape, SignPlace, no_number, nodes};
 use crate::QueryError;
 
-/// A text that is read, and the number so far.
+/// The text, and the number that has been read so far.
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -16,7 +16,7 @@ struct Reader<'a> {
     shape: &'a Shape,
 }
 
-/// Reads a text as a template says.
+/// Reads a text with a template.
 pub(in crate::functions) fn read_number(text: &str, template: &str) -> Result<f64, QueryError> {
     let (nodes, shape) = nodes(template)?;
     if shape.has_exponent || shape.is_roman {
@@ -64,7 +64,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips characters that are no part of a number.
+    /// Skips characters that are not part of a number.
     fn skip_others(&mut self, count: usize) {
         for _ in 0..count {
             match self.next() {
@@ -77,7 +77,7 @@ impl Reader<'_> {
     fn field(&mut self, key: Key) {
         match key {
             Key::Digit9 | Key::Digit0 | Key::Point | Key::LocalPoint => {
-                self.place(key);
+                self.digit_or_point(key);
                 self.at += 1;
             }
             Key::Comma | Key::Group => self.skip_comma(),
@@ -101,8 +101,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A place for a digit or the point. What was looked at last is passed by the caller.
-    fn place(&mut self, key: Key) {
+    /// A position for a digit or the point. The caller skips the last character that was looked at.
+    fn digit_or_point(&mut self, key: Key) {
         if self.next() == Some(b' ') {
             self.at += 1;
         }

@@ -1,4 +1,4 @@
-//! Text as times, as `DCH_from_char` and `do_to_timestamp` of PostgreSQL's `formatting.c` read it.
+//! Reads text as times, as `DCH_from_char` and `do_to_timestamp` of PostgreSQL's `formatting.c` do.
 
 use chrono::{Datelike, NaiveDate, Weekday};
 
@@ -11,7 +11,7 @@ use model::interval::DAY_US;
 /// The largest offset of a time zone in hours.
 const ZONE_HOURS_MAX: i64 = 15;
 
-/// What was read.
+/// The time that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::functions) struct Read {
     /// Days since 1970.
@@ -23,14 +23,14 @@ pub(in crate::functions) struct Read {
 }
 
 impl Read {
-    /// Microseconds since 1970, UTC where no offset was given; `None` if there are too many.
+    /// Microseconds since 1970, in UTC if no offset was given; `None` if they overflow.
     pub(in crate::functions) fn micros_utc(self) -> Option<i64> {
         let offset = self.offset_s.unwrap_or(0) * 1_000_000;
         self.days.checked_mul(DAY_US)?.checked_add(self.micros)?.checked_sub(offset)
     }
 }
 
-/// The fields, as numbers; zero is none.
+/// The fields as numbers. Zero means that the field is missing.
 #[derive(Default)]
 struct Fields {
     uses_iso: Option<bool>,
@@ -58,13 +58,13 @@ struct Fields {
     zone_minute: i64,
 }
 
-/// A text and how much of it has been read.
+/// The text, and how much of it has been read.
 struct Source<'a> {
     rest: &'a str,
     whole: &'a str,
 }
 
-/// Reads a text as a template says.
+/// Reads a text with a template.
 pub(in crate::functions) fn read_time(text: &str, template: &str) -> Result<Read, QueryError> {
     let nodes = nodes(template);
     let mut fields = Fields::default();
@@ -109,7 +109,7 @@ fn field_is_name(key: Key) -> bool {
     !key.is_digits()
 }
 
-/// Whether the digits of a field end before the next one.
+/// Whether the digits of a field end before the next field.
 fn is_delimited(field: &Field<Key>, next: Option<&Node<Key>>) -> bool {
     field.ordinal.is_some()
         || match next {
@@ -132,12 +132,12 @@ impl Source<'_> {
         }
     }
 
-    /// Whether the last character that was read is a minus.
+    /// Whether the last character that was read is a minus sign.
     fn was_minus(&self) -> bool {
         self.whole[..self.whole.len() - self.rest.len()].ends_with('-')
     }
 
-    /// A number and how many characters it took.
+    /// Reads a number and returns it with its length in characters.
     fn number(
         &mut self,
         field: &Field<Key>,
@@ -180,7 +180,7 @@ impl Source<'_> {
         Ok((number.into(), used))
     }
 
-    /// Which of the names comes next.
+    /// Returns which of the names comes next.
     fn name(&mut self, field: &Field<Key>, names: &[&str]) -> Result<usize, QueryError> {
         let found = names.iter().position(|name| {
             self.rest.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
@@ -202,7 +202,7 @@ fn wrong(message: impl Into<String>) -> QueryError {
     QueryError::value(INVALID_TIME, message)
 }
 
-/// Gives a field its value, unless it has another one.
+/// Sets a field, unless it has another value already.
 fn set(target: &mut i64, value: i64, field: &Field<Key>) -> Result<(), QueryError> {
     if *target != 0 && *target != value {
         return Err(wrong(format!("conflicting values for \"{}\" field in formatting string", field.name)));
@@ -211,7 +211,7 @@ fn set(target: &mut i64, value: i64, field: &Field<Key>) -> Result<(), QueryErro
     Ok(())
 }
 
-/// The year that one of fewer than four digits means: the nearest to 2020.
+/// Returns the year that a year of fewer than four digits means: the one nearest to 2020.
 fn near_2020(year: i64) -> i64 {
     match year {
         ..70 => year + 2_000,
@@ -292,7 +292,7 @@ impl Fields {
                 set(&mut self.month, month, field)?;
             }
             Key::RomanMonth(_) => {
-                // The longest first: `V` begins `VIII`.
+                // Longer numerals come first: `V` begins `VIII`.
                 let mut names = ROMAN_MONTHS;
                 names.reverse();
                 let mut order: Vec<usize> = (0..12).collect();
@@ -314,12 +314,12 @@ impl Fields {
             Key::DayOfMonth => set(&mut self.day, number(2)?.0, field)?,
             Key::DayOfWeek => set(&mut self.weekday, number(1)?.0, field)?,
             Key::IsoDayOfWeek => {
-                // Sunday is the first day here.
+                // The week begins with Sunday here.
                 let day = number(1)?.0 + 1;
                 set(&mut self.weekday, if day > 7 { 1 } else { day }, field)?;
             }
             Key::WeekOfYear | Key::IsoWeek => set(&mut self.week, number(2)?.0, field)?,
-            // A quarter alone is no date, and may contradict the month.
+            // A quarter alone does not determine a date, so it may contradict the month.
             Key::Quarter => {
                 number(1)?;
             }
@@ -349,7 +349,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The weeks of ISO and the months of everybody else are not mixed.
+    /// Refuses to mix ISO weeks with calendar months.
     fn set_calendar(&mut self, key: Key) -> Result<(), QueryError> {
         let uses_iso = match key {
             Key::IsoYear(_) | Key::IsoWeek | Key::IsoDayOfWeek | Key::IsoDayOfYear => true,
@@ -442,7 +442,7 @@ impl Fields {
         Ok(Read { days, micros: of_day, offset_s })
     }
 
-    /// `None` if a part is too large.
+    /// Returns `None` if a part is too large.
     fn time_of_day(&mut self) -> Result<Option<i64>, QueryError> {
         let (mut hour, mut minute, mut second) = (0, 0, 0);
         if self.seconds_of_day != 0 {
@@ -481,7 +481,7 @@ impl Fields {
         Ok(fits.then_some(((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction))
     }
 
-    /// The year, and whether one was given.
+    /// Returns the year, and whether one was given.
     fn year(&self) -> (i64, bool) {
         let is_before_christ = self.is_before_christ == Some(true);
         let century = if is_before_christ { -self.century } else { self.century };
@@ -518,7 +518,7 @@ fn parts(date: NaiveDate) -> (i64, i64, i64) {
     (date.year().into(), date.month().into(), date.day().into())
 }
 
-/// The Monday of a week, which may be one after the last of the year.
+/// Returns the Monday of a week, which may be the one after the last week of the year.
 fn iso_monday(year: i64, week: i64) -> Option<NaiveDate> {
     let first = NaiveDate::from_isoywd_opt(i32::try_from(year).ok()?, 1, Weekday::Mon)?;
     first.checked_add_signed(chrono::Duration::try_days((week - 1) * 7)?)

@@ -1,4 +1,4 @@
-//! Times, dates and intervals as text.
+//! Writes times, dates and intervals as text.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(super) enum Key {
     DayOfYear,
     DayOfMonth,
     DayOfWeek,
-    /// Digits of a fraction of a second.
+    /// The digits of a fraction of a second.
     Fraction(u32),
     Exact,
     Hour24,
@@ -32,7 +32,7 @@ pub(super) enum Key {
     IsoDayOfYear,
     IsoDayOfWeek,
     IsoWeek,
-    /// Digits of the year.
+    /// The digits of the year.
     IsoYear(u32),
     Julian,
     Minute,
@@ -54,7 +54,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Whether it is read as digits of any number, so that one before it must have all of its own.
+    /// Whether the field is read as any number of digits, so that the field before it must have all of its digits.
     pub(super) fn is_digits(self) -> bool {
         !matches!(
             self,
@@ -192,17 +192,17 @@ pub(super) fn nodes(template: &str) -> Vec<Node<Key>> {
     parse(template, KEYS, true)
 }
 
-/// What is written.
+/// The value to write.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::functions) enum Moment {
     /// Microseconds since 1970, in UTC.
     WithZone(i64),
-    /// Microseconds since 1970, wherever.
+    /// Microseconds since 1970 in local time.
     Local(i64),
     Interval(Interval),
 }
 
-/// A moment taken apart.
+/// The parts of a moment.
 struct Parts {
     year: i64,
     month: i64,
@@ -211,7 +211,7 @@ struct Parts {
     minute: i64,
     second: i64,
     micros: i64,
-    /// `None` of an interval.
+    /// `None` for an interval.
     date: Option<NaiveDate>,
     zone: &'static str,
 }
@@ -265,7 +265,7 @@ impl Parts {
         })
     }
 
-    /// A year as people count it: there is none before the first.
+    /// Returns a year as PostgreSQL writes it: there is no year 0.
     fn counted(&self, year: i64) -> i64 {
         if self.date.is_some() && year <= 0 { 1 - year } else { year }
     }
@@ -275,7 +275,7 @@ impl Parts {
     }
 }
 
-/// A moment as a template has it.
+/// Writes a moment with a template.
 pub(in crate::functions) fn moment_text(moment: Moment, template: &str) -> Result<String, QueryError> {
     let parts = Parts::of(moment)?;
     let mut out = String::new();
@@ -406,7 +406,7 @@ fn write_field(field: &Field<Key>, parts: &Parts, out: &mut String) -> Result<()
             ((parts.month - 1) / 3 + 1, 0)
         }
         Key::Julian => {
-            // The day before 1970 began is 2440587.
+            // The Julian day before 1970 began is 2440587.
             (i64::from(parts.date()?.num_days_from_ce()) + 1_721_425, 0)
         }
         Key::Year(digits) => (year_digits(parts.counted(parts.year), digits), digits as usize),
@@ -415,7 +415,7 @@ fn write_field(field: &Field<Key>, parts: &Parts, out: &mut String) -> Result<()
             (year_digits(parts.counted(year), digits), digits as usize)
         }
     };
-    // The sign of a day is one of its characters, that of everything else is not.
+    // The sign of a day counts as one of its characters. The signs of other fields do not.
     let is_day = matches!(field.key, Key::DayOfMonth | Key::DayOfYear | Key::WeekOfYear);
     let sign = usize::from(number < 0 && width > 0 && !is_day);
     let width = if field.fills { 0 } else { width + sign };

@@ -1,4 +1,4 @@
-//! Casts between texts and arrays that are not known before the query runs.
+//! Casts between texts and arrays whose values are known only when the query runs.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use datafusion::logical_expr::{
 
 use super::text::{element_field, read_all, write_all};
 
-/// The arrays that texts stand for.
+/// Converts texts to arrays.
 pub(super) fn from_text(text: Expr, element: &FieldRef) -> Expr {
     let signature = Signature::any(1, Volatility::Immutable);
     call(ScalarUDF::from(FromText { element: Arc::clone(element), signature }), text)
 }
 
-/// Arrays as texts.
+/// Converts arrays to texts.
 pub(super) fn to_text(array: Expr) -> Expr {
     call(ScalarUDF::from(ToText { signature: Signature::any(1, Volatility::Immutable) }), array)
 }

@@ -1,5 +1,5 @@
-//! `x = ANY (array)`, `x <> ALL (array)` and the like, with PostgreSQL's rules for NULL: an element that decides ends the matter,
-//! one that is NULL leaves it open.
+//! `x = ANY (array)`, `x <> ALL (array)` and similar, with PostgreSQL's rules for NULL: an element that decides the comparison ends
+//! it, and an element that is NULL leaves it open.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::text::element_field;
 use crate::scope;
 
-/// The comparisons, as PostgreSQL writes them.
+/// The comparison operators in PostgreSQL's syntax.
 const OPERATORS: [(&str, Operator); 10] = [
     ("=", Operator::Eq),
     ("<>", Operator::NotEq),
@@ -34,10 +34,10 @@ const OPERATORS: [(&str, Operator); 10] = [
     ("!~~*", Operator::NotILikeMatch),
 ];
 
-/// From so many elements on a table of them is faster than a comparison of all values with each.
+/// With at least so many elements a hash table of them is faster than a comparison with each element.
 const HASHED_ELEMENTS_MIN: usize = 16;
 
-/// At the end of the name of a comparison with rows.
+/// The suffix of the name of a comparison with rows.
 const OF_ROWS: &str = " (SELECT)";
 
 /// Whether one element is enough.
@@ -52,14 +52,14 @@ pub(super) enum Quantifier {
 pub(super) struct Compare {
     pub(super) operator: Operator,
     pub(super) quantifier: Quantifier,
-    /// Whether the elements are the rows of a subquery, which has no NULL in place of all of them.
+    /// Whether the elements are the rows of a subquery. Such an array is never NULL as a whole.
     is_of_rows: bool,
     name: String,
     signature: Signature,
 }
 
-/// The name of the function that stands for a comparison with an array, or with the array of a subquery's rows; `None` if there
-/// is none.
+/// Returns the name of the function for a comparison with an array, or with the array of a subquery's rows; `None` if there is
+/// none.
 pub(super) fn name(operator: &BinaryOperator, quantifier: Quantifier, is_of_rows: bool) -> Option<String> {
     let operator = match operator {
         BinaryOperator::Eq => Operator::Eq,
@@ -80,7 +80,7 @@ pub(super) fn name(operator: &BinaryOperator, quantifier: Quantifier, is_of_rows
     known.map(|(symbol, _)| format!("{symbol} {word}{of_rows}"))
 }
 
-/// The function with this name.
+/// Returns the function with this name.
 pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let (symbol, word) = name.split_once(' ')?;
     let operator = OPERATORS.iter().find(|(known, _)| *known == symbol)?.1;
@@ -95,7 +95,7 @@ pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     Some(Arc::new(ScalarUDF::from(compare)))
 }
 
-/// The comparison that a call makes, and its arguments.
+/// Returns the comparison of a call, and its arguments.
 pub(super) fn of(expr: &Expr) -> Option<(&Compare, &[Expr])> {
     let Expr::ScalarFunction(call) = expr else { return None };
     Some((call.func.inner().downcast_ref::<Compare>()?, &call.args))
@@ -118,7 +118,7 @@ impl Compare {
             DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
                 field.data_type().clone()
             }
-            // NULL, or the text of an array.
+            // The argument is NULL, or the text of an array.
             DataType::Null => left.clone(),
             text if is_text(text) => left.clone(),
             other => {
@@ -146,7 +146,7 @@ impl Compare {
         })
     }
 
-    /// What the comparisons with all elements come to.
+    /// Returns the result of the comparisons with all elements.
     fn fold(&self, one: &BooleanArray, other: &BooleanArray) -> Result<BooleanArray> {
         Ok(match self.quantifier {
             Quantifier::Any => or_kleene(one, other)?,
@@ -158,12 +158,12 @@ impl Compare {
         self.quantifier == Quantifier::All
     }
 
-    /// What NULL in place of an array comes to. An aggregate of no rows is NULL.
+    /// Returns the result for NULL in place of an array. An aggregate of no rows is NULL.
     fn of_null(&self) -> Option<bool> {
         self.is_of_rows.then(|| self.of_nothing())
     }
 
-    /// Whether it asks for being in the array (`Some(false)`) or for not being in it (`Some(true)`).
+    /// Whether the comparison tests for being in the array (`Some(false)`) or for not being in it (`Some(true)`).
     pub(super) fn membership(&self) -> Option<bool> {
         match (self.quantifier, self.operator) {
             (Quantifier::Any, Operator::Eq) => Some(false),
@@ -172,11 +172,11 @@ impl Compare {
         }
     }
 
-    /// One array for all rows.
+    /// Compares with one array for all rows.
     fn with_one(&self, left: &ColumnarValue, list: &ArrayRef, rows: usize) -> Result<ColumnarValue> {
         if let (Some(negated), ColumnarValue::Array(left)) = (self.membership(), left)
             && list.len() >= HASHED_ELEMENTS_MIN
-            // Zeros of both signs are one number.
+            // Positive and negative zero are equal.
             && !list.data_type().is_floating()
         {
             return hashed(left, list, negated);
@@ -194,7 +194,7 @@ impl Compare {
         }
     }
 
-    /// An array of its own for each row.
+    /// Compares with a separate array for each row.
     fn with_each(&self, left: &ArrayRef, lists: &ListArray) -> Result<ArrayRef> {
         let offsets = lists.value_offsets();
         let row_of = |row: usize| {
@@ -202,12 +202,12 @@ impl Compare {
             std::iter::repeat_n(row as u32, count as usize)
         };
         let rows = UInt32Array::from_iter_values((0..lists.len()).flat_map(row_of));
-        let places = UInt32Array::from_iter_values((0..lists.len()).flat_map(|row| {
+        let positions = UInt32Array::from_iter_values((0..lists.len()).flat_map(|row| {
             let range = if lists.is_null(row) { 0..0 } else { offsets[row]..offsets[row + 1] };
-            range.map(|place| place as u32)
+            range.map(|position| position as u32)
         }));
         let left = ColumnarValue::Array(take(left, &rows, None)?);
-        let elements = ColumnarValue::Array(take(lists.values(), &places, None)?);
+        let elements = ColumnarValue::Array(take(lists.values(), &positions, None)?);
         let compared = apply_cmp(self.operator, &left, &elements)?.into_array(rows.len())?;
         let mut compared = compared.as_boolean().iter();
         let decides = !self.of_nothing();
@@ -232,12 +232,12 @@ impl Compare {
     }
 }
 
-/// Whether a function compares a value with the elements of an array. One array for all rows is not written out for each.
+/// Whether a function compares a value with the elements of an array. One array for all rows is not copied for each row.
 pub(crate) fn compares_with_array(function: &ScalarUDF) -> bool {
     function.inner().is::<Compare>()
 }
 
-/// Whether values are in an array, by a table of its elements.
+/// Tests whether values are in an array with a hash table of its elements.
 fn hashed(values: &ArrayRef, list: &ArrayRef, negated: bool) -> Result<ColumnarValue> {
     let schema = Arc::new(Schema::new(vec![Field::new("value", values.data_type().clone(), true)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(values)])?;

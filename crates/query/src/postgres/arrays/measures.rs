@@ -1,4 +1,4 @@
-//! How long arrays are and where they begin. They have one dimension, which begins at 1; one without elements has none.
+//! The length and the bounds of arrays. An array has one dimension, which begins at 1. An array without elements has none.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::text::element_field;
 
-/// What is asked of the only dimension.
+/// A property of the dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Measure {
     Length,
@@ -22,7 +22,7 @@ enum Measure {
     Dimensions,
 }
 
-/// A function of an array and, but for the number of its dimensions, the number of a dimension.
+/// A function of an array and, except for the number of dimensions, of the number of a dimension.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Measured {
     name: &'static str,
@@ -30,7 +30,7 @@ struct Measured {
     signature: Signature,
 }
 
-/// All of them.
+/// All functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [
         ("array_length", Measure::Length),

@@ -1,9 +1,9 @@
 //! Arrays as PostgreSQL's clients write and read them: their text, and comparisons with their elements.
 //!
-//! The planner would take `'{a,b}'::text[]` for an array of the one text `{a,b}`, and answers comparisons with ANY and ALL by the
-//! smallest and the largest element. So ANY and ALL become functions of ours in the statement ([`name_comparisons`]), and once types
-//! are known, texts become the arrays that they mean and comparisons with known elements become IN, which the store understands
-//! ([`settle`]).
+//! DataFusion would read `'{a,b}'::text[]` as an array of the one text `{a,b}`, and it computes ANY and ALL with the smallest and
+//! the largest element. So [`name_comparisons`] turns ANY and ALL in a statement into calls of our functions. When types are known,
+//! [`settle`] turns texts into the arrays that they mean, and comparisons with known elements into IN, which can be pushed down to
+//! the store.
 
 mod casts;
 mod compare;
@@ -15,11 +15,11 @@ mod text;
 
 pub(crate) use compare::{compares_with_array, function};
 pub(crate) use sets::{CONTAINS, OVERLAPS};
-pub(crate) use settle::{parameter_places, settle};
+pub(crate) use settle::{implied_parameter_types, settle};
 pub(crate) use statement::name_comparisons;
 pub(crate) use text::read;
 
-/// Functions that take the place of the library's.
+/// Functions that replace DataFusion's.
 pub(crate) fn functions() -> Vec<std::sync::Arc<datafusion::logical_expr::ScalarUDF>> {
     let mut functions = measures::functions();
     functions.extend(sets::functions());

@@ -1,4 +1,5 @@
-//! `@>` and `&&` of arrays: whether all elements of one are in the other, whether one is. NULL is equal to no element.
+//! `@>` and `&&` of arrays: whether one contains all elements of the other, and whether they share an element. NULL equals no
+//! element.
 
 use std::sync::Arc;
 
@@ -20,14 +21,14 @@ pub(crate) const CONTAINS: &str = "array_contains_all";
 /// The function of `&&`: the arrays have an element in common.
 pub(crate) const OVERLAPS: &str = "array_overlaps";
 
-/// Whether the first array has all or any of the elements of the second.
+/// Tests whether the first array has all elements, or any element, of the second.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Contains {
     quantifier: Quantifier,
     signature: Signature,
 }
 
-/// Both of them.
+/// The functions of this file.
 pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
     [Quantifier::All, Quantifier::Any].map(|quantifier| {
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -80,14 +81,14 @@ impl ScalarUDFImpl for Contains {
     }
 }
 
-/// The type of the elements; that of NULL is NULL.
+/// Returns the type of the elements; for NULL it is NULL.
 fn element(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             Some(field.data_type().clone())
         }
         DataType::Null => Some(DataType::Null),
-        // The text of an array.
+        // The argument is the text of an array.
         text if text.is_string() => Some(DataType::Null),
         _ => None,
     }
@@ -113,7 +114,7 @@ impl Contains {
     }
 }
 
-/// The places of a row's elements in the values of all.
+/// Returns the positions of a row's elements among all values.
 fn range(lists: &ListArray, row: usize) -> std::ops::Range<usize> {
     let offsets = lists.value_offsets();
     offsets[row] as usize..offsets[row + 1] as usize

@@ -1,4 +1,4 @@
-//! Arrays in a plan whose types are known.
+//! Rewrites arrays in a plan whose types are known.
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -13,11 +13,11 @@ use super::compare::of;
 use super::text::{element_field, read};
 use crate::QueryError;
 
-/// The name of the function behind `ARRAY[...]`.
+/// The name of the function of `ARRAY[...]`.
 const MAKE_ARRAY: &str = "make_array";
 
-/// Gives casts of texts to arrays PostgreSQL's meaning, and comparisons with known elements the form of IN. For plans whose types
-/// are checked, so that every conversion is a cast in them.
+/// Gives casts of texts to arrays PostgreSQL's meaning, and turns comparisons with known elements into IN. The types of the plan
+/// are checked, so every conversion is a cast.
 pub(crate) fn settle(plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
     if !mentions_arrays(&plan)? {
         return Ok(plan);
@@ -37,7 +37,7 @@ pub(crate) fn settle(plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
             Ok(if expr.transformed { expr.update_data(|expr| saved.restore(expr)) } else { expr })
         };
         let node = node.map_expressions(|expr| match expr {
-            // Each key in it is a column.
+            // Each key of a grouping set is a column.
             set @ Expr::GroupingSet(_) => set.map_children(settle_one),
             expr => settle_one(expr),
         })?;
@@ -46,7 +46,7 @@ pub(crate) fn settle(plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
     Ok(settled.data)
 }
 
-/// Most plans do not, and stay as they are.
+/// Whether the plan needs any change. Most plans do not.
 fn mentions_arrays(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -67,14 +67,14 @@ fn mentions_arrays(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The parameters that stand on the side of an array in a comparison, with their types.
-pub(crate) fn parameter_places<'a>(expr: &'a Expr, schema: &DFSchema) -> Vec<(&'a Expr, DataType)> {
+/// Returns the parameters on the array side of a comparison, with their types.
+pub(crate) fn implied_parameter_types<'a>(expr: &'a Expr, schema: &DFSchema) -> Vec<(&'a Expr, DataType)> {
     let Some((_, [left, right])) = of(expr) else { return Vec::new() };
-    let mut places = Vec::new();
+    let mut found = Vec::new();
     match (left, right) {
         (Expr::Placeholder(_), right) => {
             if let Ok(DataType::List(element)) = right.get_type(schema) {
-                places.push((left, element.data_type().clone()));
+                found.push((left, element.data_type().clone()));
             }
         }
         (left, Expr::Placeholder(_)) => {
@@ -83,12 +83,12 @@ pub(crate) fn parameter_places<'a>(expr: &'a Expr, schema: &DFSchema) -> Vec<(&'
                     DataType::Null | DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
                     other => other,
                 };
-                places.push((right, DataType::List(element_field(element))));
+                found.push((right, DataType::List(element_field(element))));
             }
         }
         _ => {}
     }
-    places
+    found
 }
 
 fn settled_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -119,7 +119,7 @@ fn settled_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                     DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null,
                 )
                 | Err(_) => Ok(Transformed::no(expr)),
-                // It would become an array of one.
+                // DataFusion would make an array of one text.
                 Ok(other) => Err(DataFusionError::Plan(format!("cannot cast type {other} to an array"))),
             },
         },
@@ -140,7 +140,7 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8)
 }
 
-/// The elements of an array that the statement spells out; `Some(None)` for NULL in place of an array.
+/// Returns the elements of an array that the statement lists; `Some(None)` for NULL in place of an array.
 fn known_elements(array: &Expr) -> Result<Option<Option<Vec<Expr>>>> {
     Ok(match array {
         Expr::Literal(ScalarValue::List(list), _) => {

@@ -1,4 +1,4 @@
-//! Comparisons with ANY and ALL in a statement, as calls of our functions.
+//! Rewrites comparisons with ANY and ALL in a statement to calls of our functions.
 
 use std::ops::ControlFlow;
 
@@ -10,11 +10,11 @@ use super::compare::{Quantifier, name};
 use crate::parsed::{function, take, unnamed};
 use crate::walk::walk_mut;
 
-/// Puts our functions in place of comparisons with ANY and ALL.
+/// Rewrites comparisons with ANY and ALL.
 pub(crate) fn name_comparisons(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
-            // It never stops early.
+            // The visitor never stops early.
             let _ = walk_mut(&mut **statement, &mut Comparisons);
         }
         Statement::Explain(explain) => name_comparisons(&mut explain.statement),

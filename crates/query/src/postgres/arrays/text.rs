@@ -1,4 +1,4 @@
-//! Arrays as text, as PostgreSQL reads and writes them (its manual, section 8.15.2): `{a,"b,c",NULL}`.
+//! The text form of arrays, as PostgreSQL reads and writes it (its manual, section 8.15.2): `{a,"b,c",NULL}`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::super::truth::truth;
 use crate::QueryError;
 use crate::semantics::text;
 
-/// The elements of an array in text form. An array in an array is refused.
+/// Returns the elements of an array in text form. An array within an array is refused.
 pub(super) fn elements(text: &str) -> Result<Vec<Option<String>>> {
     let wrong = |detail: &str| malformed(text, detail);
     let body = text.trim();
@@ -74,19 +74,19 @@ impl<'a> Reader<'a> {
         self.rest.is_empty().then_some(())
     }
 
-    /// An element up to its comma or brace; `Some(None)` is NULL.
+    /// Reads an element up to its comma or brace; `Some(None)` is NULL.
     fn element(&mut self) -> Option<Option<String>> {
         if let Some(rest) = self.rest.strip_prefix('"') {
             return self.quoted(rest).map(Some);
         }
-        // Blanks at the end do not count unless they stand behind a backslash.
+        // Blanks at the end are dropped, unless a backslash precedes them.
         let (mut text, mut length, mut is_escaped) = (String::new(), 0, false);
         let mut characters = self.rest.char_indices();
         loop {
-            let (place, character) = characters.next()?;
+            let (offset, character) = characters.next()?;
             match character {
                 ',' | '}' => {
-                    self.rest = &self.rest[place..];
+                    self.rest = &self.rest[offset..];
                     break;
                 }
                 '"' | '{' => return None,
@@ -112,10 +112,10 @@ impl<'a> Reader<'a> {
         let mut value = String::new();
         let mut characters = text.char_indices();
         loop {
-            let (place, character) = characters.next()?;
+            let (offset, character) = characters.next()?;
             match character {
                 '"' => {
-                    self.rest = &text[place + 1..];
+                    self.rest = &text[offset + 1..];
                     return Some(value);
                 }
                 '\\' => value.push(characters.next()?.1),
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Values of this type from their texts.
+/// Converts texts to values of this type.
 fn typed(texts: Vec<Option<String>>, data_type: &DataType) -> Result<ArrayRef> {
     if *data_type == DataType::Boolean {
         let said = |text: Option<String>| match text {
@@ -143,14 +143,14 @@ fn typed(texts: Vec<Option<String>>, data_type: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(&texts, data_type, &options)?)
 }
 
-/// The array that a text stands for.
+/// Returns the array that a text stands for.
 pub(crate) fn read(text: &str, element: &FieldRef) -> Result<ScalarValue> {
     let values = typed(elements(text)?, element.data_type())?;
     let offsets = OffsetBuffer::from_lengths([values.len()]);
     Ok(ScalarValue::List(Arc::new(ListArray::try_new(Arc::clone(element), offsets, values, None)?)))
 }
 
-/// The arrays that texts stand for.
+/// Returns the arrays that texts stand for.
 pub(super) fn read_all(texts: &ArrayRef, element: &FieldRef) -> Result<ArrayRef> {
     let texts = cast_with_options(texts, &DataType::Utf8, &CastOptions::default())?;
     let read_row = |text: Option<&str>| match text {
@@ -164,7 +164,7 @@ pub(super) fn read_all(texts: &ArrayRef, element: &FieldRef) -> Result<ArrayRef>
     ScalarValue::iter_to_array(lists)
 }
 
-/// Arrays as text. Elements are written as a cast to text writes them.
+/// Writes arrays as text. Elements are written as a cast to text writes them.
 pub(super) fn write_all(lists: &ListArray) -> Result<ArrayRef> {
     let texts = element_texts(lists.values())?;
     let texts = texts.as_string::<i32>();
@@ -204,7 +204,7 @@ fn element_texts(values: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// In quotes where it would be read as something else.
+/// Quotes an element that would otherwise be read differently.
 fn write_element(text: &str, out: &mut String) {
     let is_special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\' | '\x0b') || c.is_ascii_whitespace();
     if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(is_special) {
@@ -221,7 +221,7 @@ fn write_element(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The field of the elements of arrays of this type.
+/// Returns the field of the elements of arrays of this type.
 pub(crate) fn element_field(data_type: DataType) -> FieldRef {
     Arc::new(Field::new_list_field(data_type, true))
 }

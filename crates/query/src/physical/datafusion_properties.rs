@@ -1,0 +1,274 @@
+//! Fails when DataFusion changes a property that our rules and operators rely on.
+//!
+//! `docs/query.md` says which operator relies on which property. If a test here fails after an update of DataFusion, read that
+//! section, decide whether the operator is still right, and write the new property down in both places.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SortOptions};
+use chrono::Utc;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::optimizer::{Analyzer, Optimizer};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::{ConstExpr, EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use model::limits::QueryLimits;
+use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use store::{Durability, MemoryStore, Store};
+
+use super::optimizer_rules;
+use super::replace_input::with_input;
+use crate::Session;
+use crate::planner::Planner;
+use crate::planning_environment::PlanningEnvironment;
+use crate::planning_session::{PlanningSession, QueryContext};
+use crate::statement;
+use crate::tables::OpenTables;
+
+type Rules = Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>;
+
+/// The physical rules without ours.
+fn datafusion_rules() -> Rules {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| rule.name() != "FilterPushdown");
+    rules
+}
+
+/// A table `many` with two tags, a float and an integer.
+fn store(series: usize, rows: i64) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    for number in 0..series {
+        let tags = [("device", format!("d{number}")), ("line", format!("l{}", number % 2))];
+        let tags: Vec<_> = tags.iter().map(|(tag, value)| (*tag, value.as_str())).collect();
+        let id = store.series(&SeriesKey::new("many", &tags).unwrap()).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for row in 0..rows {
+            builder.field("value", ValueRef::F64(row as f64 + 0.5));
+            builder.field("count", ValueRef::I64(row));
+            builder.row(id, Timestamp::from_micros(1_767_225_600_000_000 + row));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+    }
+    store
+}
+
+/// Plans a statement for two threads with these physical rules.
+async fn plan(
+    store: &Arc<MemoryStore>,
+    rules: Rules,
+    sql: &str,
+) -> (Arc<dyn ExecutionPlan>, PlanningSession) {
+    let mut environment = PlanningEnvironment::new(&QueryLimits::default(), 2);
+    environment.physical_rules = rules;
+    let environment = Arc::new(environment);
+    let tables = OpenTables::new(Arc::clone(store) as Arc<dyn Store>, Arc::default(), Session::new("tester"));
+    let query = QueryContext {
+        tables: Arc::new(tables),
+        runtime: Arc::new(RuntimeEnv::default()),
+        started_at: Utc::now(),
+    };
+    let session = PlanningSession::new(Arc::clone(&environment), query.clone());
+    let planner = Planner::new(environment);
+    let resolved = planner.resolve(statement::parse(sql).unwrap(), &[], &session).unwrap();
+    let optimized = planner.optimize(resolved, query.started_at).unwrap();
+    (planner.choose_operators(&optimized, &session).await.unwrap(), session)
+}
+
+/// The operators from the top to the scan, with the details that our rules look at.
+fn operators(plan: &Arc<dyn ExecutionPlan>) -> String {
+    let mut name = plan.name().to_owned();
+    if let Some(stage) = plan.downcast_ref::<AggregateExec>() {
+        name = format!("{name} {:?} {:?}", stage.mode(), stage.input_order_mode());
+    }
+    if let Some(spread) = plan.downcast_ref::<RepartitionExec>() {
+        name = format!("{name} {}", spread.partitioning().to_string().split('(').next().unwrap_or_default());
+    }
+    let inputs: Vec<_> = plan.children().into_iter().map(operators).collect();
+    match inputs.as_slice() {
+        [] => name,
+        [input] => format!("{name} > {input}"),
+        inputs => format!("{name} > [{}]", inputs.join(", ")),
+    }
+}
+
+/// The first operator of a type, from the top.
+fn find<T: ExecutionPlan>(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    if plan.is::<T>() {
+        return Some(plan);
+    }
+    plan.children().into_iter().find_map(find::<T>)
+}
+
+#[test]
+fn the_rules_run_in_a_known_order() {
+    let names = |rules: &Rules| rules.iter().map(|rule| rule.name().to_owned()).collect::<Vec<_>>();
+    let datafusion = names(&PhysicalOptimizer::new().rules);
+    assert_eq!(datafusion, [""; 0]);
+    let ours = names(&optimizer_rules());
+    let mut expected = vec!["keep_subtotals_apart".to_owned()];
+    expected.extend(datafusion.into_iter().filter(|name| name != "FilterPushdown"));
+    expected
+        .extend(["read_last_rows", "read_in_slices", "aggregate_runs", "account_memory"].map(str::to_owned));
+    assert_eq!(ours, expected);
+}
+
+#[test]
+fn the_logical_rules_run_in_a_known_order() {
+    let analyzer: Vec<_> = Analyzer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
+    assert_eq!(analyzer, [""; 0]);
+    let optimizer: Vec<_> = Optimizer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
+    assert_eq!(optimizer, [""; 0]);
+}
+
+/// The rules match on these operators in this arrangement.
+#[tokio::test]
+async fn statements_have_the_operators_that_our_rules_match() {
+    let (few_series, many_series) = (store(3, 30_000), store(300, 250));
+    let mut found = Vec::new();
+    for (store, sql) in [
+        // Run aggregation: two stages with a repartition by hash between them, or a single stage.
+        (&few_series, "SELECT device, avg(value) FROM many GROUP BY device"),
+        (&few_series, "SELECT device, avg(value) FROM many WHERE value > 5 GROUP BY device"),
+        (&few_series, "SELECT device, avg(value) FROM many GROUP BY device ORDER BY device"),
+        (&few_series, "SELECT line, avg(value) FROM many WHERE device = 'd1' GROUP BY line"),
+        (&few_series, "SELECT DISTINCT device FROM many"),
+        // The last row of each series.
+        (&few_series, "SELECT device, last(value, ts) FROM many GROUP BY device"),
+        // Slices: a sort with a limit for each partition, below a merge.
+        (&many_series, "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10"),
+        (&many_series, "SELECT ts, value FROM many WHERE value > 5 ORDER BY ts DESC LIMIT 10"),
+        // The order of the scan: no sort.
+        (&few_series, "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10"),
+        // Memory accounting: joins, windows and UNNEST.
+        (&few_series, "SELECT a.value FROM many AS a JOIN many AS b ON a.device = b.device"),
+        (&few_series, "SELECT a.value FROM many AS a JOIN many AS b ON a.value > b.value"),
+        (&few_series, "SELECT sum(value) OVER () FROM many"),
+        (&few_series, "SELECT sum(value) OVER (ORDER BY ts) FROM many"),
+        (&few_series, "SELECT unnest(ARRAY[value, 1.0]) FROM many"),
+    ] {
+        let (plan, _) = plan(store, datafusion_rules(), sql).await;
+        found.push(format!("{sql}\n    {}", operators(&plan)));
+    }
+    let expected = [""; 0];
+    assert_eq!(found, expected, "\n{}", found.join("\n"));
+}
+
+/// Gap filling requires one partition and the order of the keys; DataFusion adds the sort.
+#[tokio::test]
+async fn gap_filling_gets_its_order() {
+    let sql = "SELECT device, time_bucket_gapfill(INTERVAL '1 minute', ts, '2026-01-01', '2026-01-01 01:00') AS t, avg(value) \
+               FROM many GROUP BY device, t";
+    let (plan, _) = plan(&store(3, 30_000), datafusion_rules(), sql).await;
+    assert_eq!(operators(&plan), "");
+}
+
+/// A scan that reads in slices takes the condition of this sort, and finds it again by its id.
+#[tokio::test]
+async fn a_sort_with_a_limit_publishes_its_condition() {
+    let sql = "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10";
+    let store = store(300, 250);
+    let (plain, _) = plan(&store, datafusion_rules(), sql).await;
+    let sort = find::<SortExec>(&plain).unwrap();
+    let produced = sort.dynamic_expressions_produced();
+    let [condition] = produced.as_slice() else { panic!("{produced:?}") };
+    let condition = condition.downcast_ref::<DynamicFilterPhysicalExpr>().unwrap();
+    let by: Vec<_> = condition.children().into_iter().map(|key| key.to_string()).collect();
+    assert_eq!(by, ["ts@0"]);
+    // The id outlives a new input.
+    let input = Arc::clone(sort.children()[0]).reset_state().unwrap();
+    let over_other = with_input(sort, input).unwrap();
+    let id = |sort: &Arc<dyn ExecutionPlan>| sort.dynamic_expressions_produced()[0].expression_id();
+    assert!(id(sort).is_some() && id(sort) == id(&over_other));
+    let (ours, _) = plan(&store, optimizer_rules(), sql).await;
+    let shown = datafusion::physical_plan::displayable(&*ours).indent(false).to_string();
+    assert!(shown.contains("first=newest"), "{shown}");
+    // A sort without a limit has no such condition, so it can be cached.
+    let (unlimited, _) =
+        plan(&store, datafusion_rules(), "SELECT ts, value FROM many ORDER BY ts DESC").await;
+    assert!(find::<SortExec>(&unlimited).unwrap().dynamic_expressions_produced().is_empty());
+}
+
+/// Run aggregation makes these states itself; DataFusion's last stage merges them.
+#[tokio::test]
+async fn aggregates_have_known_names_and_states() {
+    let sql = "SELECT device, avg(value), sum(value), min(value), max(value), min(count), max(count), sum(count), \
+               count(value), first(value, ts), last(value, ts) FROM many GROUP BY device";
+    let (plan, _) = plan(&store(3, 30_000), datafusion_rules(), sql).await;
+    let mut stage = find::<AggregateExec>(&plan).unwrap();
+    while let Some(below) = find::<AggregateExec>(stage.children()[0]) {
+        stage = below;
+    }
+    let aggregates = stage.downcast_ref::<AggregateExec>().unwrap().aggr_expr();
+    let states: Vec<_> = aggregates
+        .iter()
+        .map(|aggregate| {
+            let fields = aggregate.state_fields().unwrap();
+            let types: Vec<_> = fields.iter().map(|field| field.data_type().to_string()).collect();
+            format!("{}: {}", aggregate.fun().name(), types.join(", "))
+        })
+        .collect();
+    assert_eq!(states, [""; 0]);
+}
+
+/// The reason for the rule `keep_subtotals_apart`.
+#[tokio::test]
+async fn a_constant_key_stays_constant_above_rollup() {
+    let sql =
+        "SELECT device, count(*) FROM many WHERE device = 'd1' GROUP BY ROLLUP (device) ORDER BY device";
+    let store = store(3, 30_000);
+    let (wrong, _) = plan(&store, datafusion_rules(), sql).await;
+    assert!(!operators(&wrong).contains("Sort"), "the rule may be superfluous: {}", operators(&wrong));
+    let (right, _) = plan(&store, optimizer_rules(), sql).await;
+    assert!(operators(&right).contains("Sort"), "{}", operators(&right));
+}
+
+/// Gap filling adds its ordering before the constants.
+#[test]
+fn constants_are_left_out_of_an_ordering_that_is_there() {
+    let field = |name: &str| Field::new(name, DataType::Int64, true);
+    let schema = Arc::new(Schema::new(vec![field("key"), field("time")]));
+    let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
+    let options = SortOptions { descending: false, nulls_first: false };
+    let by = |name, index| PhysicalSortExpr::new(column(name, index), options);
+    let mut properties = EquivalenceProperties::new(schema);
+    properties.add_ordering([by("key", 0), by("time", 1)]);
+    properties.add_constants([ConstExpr::from(column("key", 0))]).unwrap();
+    assert!(properties.ordering_satisfy([by("time", 1)]).unwrap());
+    assert!(properties.ordering_satisfy([by("key", 0), by("time", 1)]).unwrap());
+}
+
+/// Cached operators run again over other inputs: they keep their properties and nothing of an execution.
+#[tokio::test]
+async fn operators_over_other_inputs_begin_anew() {
+    let sql = "SELECT device, avg(value) AS mean FROM many WHERE value > 5 GROUP BY device ORDER BY mean";
+    let (plan, session) = plan(&store(3, 30_000), datafusion_rules(), sql).await;
+    assert_eq!(collect(Arc::clone(&plan), session.task_context(false)).await.unwrap()[0].num_rows(), 3);
+    let rows = |plan: &Arc<dyn ExecutionPlan>| plan.metrics().and_then(|metrics| metrics.output_rows());
+    let mut open = vec![&plan];
+    let mut kept = Vec::new();
+    while let Some(operator) = open.pop() {
+        let children = operator.children();
+        if children.is_empty() {
+            continue;
+        }
+        let same = children.iter().map(|child| Arc::clone(child)).collect();
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+        let anew = Arc::clone(operator).replace_children(same, options).unwrap();
+        assert!(Arc::ptr_eq(anew.properties(), operator.properties()), "{}", operator.name());
+        if rows(&anew).is_some_and(|rows| rows > 0) {
+            kept.push(operator.name());
+            assert_eq!(rows(&anew.reset_state().unwrap()).unwrap_or(0), 0, "{}", operator.name());
+        }
+        open.extend(children);
+    }
+    // The cache resets this one.
+    assert_eq!(kept, ["SortExec"]);
+}
