@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::Hub;
 use crate::caller::{Action, Caller};
+use crate::hub::Hub;
 use crate::registry::{Authority, RegistryError, User};
 
 impl Hub {

@@ -148,7 +148,7 @@ pub(crate) async fn export(
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let request = body.parse().map_err(ApiError::argument)?;
-    let turn = door.upkeep_turn()?;
+    let permit = door.maintenance_permit()?;
     let kind = match request.format {
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",
@@ -158,7 +158,7 @@ pub(crate) async fn export(
     let rows = export.rows_max().to_string();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         let written = export.write(&mut writer, &mut |_| {}).map_err(std::io::Error::other);
         if let Err(error) = written.and_then(|_| writer.flush()) {
             tracing::warn!(%error, "an export was broken off");

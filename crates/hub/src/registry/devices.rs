@@ -7,9 +7,12 @@ use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX, PAGE_DEVICES_MAX};
 use model::name::check_tag_value;
 use uuid::Uuid;
 
+use super::defaults::DEFAULT_NAME;
+use super::entity::{BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::error::RegistryError;
+use super::handle::Registry;
 use super::index::Index;
-use super::{BulkDevices, DEFAULT_NAME, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
-use super::{Registry, RegistryError, file, random};
+use super::{file, random};
 
 impl Registry {
     /// The device with that access token. From memory: one hash lookup under a read lock.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
+use super::entity::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
 
 /// A user with what the password is checked against.
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use model::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN, PASSWORD_CHECKS_WAITING_MAX};
 use parking_lot::Mutex;
 
-use super::{RegistryError, random};
+use super::error::RegistryError;
+use super::random;
 
 /// The OWASP cheat sheet's recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19 * 1024;

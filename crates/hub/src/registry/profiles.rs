@@ -6,8 +6,11 @@ use model::name::{check_table, check_tag_value};
 use store::Durability;
 use uuid::Uuid;
 
-use super::{Profile, Registry, RegistryError, file};
-use crate::ingest::DEAD_LETTER_TABLE;
+use super::entity::Profile;
+use super::error::RegistryError;
+use super::file;
+use super::handle::Registry;
+use crate::dead_letter::DEAD_LETTER_TABLE;
 
 impl Registry {
     /// The profiles of a tenant, sorted by name.

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use store::backup::{BackupList, Extra, stream_bytes, write_stream};
 use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableStatus};
 
-use crate::Hub;
 use crate::bulk::{
     BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone,
     import_parquet, table_columns,
 };
 use crate::clock::system_now;
+use crate::hub::Hub;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
 /// Files of a data directory that a backup takes along if they are there.
@@ -22,7 +22,7 @@ pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
 
 /// Why a backup could not be begun.
 #[derive(Debug, thiserror::Error)]
-pub enum UpkeepError {
+pub enum BackupError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +116,7 @@ impl Hub {
     ///
     /// # Errors
     /// When the store takes no writes, and when a file cannot be read.
-    pub fn backup(&self, have: BackupList) -> Result<BackupStream, UpkeepError> {
+    pub fn backup(&self, have: BackupList) -> Result<BackupStream, BackupError> {
         let registry = self.registry();
         let data = registry.path().parent().unwrap_or(Path::new("."));
         let copy = registry.copy()?;

@@ -1,44 +1,37 @@
-//! What was refused of whom, for the people who can mend it.
-//!
-//! A device that speaks MQTT 3.1.1 gets a plain ack for what goes to the dead-letter table, so its sender never learns of
-//! it. Here is counted per device how many messages were refused, when the last one was and why; and it is decided
-//! which refusals get a line in the log. All of it is in memory and counts from the start of the server; the messages
-//! themselves, and so the newest reason from before, are in [`DEAD_LETTER_TABLE`].
+//! Counts of refused messages, and the pace of their log lines.
 
 use std::collections::HashMap;
 
+use model::Timestamp;
 use model::limits::{
     REFUSAL_LOG_LINES_MAX, REFUSAL_LOG_WINDOW_S, REFUSAL_REASON_BYTES_MAX, REFUSED_DEVICES_MAX,
 };
-use model::{SeriesKey, Timestamp, Value};
 use parking_lot::Mutex;
-use store::StoreError;
 use uuid::Uuid;
 
-use crate::registry::Device;
-use crate::{DEAD_LETTER_TABLE, Door, Hub};
+use crate::metrics::Door;
 
 /// The refusals of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// How many messages were refused since [`Self::since`].
+    /// Refused messages since [`Self::since`].
     pub messages: u64,
-    /// When counting began: at the start of the server, or later if there are very many devices with refusals.
+    /// When counting began: at the start of the server, or later if very many devices have refusals.
     pub since: Timestamp,
-    /// When the last message was refused.
+    /// Time of the last refusal.
     pub last: Timestamp,
-    /// The name of the door it came through.
+    /// Name of the door of the last refusal.
     pub door: String,
-    /// Why, in words for its sender.
+    /// Reason of the last refusal, in words for the sender.
     pub reason: String,
 }
 
-/// A line of the log that is due.
+/// A log line that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLine {
-    /// How many refusals it stands for: those of the same device since its last line, this one included.
+    /// Refusals of the same device since its last line, this one included.
     pub refusals: u64,
-    /// How many lines were left out since the last one, because there were too many.
+    /// Suppressed lines since the last one.
     pub left_out: u64,
 }
 
@@ -50,7 +43,7 @@ pub struct Refusals {
 
 #[derive(Debug)]
 struct State {
-    /// Since when a device without an entry has had no refusal that was counted.
+    /// When counting began for devices without an entry.
     since: Timestamp,
     devices: HashMap<Uuid, Entry>,
     messages: Pace,
@@ -66,7 +59,7 @@ struct Entry {
 }
 
 impl Refusals {
-    /// Nothing was refused yet.
+    /// Without refusals.
     pub(crate) fn new(started: Timestamp) -> Self {
         let [messages, logins, connections] = [(); 3].map(|()| Pace::default());
         let state = State { since: started, devices: HashMap::new(), messages, logins, connections };
@@ -88,19 +81,24 @@ impl Refusals {
         Some(LogLine { refusals: std::mem::take(&mut entry.since_line), left_out })
     }
 
-    /// The line for the log about a refused login or access token, if one is due.
+    /// When counting began for devices without an entry.
+    pub(super) fn since(&self) -> Timestamp {
+        self.state.lock().since
+    }
+
+    /// The log line about a refused login or access token, if one is due.
     pub fn note_login(&self, now: Timestamp) -> Option<LogLine> {
         let left_out = self.state.lock().logins.next(now)?;
         Some(LogLine { refusals: 1, left_out })
     }
 
-    /// The line for the log about a connection that was closed for what its peer did, if one is due.
+    /// The log line about a connection that the server closed for an error of the peer, if one is due.
     pub fn note_connection(&self, now: Timestamp) -> Option<LogLine> {
         let left_out = self.state.lock().connections.next(now)?;
         Some(LogLine { refusals: 1, left_out })
     }
 
-    /// What was refused of a device since the start.
+    /// The refusals of a device since the start.
     pub fn of(&self, device: Uuid) -> Option<Refused> {
         self.state.lock().devices.get(&device).map(|entry| entry.refused.clone())
     }
@@ -137,34 +135,7 @@ impl State {
     }
 }
 
-impl Hub {
-    /// What was refused of whom.
-    pub fn refusals(&self) -> &Refusals {
-        &self.refusals
-    }
-
-    /// The refusals of a device. If there are none since the start, the last one that its dead letters tell of; those
-    /// of an earlier device of the same name are not its own. Reads files at worst.
-    pub fn refusals_of(&self, device: &Device) -> Result<Option<Refused>, StoreError> {
-        if let Some(refused) = self.refusals.of(device.id) {
-            return Ok(Some(refused));
-        }
-        let key = SeriesKey::device(DEAD_LETTER_TABLE, &device.name)?;
-        let Some(series) = self.store.find_series(&key) else { return Ok(None) };
-        let keys = ["door".to_owned(), "reason".to_owned()];
-        let found = self.store.latest(series, Some(&keys))?;
-        let last = found.iter().map(|one| one.ts).max().filter(|last| *last >= device.created_at);
-        let Some(last) = last else { return Ok(None) };
-        let text = |key: &str| match found.iter().find(|one| one.key == key).map(|one| &one.value) {
-            Some(Value::String(text)) => text.clone(),
-            _ => String::new(),
-        };
-        let since = self.refusals.state.lock().since;
-        Ok(Some(Refused { messages: 0, since, last, door: text("door"), reason: text("reason") }))
-    }
-}
-
-/// Makes room: forgets the half of the devices, or a few more, whose last refusal is longest ago. Their count begins anew.
+/// Forgets at least half of the devices: those with the oldest last refusal. Their counts start again.
 fn forget_half(devices: &mut HashMap<Uuid, Entry>) {
     let mut times: Vec<Timestamp> = devices.values().map(|entry| entry.refused.last).collect();
     let middle = times.len() / 2;
@@ -172,7 +143,7 @@ fn forget_half(devices: &mut HashMap<Uuid, Entry>) {
     devices.retain(|_, entry| entry.refused.last > *median);
 }
 
-/// Replaces a text; keeps its memory, because refusals come in numbers.
+/// Replaces a text and keeps its allocation, because refusals come in bursts.
 fn replace(text: &mut String, new: &str) {
     text.clear();
     text.push_str(new);
@@ -184,12 +155,12 @@ fn cut(reason: &str) -> &str {
     &reason[..end]
 }
 
-/// Whether `now` is in the window that began at `begin`. A clock that was set back begins a new one.
+/// Whether `now` is in the window that began at `begin`. A clock that was set back starts a new window.
 fn is_within(begin: Timestamp, now: Timestamp) -> bool {
     (0..REFUSAL_LOG_WINDOW_S * 1_000_000).contains(&now.micros().saturating_sub(begin.micros()))
 }
 
-/// How many lines a kind of event gets in the log.
+/// Limits the log lines of one kind of event.
 #[derive(Debug, Default)]
 struct Pace {
     window: Option<Timestamp>,
@@ -198,7 +169,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Whether a line is due, and how many were left out before it.
+    /// The number of suppressed lines before this one, if this line is due.
     fn next(&mut self, now: Timestamp) -> Option<u64> {
         if !self.window.is_some_and(|begin| is_within(begin, now)) {
             self.window = Some(now);

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hub::caller::Action;
-use hub::upkeep::UpkeepError;
+use hub::maintenance::BackupError;
 use hub::{BackupList, CheckReport, Finding, Severity};
 use serde_json::{Value as JsonValue, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
-use super::limits::UPKEEP_BODY_BYTES_MAX;
+use super::limits::MAINTENANCE_BODY_BYTES_MAX;
 use super::request::read_body;
 use super::stream::{StreamWriter, streamed};
 
@@ -30,9 +30,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Door {
     /// The right to read all files; they are read by one at a time.
-    pub(crate) fn upkeep_turn(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let turn = Arc::clone(&self.upkeep).try_acquire_owned();
-        turn.map_err(|_| {
+    pub(crate) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permit = Arc::clone(&self.maintenance).try_acquire_owned();
+        permit.map_err(|_| {
             ApiError::busy("a check, a backup or an export is under way; try again when it is done")
         })
     }
@@ -40,12 +40,12 @@ impl Door {
 
 /// `POST /api/tacho/check`: lines of JSON, `{"done":..,"total":..}` in bytes and at last `{"report":..}`.
 pub(crate) async fn check(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    session.check(Action::Upkeep)?;
-    let turn = door.upkeep_turn()?;
+    session.check(Action::Maintain)?;
+    let permit = door.maintenance_permit()?;
     let (writer, body) = streamed();
     let hub = Arc::clone(&door.hub);
     tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         let mut lines = Lines { writer, told: Instant::now(), gone: false };
         match hub.check(&mut |done, total| lines.progress(done, total)) {
             Ok(report) if !report.interrupted => lines.line(&json!({ "report": report_json(&report) })),
@@ -111,8 +111,8 @@ pub(crate) async fn backup(
     session: Session,
     request: Request,
 ) -> Result<Response, ApiError> {
-    session.check(Action::Upkeep)?;
-    let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
+    session.check(Action::Maintain)?;
+    let body = read_body(request, MAINTENANCE_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
         false => std::str::from_utf8(&body.bytes)
@@ -123,19 +123,19 @@ pub(crate) async fn backup(
             })?,
     };
     drop(body);
-    let turn = door.upkeep_turn()?;
+    let permit = door.maintenance_permit()?;
     let hub = Arc::clone(&door.hub);
     let begun = tokio::task::spawn_blocking(move || hub.backup(have)).await;
     let stream = begun
         .map_err(|_| ApiError::internal("the server failed at this request; its log says why"))?
         .map_err(|error| match error {
-            UpkeepError::Store(error) => ApiError::from(error),
-            UpkeepError::Registry(error) => ApiError::from(error),
+            BackupError::Store(error) => ApiError::from(error),
+            BackupError::Registry(error) => ApiError::from(error),
         })?;
     let bytes = stream.bytes();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         if let Err(error) = stream.write(&mut writer) {
             tracing::warn!(%error, "a backup was broken off");
             writer.abort(error);

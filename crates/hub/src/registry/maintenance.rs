@@ -7,24 +7,25 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Registry, RegistryError};
+use super::error::RegistryError;
+use super::handle::Registry;
 
-/// Problems that SQLite names at most.
+/// Most problems that SQLite reports.
 const PROBLEMS_MAX: u32 = 20;
 
 impl Registry {
-    /// What is wrong with the file's structure, in SQLite's words. Nothing changes the registry meanwhile.
+    /// Problems in the structure of the file, in SQLite's words. Changes wait for the check.
     pub fn problems(&self) -> Result<Vec<String>, RegistryError> {
         problems(&self.writer.lock()).map_err(RegistryError::sqlite("check the registry", &self.path))
     }
 
-    /// The content at this moment as a file that nobody else sees, read from its beginning. Changes wait meanwhile.
+    /// Copies the registry into a file without a name. Changes wait for the copy.
     pub fn copy(&self) -> Result<File, RegistryError> {
         copy(&self.writer.lock(), &self.path)
     }
 }
 
-/// As [`Registry::problems`], of a file that no server has open. A missing file has none.
+/// Like [`Registry::problems`], for a file that no server has open. A missing file has no problems.
 pub fn problems_of(path: &Path) -> Result<Vec<String>, RegistryError> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -36,7 +37,7 @@ pub fn problems_of(path: &Path) -> Result<Vec<String>, RegistryError> {
     open().map_err(RegistryError::sqlite("check the registry", path))
 }
 
-/// As [`Registry::copy`], of a file that no server has open.
+/// Like [`Registry::copy`], for a file that no server has open.
 pub fn copy_for_backup(path: &Path) -> Result<File, RegistryError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
@@ -57,7 +58,7 @@ fn problems(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Copies into a file beside the registry and takes its name away: it goes with its handle.
+/// Copies into a file beside the registry and unlinks it, so the file ends with its handle.
 fn copy(connection: &Connection, path: &Path) -> Result<File, RegistryError> {
     let beside: PathBuf = path.with_extension("copy");
     match std::fs::remove_file(&beside) {
@@ -66,7 +67,7 @@ fn copy(connection: &Connection, path: &Path) -> Result<File, RegistryError> {
         }
         _ => {}
     }
-    // Made by us, because it must be readable by its owner only; SQLite fills an empty file.
+    // Created here, so only its owner can read it. SQLite fills an empty file.
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&beside);
     let file = file.map_err(RegistryError::io("create", &beside))?;
     let copied = connection.execute("VACUUM INTO ?1", [beside.to_string_lossy()]);
