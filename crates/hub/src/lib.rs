@@ -6,6 +6,7 @@
 pub mod bulk;
 pub mod caller;
 pub mod clock;
+pub mod csv;
 mod dead_letter;
 mod fan_out;
 pub mod history;

@@ -1,4 +1,4 @@
-//! JSON: one object with the columns, then the rows as arrays, then their number or an error.
+//! JSON: one object with the columns, the rows as arrays, and the number of rows or an error.
 //!
 //! ```text
 //! {"columns":[{"name":"ts","type":"timestamp"},{"name":"speed","type":"f64"}],
@@ -21,10 +21,11 @@ use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, Schema, TimeUnit};
 use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::value::RawValue;
 
-use super::csv::{TEXT_FORMAT, interval_text};
+use super::cell_text::{TEXT_FORMAT, interval_text};
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
 use super::limits::JSON_INTEGER_MAX;
 use super::plain::Plain;
-use super::{EncodeError, Encoder, Failure, Format};
 
 /// RFC 3339 with all six digits of microseconds.
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(6));

@@ -16,15 +16,15 @@ use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::json::Json;
 use super::limits::{
-    BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
+    BUSY_TIMEOUT, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
 };
 use super::request::{JsonBody, Params, read_body};
+use super::session::Session;
+use super::state::HttpState;
 use super::stream::streamed;
+use crate::error::ApiError;
 
 /// At least as many rows as an export brings.
 const ROWS: header::HeaderName = header::HeaderName::from_static("x-tacho-rows");
@@ -42,10 +42,13 @@ impl From<BulkError> for ApiError {
 }
 
 /// `GET /api/tacho/tables`
-pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
+pub(crate) async fn tables(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&door.hub);
-    let tables = door.reads.run(move || hub.tables()).await??;
+    let hub = Arc::clone(&state.hub);
+    let tables = state.reads.run(move || hub.tables()).await??;
     let tables: Vec<JsonValue> = tables
         .iter()
         .map(|table| {
@@ -67,15 +70,15 @@ pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> R
 
 /// `GET /api/tacho/tables/columns?table=NAME`
 pub(crate) async fn table_columns(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
     let table =
         params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
-    let (hub, name) = (Arc::clone(&door.hub), table.to_owned());
-    let columns = door.reads.run(move || hub.columns(&name)).await??;
+    let (hub, name) = (Arc::clone(&state.hub), table.to_owned());
+    let columns = state.reads.run(move || hub.columns(&name)).await??;
     let columns: Vec<JsonValue> =
         columns.iter().map(|it| json!({ "column": it.column, "type": it.kind, "key": it.name })).collect();
     Ok(Json(json!({ "table": table, "columns": columns })).into_response())
@@ -99,21 +102,21 @@ pub(crate) struct TableBody {
 /// `POST /api/tacho/tables`: how long a table keeps its rows. With `dryRun` nothing changes, and `days` lists the days
 /// (UTC) whose rows are too old for it, with their numbers of rows.
 pub(crate) async fn set_table(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(body): JsonBody<TableBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&door.hub);
+    let hub = Arc::clone(&state.hub);
     let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
     let mut answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
     if body.dry_run {
-        let days = door.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
+        let days = state.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
         let days = days.iter().map(|(day, rows)| json!({ "day": day.to_string(), "rows": rows }));
         answer["days"] = days.collect();
         return Ok(Json(answer).into_response());
     }
-    door.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
+    state.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
     Ok(Json(answer).into_response())
 }
 
@@ -142,19 +145,19 @@ impl ExportBody {
 
 /// `POST /api/tacho/export`: the file as a stream. One that breaks off is not whole.
 pub(crate) async fn export(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(body): JsonBody<ExportBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let request = body.parse().map_err(ApiError::argument)?;
-    let permit = door.maintenance_permit()?;
+    let permit = state.maintenance_permit()?;
     let kind = match request.format {
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",
     };
-    let hub = Arc::clone(&door.hub);
-    let export = door.reads.run(move || hub.export(&request)).await??;
+    let hub = Arc::clone(&state.hub);
+    let export = state.reads.run(move || hub.export(&request)).await??;
     let rows = export.rows_max().to_string();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
@@ -178,7 +181,7 @@ fn bounds(memory: Portion) -> ParquetBounds {
 /// Times without a zone are those of `timezone`. Rows whose time no device could send are left out and counted, unless
 /// `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
@@ -187,13 +190,12 @@ pub(crate) async fn import(
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
     let any_time = params.flag("anyTime")?;
     let zone = zone_of(&params)?;
-    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
-    let (hub, bounds) = (Arc::clone(&door.hub), bounds(door.options.memory));
+    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
+    let (hub, bounds) = (Arc::clone(&state.hub), bounds(state.options.memory));
     // Blocks for the disk like a change of the registry, and must not take the place of reads.
-    let import = move || {
-        hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_PATIENCE)
-    };
-    let counts = door.changes.run(import);
+    let import =
+        move || hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_TIMEOUT);
+    let counts = state.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())
 }
 
@@ -219,13 +221,13 @@ fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
 
 /// `GET /api/tacho/import/device?name=`: the table that rows of a device belong to, that of its profile.
 pub(crate) async fn table_of_device(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
-    let registry = door.hub.registry();
+    let registry = state.hub.registry();
     let device = registry.device_by_name(registry.default_tenant(), name);
     let device = device.ok_or_else(|| ApiError::not_found(format!("there is no device {name:?}")))?;
     let answer = json!({ "id": device.id.to_string(), "table": device.profile.table });

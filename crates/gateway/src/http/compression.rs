@@ -13,8 +13,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 
-use super::error::ApiError;
 use super::limits::{COMPRESSED_BYTES_MAX, COMPRESSED_BYTES_MIN};
+use crate::error::ApiError;
 
 /// Compresses a whole answer, if the client takes gzip and it is worth it.
 pub(crate) async fn gzip(request: Request, next: Next) -> Response {

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
-use super::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 
 /// What `npm run build` left in the dashboard's directory when the binary was built; nothing if it was not run.
 #[derive(RustEmbed)]

@@ -11,12 +11,12 @@ use hub::{Blame, Hub, IngestError, Message, MessageRefusal};
 use model::Batch;
 use wire::telemetry::Receipt;
 
-use super::Door;
 use super::bodies::Sender;
-use super::error::{ApiError, ErrorCode};
-use super::limits::BUSY_PATIENCE;
+use super::connection::Peer;
+use super::limits::BUSY_TIMEOUT;
 use super::request::{PathOf, discard_body, read_body};
-use super::server::Peer;
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
 
 /// What dead letters of this door name as their topic; the token itself stays a secret.
@@ -28,20 +28,20 @@ const BODY_SETTING: &str = " (or raise body_bytes_max in the section [http] of t
 
 /// `POST /api/v1/{token}/telemetry`: 200 once the payload is as durable as the device's profile asks.
 pub(crate) async fn telemetry(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     PathOf(token): PathOf<String>,
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let Some(device) = door.hub.registry().device_by_token(&token) else {
+    let Some(device) = state.hub.registry().device_by_token(&token) else {
         discard_body(request).await;
-        refusals::token(&door.hub, hub::Door::Http, peer, "the access token belongs to no device");
+        refusals::token(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
         return Err(ApiError::unauthenticated("token", message));
     };
-    let limit = door.options.body_bytes_max;
-    let hub = &door.hub;
-    let account = door.bodies.begin(Sender::Device(device.id));
+    let limit = state.options.body_bytes_max;
+    let hub = &state.hub;
+    let account = state.bodies.begin(Sender::Device(device.id));
     let read = read_body(request, limit, BODY_SETTING, account).await;
     let body = read.inspect_err(|error| {
         // What is only busy will be sent again.
@@ -77,7 +77,7 @@ async fn store(
     let batch = match decode(hub, sent)? {
         Ok(batch) => batch,
         Err((label, reason)) => {
-            let kept = hub.ingest_dead_letter_and_wait(sent, &reason, durability, BUSY_PATIENCE).await;
+            let kept = hub.ingest_dead_letter_and_wait(sent, &reason, durability, BUSY_TIMEOUT).await;
             kept.map_err(|error| not_kept(&error))?;
             return Ok(Err((label, reason)));
         }
@@ -85,7 +85,7 @@ async fn store(
     if batch.is_empty() {
         return Ok(Ok(()));
     }
-    let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_PATIENCE).await;
+    let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_TIMEOUT).await;
     match kept.map_err(|error| not_kept(&error))?.refusal {
         None => Ok(Ok(())),
         // Such as a table that has no room for any of its keys.

@@ -7,8 +7,7 @@ use model::{Timestamp, ValueRef};
 
 use super::json::WireValue;
 use super::pieces::Pieces;
-use super::time_text::TimeText;
-use crate::number::{F64_BYTES_MAX, write_f64};
+use crate::text::{F64_BYTES_MAX, TimeText, write_f64};
 
 /// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. What is needed most often is written by hand,
 /// because a history can have a million values.

@@ -10,9 +10,9 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::error::ApiError;
 use super::limits::ANSWER_BYTES_MAX;
 use super::pieces::Pieces;
+use crate::error::ApiError;
 
 /// A JSON answer with status 200; 500 if it would be larger than [`ANSWER_BYTES_MAX`].
 #[derive(Debug)]

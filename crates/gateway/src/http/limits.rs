@@ -44,11 +44,7 @@ pub(crate) const REST_BODY_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of a request with a query. The query itself has its own, smaller bound; this is for the parameters.
 pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long a write waits for a busy store before it is answered with 429.
-pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(5);
-/// What `Retry-After` says when the store or a queue is busy, in seconds.
-pub(crate) const RETRY_BUSY_S: u32 = 1;
-/// What `Retry-After` says when somebody has to repair something first, in seconds.
-pub(crate) const RETRY_OPERATOR_S: u32 = 30;
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reads of the store at once; each holds a thread and its result in memory.
 pub(crate) const READS_AT_ONCE: usize = 4;
 /// Reads that wait for their turn; above it they get 429.

@@ -14,36 +14,28 @@ use hub::caller::Action;
 use hub::maintenance::BackupError;
 use hub::{BackupList, CheckReport, Finding, Severity};
 use serde_json::{Value as JsonValue, json};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::limits::MAINTENANCE_BODY_BYTES_MAX;
 use super::request::read_body;
+use super::session::Session;
+use super::state::HttpState;
 use super::stream::{StreamWriter, streamed};
+use crate::error::ApiError;
 
 /// Bytes of files that a backup's stream brings.
 const BYTES_HEADER: &str = "x-tacho-bytes";
 /// Pause between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-impl Door {
-    /// The right to read all files; they are read by one at a time.
-    pub(crate) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let permit = Arc::clone(&self.maintenance).try_acquire_owned();
-        permit.map_err(|_| {
-            ApiError::busy("a check, a backup or an export is under way; try again when it is done")
-        })
-    }
-}
-
 /// `POST /api/tacho/check`: lines of JSON, `{"done":..,"total":..}` in bytes and at last `{"report":..}`.
-pub(crate) async fn check(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
+pub(crate) async fn check(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Response, ApiError> {
     session.check(Action::Maintain)?;
-    let permit = door.maintenance_permit()?;
+    let permit = state.maintenance_permit()?;
     let (writer, body) = streamed();
-    let hub = Arc::clone(&door.hub);
+    let hub = Arc::clone(&state.hub);
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut lines = Lines { writer, told: Instant::now(), gone: false };
@@ -107,12 +99,12 @@ fn finding_json(finding: &Finding) -> JsonValue {
 /// `POST /api/tacho/backup`: a tar stream of everything acknowledged before; the body may be the list of an earlier
 /// backup, whose parts are then left out.
 pub(crate) async fn backup(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     request: Request,
 ) -> Result<Response, ApiError> {
     session.check(Action::Maintain)?;
-    let body = read_body(request, MAINTENANCE_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
+    let body = read_body(request, MAINTENANCE_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
         false => std::str::from_utf8(&body.bytes)
@@ -123,8 +115,8 @@ pub(crate) async fn backup(
             })?,
     };
     drop(body);
-    let permit = door.maintenance_permit()?;
-    let hub = Arc::clone(&door.hub);
+    let permit = state.maintenance_permit()?;
+    let hub = Arc::clone(&state.hub);
     let begun = tokio::task::spawn_blocking(move || hub.backup(have)).await;
     let stream = begun
         .map_err(|_| ApiError::internal("the server failed at this request; its log says why"))?

@@ -12,11 +12,11 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::Door;
-use super::auth::Session;
-use super::bodies::{HeldBytes, OverBudget, Sender};
-use super::error::{ApiError, ErrorCode};
+use super::bodies::{HeldBytes, OverBodyLimit, Sender};
 use super::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ pub(crate) async fn read_body(
             let message = format!("the body did not arrive within {seconds} s; send it faster");
             ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
         }
-        Unread::OverBudget(OverBudget { whose, limit }) => ApiError::busy(format!(
+        Unread::OverLimit(OverBodyLimit { whose, limit }) => ApiError::busy(format!(
             "the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again"
         )),
         Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
@@ -167,7 +167,7 @@ async fn discard(body: &mut Body) {
 enum Unread {
     TooLarge,
     Slow,
-    OverBudget(OverBudget),
+    OverLimit(OverBodyLimit),
     Broken(axum::Error),
 }
 
@@ -183,7 +183,7 @@ async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Resul
             return Err(Unread::TooLarge);
         }
         // Charged as it arrives: who announces much and sends little holds little.
-        account.add(data.len()).map_err(Unread::OverBudget)?;
+        account.add(data.len()).map_err(Unread::OverLimit)?;
         if first.is_empty() {
             first = data;
         } else {
@@ -198,14 +198,14 @@ async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Resul
 #[derive(Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, ApiError> {
         // Who has not said who it is sends a login, which is short.
-        let (account, limit) = match Session::of(door, request.headers()) {
-            Ok(session) => (session.body_account(door), REST_BODY_BYTES_MAX),
-            Err(_) => (door.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
+        let (account, limit) = match Session::of(state, request.headers()) {
+            Ok(session) => (session.body_account(state), REST_BODY_BYTES_MAX),
+            Err(_) => (state.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
         };
         let body = read_body(request, limit, "", account).await?;
         // What tools of Windows write before UTF-8 text is no part of it.

@@ -12,40 +12,40 @@ use hub::{Hub, LatestValue, Order};
 use model::{TimeRange, Timestamp, limits};
 use serde::Serialize;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
-use super::groups::{Group, Whose, devices_of};
+use super::groups::{Group, Selection, devices_of};
 use super::histories::{Form, Histories};
 use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::KEYS_PER_REQUEST_MAX;
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
 pub(crate) async fn keys(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let device = device(&door, &session, &kind, &id)?;
-    let hub = Arc::clone(&door.hub);
-    let keys = door.reads.run(move || reported_keys(&hub, &device)).await??;
+    let device = device(&state, &session, &kind, &id)?;
+    let hub = Arc::clone(&state.hub);
+    let keys = state.reads.run(move || reported_keys(&hub, &device)).await??;
     Ok(Json(keys).into_response())
 }
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/values/timeseries`: history with `startTs` and `endTs`, else latest values.
 pub(crate) async fn values(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let device = device(&door, &session, &kind, &id)?;
+    let device = device(&state, &session, &kind, &id)?;
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
-    let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
-    let bytes_max = door.answer_bytes_max();
+    let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(&state));
+    let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
         Wanted::Latest(keys) => {
             let found = latest(&hub, &device, keys.as_deref())?;
@@ -54,33 +54,33 @@ pub(crate) async fn values(
         Wanted::History(request) => {
             let form = Form::Lists { strict };
             let histories = Histories { hub: &hub, request: &request, form, bytes_max };
-            let answer = histories.of(&device, &crew_of.reads.crew())?;
+            let answer = histories.of(&device, &pool_of.reads.worker_set())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
-    door.reads.run(read).await?
+    state.reads.run(read).await?
 }
 
 /// `POST /api/tacho/values` with the ids of devices as a JSON array: for each of them what [`values`] answers with the same
 /// parameters, or with `format=columns` its history as columns. With an object of such arrays: for each group what its
 /// devices have together.
 pub(crate) async fn values_of_many(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
-    JsonBody(whose): JsonBody<Whose>,
+    JsonBody(selection): JsonBody<Selection>,
 ) -> Result<Response, ApiError> {
     let strict = params.flag("useStrictDataTypes")?;
     let wanted = Wanted::parse(&params)?;
     let form = form(&params, &wanted, strict)?;
-    whose.check()?;
-    let hub = Arc::clone(&door.hub);
-    let crew_of = Arc::clone(&door);
-    let crew = move || crew_of.reads.crew();
-    let bytes_max = door.answer_bytes_max();
-    let answer = match whose {
-        Whose::Devices(ids) => {
-            let devices = devices_of(&door, &session, &ids)?;
+    selection.check()?;
+    let hub = Arc::clone(&state.hub);
+    let pool_of = Arc::clone(&state);
+    let workers = move || pool_of.reads.worker_set();
+    let bytes_max = state.answer_bytes_max();
+    let answer = match selection {
+        Selection::Devices(ids) => {
+            let devices = devices_of(&state, &session, &ids)?;
             let read = move || {
                 let devices: Vec<_> =
                     ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
@@ -89,22 +89,22 @@ pub(crate) async fn values_of_many(
                         latest_of_many(&hub, &devices, keys.as_deref(), strict, bytes_max)
                     }
                     Wanted::History(request) => {
-                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &crew())
+                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &workers())
                     }
                 }
             };
-            door.reads.run(read).await?
+            state.reads.run(read).await?
         }
-        Whose::Groups(named) => {
+        Selection::Groups(named) => {
             let request = wanted.reduced()?;
             let group = |(name, ids): (String, Vec<String>)| {
-                Ok(Group { name, devices: devices_of(&door, &session, &ids)? })
+                Ok(Group { name, devices: devices_of(&state, &session, &ids)? })
             };
             let groups: Vec<Group> = named.into_iter().map(group).collect::<Result<_, ApiError>>()?;
             let read = move || {
-                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &crew())
+                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &workers())
             };
-            door.reads.run(read).await?
+            state.reads.run(read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
@@ -126,9 +126,9 @@ fn latest_of_many(
     Ok(Entries::object([answer]))
 }
 
-fn device(door: &Door, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
+fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
     check_kind(kind)?;
-    session.device(&door.hub, parse_id(id)?)
+    session.device(&state.hub, parse_id(id)?)
 }
 
 /// Only devices have values here.

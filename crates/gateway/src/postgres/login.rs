@@ -11,11 +11,11 @@ use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
 
-use super::Door;
 use super::error::PgError;
 use super::frontend::{First, Message};
 use super::session::Session;
 use super::settings::Settings;
+use super::state::PostgresState;
 use super::wire::{Ended, Wire};
 use crate::refusals;
 
@@ -36,11 +36,11 @@ struct Startup {
 }
 
 /// Leads a client to its session. `None` for one that only wanted to cancel.
-pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Session>, Ended> {
-    let asked = match ask(door, &mut wire).await {
+pub(super) async fn log_in(state: &Arc<PostgresState>, mut wire: Wire) -> Result<Option<Session>, Ended> {
+    let asked = match ask(state, &mut wire).await {
         Ok(asked) => asked,
         Err(Ended::Refused(error)) => {
-            door.refused(error.code);
+            state.refused(error.code);
             wire.refuse(error).await?;
             return Ok(None);
         }
@@ -52,14 +52,14 @@ pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Se
     for (name, value) in &startup.settings {
         drop(settings.set(&name.to_ascii_lowercase(), Some(value)));
     }
-    let cancel = door.cancels.enter();
+    let cancel = state.cancels.register();
     welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
-    let idle_timeout = door.options.idle_timeout;
-    let held = door.statements.share(reader.caller().user_id().unwrap_or_default());
-    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout, held)))
+    let idle_timeout = state.options.idle_timeout;
+    let held = state.statements.share(reader.caller().user_id().unwrap_or_default());
+    Ok(Some(Session::new(wire, Arc::clone(&state.hub), reader, settings, cancel, idle_timeout, held)))
 }
 
-async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
+async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
     let mut declined = 0;
     let (minor, parameters) = loop {
         match wire.first().await? {
@@ -73,14 +73,14 @@ async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startu
                 return Err(Ended::Refused(PgError::fatal("08P01", message)));
             }
             First::Cancel { process, secret } => {
-                door.cancels.ask(process, secret);
+                state.cancels.ask(process, secret);
                 return Ok(None);
             }
             First::Startup { minor, parameters } => break (minor, parameters),
         }
     };
     let startup = startup(minor, parameters).map_err(Ended::Refused)?;
-    let reader = authenticate(door, wire, &startup.user).await?;
+    let reader = authenticate(state, wire, &startup.user).await?;
     Ok(Some((reader, startup)))
 }
 
@@ -140,9 +140,9 @@ fn options(text: &str) -> Vec<(String, String)> {
 }
 
 /// The password travels as it is: the registry keeps argon2 hashes, and SCRAM would need a hash of its own for every user.
-async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
-    let tenant = door.hub.registry().default_tenant();
-    if door.options.public_read && user == PUBLIC_USER {
+async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
+    let tenant = state.hub.registry().default_tenant();
+    if state.options.public_read && user == PUBLIC_USER {
         return Ok(Caller::public(tenant).into());
     }
     wire.say(Said::Authentication(Authentication::CleartextPassword)).map_err(Ended::Refused)?;
@@ -150,18 +150,18 @@ async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<R
     let Message::Password(password) = wire.message().await? else {
         return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
     };
-    let (hub, login) = (Arc::clone(&door.hub), user.to_owned());
+    let (hub, login) = (Arc::clone(&state.hub), user.to_owned());
     let address = wire.peer().map(|peer| peer.ip());
     let attempt = hub.logins().begin(address, &login, Instant::now());
     let attempt = attempt.map_err(|refused| Ended::Refused(refused.into()))?;
     let check = move || hub.registry().authenticate(&login, &password);
-    let checked = door.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
+    let checked = state.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
     let known = checked.map_err(|error| Ended::Refused(error.into()))?;
     attempt.end(known.is_some(), Instant::now());
     match known {
         Some(known) => Ok(Caller::user(&known).into()),
         None => {
-            refusals::login(&door.hub, hub::Door::Postgres, wire.peer(), user);
+            refusals::login(&state.hub, hub::Door::Postgres, wire.peer(), user);
             let message = format!("password authentication failed for user {user:?}");
             Err(Ended::Refused(PgError::fatal("28P01", message)))
         }

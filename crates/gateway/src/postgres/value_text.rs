@@ -8,8 +8,7 @@ use std::io::Write as _;
 use bytes::{BufMut, BytesMut};
 use model::{Date, Timestamp};
 
-use crate::number::{F64_BYTES_MAX, write_few_digits};
-use crate::utc_text::UtcText;
+use crate::text::{F64_BYTES_MAX, UtcText, write_few_digits};
 
 /// Powers of ten from which on a number has an exponent (PostgreSQL's `d2s.c` and `f2s.c`).
 const F64_EXPONENT_MIN: i32 = 15;

@@ -13,38 +13,38 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::request::Params;
+use super::session::Session;
+use super::state::HttpState;
 use crate::answer::{AnswerError, Format, pieces};
+use crate::error::ApiError;
 use question::Question;
 
 /// `GET /api/sql?q=...&format=...`
 pub(crate) async fn get(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
     let question = Question::from_params(&params, request.headers())?;
-    ask(&door, &session, question).await
+    ask(&state, &session, question).await
 }
 
 /// `POST /api/sql`: JSON with `query`, or the query as text.
 pub(crate) async fn post(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let question = Question::from_body(&params, request, session.body_account(&door)).await?;
-    ask(&door, &session, question).await
+    let question = Question::from_body(&params, request, session.body_account(&state)).await?;
+    ask(&state, &session, question).await
 }
 
-async fn ask(door: &Door, session: &Session, question: Question) -> Result<Response, ApiError> {
+async fn ask(state: &HttpState, session: &Session, question: Question) -> Result<Response, ApiError> {
     let format = question.format;
-    let answer = door.hub.sql(&question.text, question.parameters, &session.reader()).await?;
+    let answer = state.hub.sql(&question.text, question.parameters, &session.reader()).await?;
     // What goes wrong at once, such as a table that cannot be read, still gets a status of its own.
     let pieces = pieces(answer, format).await.map_err(|error| match error {
         AnswerError::Query(error) => error.into(),

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::bodies::HeldBytes;
-use super::super::error::ApiError;
 use super::super::limits::SQL_BODY_BYTES_MAX;
 use super::super::request::{Params, read_body};
 use crate::answer::Format;
+use crate::error::ApiError;
 
 /// A query with its parameters, and the form of the answer.
 #[derive(Debug, PartialEq)]

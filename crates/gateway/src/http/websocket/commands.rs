@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::request::split_keys;
 
 /// One message of a client. Members that are absent or `null` ask for nothing.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::update::{Data, News, bytes_of_sample};
 use crate::budget::{Charge, OverBudget, Share};
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::limits::{REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
 /// One subscription.

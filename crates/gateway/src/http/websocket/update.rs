@@ -7,7 +7,7 @@ use model::{Timestamp, Value, ValueRef};
 use serde::Serialize;
 use serde::ser::{SerializeTuple, Serializer};
 
-use crate::http::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 use crate::http::json::{Object, Sequence, WireValue, to_bytes};
 
 /// A value with its time.

@@ -23,7 +23,7 @@ use super::commands::WatchCommand;
 use super::subscriptions::bytes_of;
 use super::update::bytes_of_sample;
 use crate::budget::{Charge, OverBudget, Share};
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::json::{Object, WireValue, to_bytes};
 use crate::http::limits::{
     REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT,

@@ -24,12 +24,11 @@ use super::cancel::CancelHandle;
 use super::error::PgError;
 use super::frontend::Message;
 use super::portal::{Parsed, Portal};
-use super::server::StopSignal;
 use super::settings::Settings;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
+use crate::acceptor::{Stop, StopSignal};
 use crate::budget::{OverBudget, Share};
-use crate::seats::Stop;
 
 /// A logged-in client.
 #[derive(Debug)]

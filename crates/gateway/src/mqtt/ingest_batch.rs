@@ -1,8 +1,8 @@
-//! What one turn of the event loop has read: rows, acks, and enough to take the messages apart again.
+//! The batch that a worker collects in one pass of its event loop: the rows and acks of many messages.
 //!
-//! All messages of a turn are one batch, because one append and one sync serve them all. When the store refuses the
-//! batch for something in it, one device's message must not take the others down with it; so the turn remembers
-//! where each message begins and what was sent.
+//! All messages of a pass form one batch, because one append and one sync serve them all. If the store refuses the batch for
+//! its content, one message must not take the others with it. So the batch records where each message ends and its payload,
+//! and can be split into messages again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use model::Batch;
 use super::acks::PendingAck;
 use super::limits;
 
-/// Rows and acks of one turn of the event loop that ask for the same durability.
+/// Rows and acks of one pass of the event loop with the same durability class.
 #[derive(Debug, Default)]
-pub(crate) struct TurnBatch {
+pub(crate) struct IngestBatch {
     pub(crate) batch: Batch,
-    /// One for every message, in the order of their rows.
+    /// One ack for every message, in the order of the rows.
     pub(crate) acks: Vec<PendingAck>,
     spans: Vec<Span>,
     payloads: Vec<u8>,
     senders: Vec<Sender>,
-    /// Messages taken, repetitions not counted.
+    /// Accepted messages, without repetitions.
     pub(crate) messages: u64,
-    /// Bytes of their payloads.
+    /// Bytes of the payloads of these messages.
     pub(crate) bytes: u64,
 }
 
-/// Where a message ends.
+/// The end of a message.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     rows: usize,
     payload: usize,
 }
 
-/// Who sent the messages up to a number.
+/// The sender of the messages before `messages_end`.
 #[derive(Debug)]
 struct Sender {
     device: Arc<Device>,
     messages_end: usize,
 }
 
-impl TurnBatch {
+impl IngestBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.acks.is_empty()
     }
 
-    /// How many messages were completed.
+    /// Number of completed messages.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Completes a message whose rows are in the batch. `payload` is what was sent; it is empty for a message that is
-    /// in the batch as a dead letter, or not at all because it is a repetition.
+    /// Completes a message whose rows are in the batch. `payload` is empty for a dead letter, and for a repeated message,
+    /// which has no rows.
     pub(crate) fn push(&mut self, device: &Arc<Device>, ack: PendingAck, payload: &[u8]) {
         self.acks.push(ack);
         self.payloads.extend_from_slice(payload);
@@ -72,7 +72,7 @@ impl TurnBatch {
         self.spans.clear();
         self.senders.clear();
         self.payloads.clear();
-        self.payloads.shrink_to(limits::TURN_BYTES_MAX);
+        self.payloads.shrink_to(limits::PASS_BYTES_MAX);
         (self.messages, self.bytes) = (0, 0);
     }
 
@@ -81,12 +81,12 @@ impl TurnBatch {
         self.before(message).rows..self.spans[message].rows
     }
 
-    /// What was sent; empty when the message is a dead letter already.
+    /// The payload of a message; empty for a dead letter.
     pub(crate) fn payload(&self, message: usize) -> &[u8] {
         &self.payloads[self.before(message).payload..self.spans[message].payload]
     }
 
-    /// Who sent it.
+    /// The sender of a message.
     pub(crate) fn device(&self, message: usize) -> &Arc<Device> {
         let sender = self.senders.partition_point(|sender| sender.messages_end <= message);
         &self.senders[sender].device

@@ -1,4 +1,4 @@
-//! Who goes when room is scarce: the largest holder of unfinished packets, and connections that say nothing.
+//! Evicts connections when memory or connections are scarce: the one with most unfinished input, and those without CONNECT.
 
 use std::sync::atomic::Ordering;
 
@@ -6,14 +6,15 @@ use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::limits;
-use super::super::session::{Close, Session};
-use super::{Worker, find};
+use super::super::session::{Session, SessionEnd};
+use super::event_loop::Worker;
+use super::slots::find;
 
 impl Worker {
-    /// All connections together may leave only so much unfinished. The largest holder is closed, not the one that came
-    /// last: a few that send half a packet each do not make the next device lose its own. An error says that it is `key`.
-    pub(super) fn close_largest_partial(&mut self, key: ConnectionKey) -> Result<(), Close> {
-        let limit = self.door.options.partial_bytes_max();
+    /// Bounds the unfinished input of all connections. It closes the connection that holds most, not the newest one, so a few
+    /// peers with half a packet each do not cost the next device its connection. If that is `key`, it returns the end.
+    pub(super) fn close_largest_partial(&mut self, key: ConnectionKey) -> Result<(), SessionEnd> {
+        let limit = self.state.options.partial_bytes_max();
         while self.partial_bytes > limit {
             let largest = self.connections.iter().max_by_key(|(_, connection)| connection.partial_bytes());
             let Some((slot, connection)) = largest.filter(|(_, connection)| connection.partial_bytes() > 0)
@@ -25,19 +26,19 @@ impl Worker {
             let cause = format!(
                 "unfinished packets of all clients take {all} bytes, the limit is {limit}; this one has {held}, the most"
             );
-            let close = Close::refused(ReasonCode::QUOTA_EXCEEDED, "partial_bytes", cause);
+            let end = SessionEnd::refused(ReasonCode::QUOTA_EXCEEDED, "partial_bytes", cause);
             if largest == key {
-                return Err(close);
+                return Err(end);
             }
-            self.close(largest, close);
+            self.close(largest, end);
         }
         Ok(())
     }
 
-    /// When the door is almost full, connections that have been open for a while and sent no CONNECT make room, the oldest
-    /// first: a client that means it sends one at once.
+    /// If the door is almost full, closes connections that have been open for a while without CONNECT, the oldest first. A
+    /// real client sends CONNECT at once.
     pub(super) fn close_silent(&mut self) {
-        let now_s = self.door.now_s();
+        let now_s = self.state.now_s();
         while let Some(key) = self.silent.front().copied() {
             let silent = find(&mut self.connections, key)
                 .filter(|connection| matches!(connection.session, Session::New));
@@ -51,13 +52,13 @@ impl Worker {
             }
             let cause =
                 format!("no CONNECT within {} s while connections are scarce", limits::SILENT_GRACE_S);
-            self.close(key, Close::refused(ReasonCode::SERVER_BUSY, "silent", cause));
+            self.close(key, SessionEnd::refused(ReasonCode::SERVER_BUSY, "silent", cause));
         }
     }
 
     fn is_almost_full(&self) -> bool {
-        let limit = self.door.options.connections_max;
+        let limit = self.state.options.connections_max;
         let spare = (limit / limits::SPARE_CONNECTIONS_RATIO).max(1);
-        self.door.connections.load(Ordering::Acquire) + spare > limit
+        self.state.connections.load(Ordering::Acquire) + spare > limit
     }
 }

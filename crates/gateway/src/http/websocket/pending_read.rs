@@ -1,4 +1,4 @@
-//! What a command has to read from the store.
+//! Reads of the store for commands.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use model::{TimeRange, Timestamp, limits};
 
 use super::commands::{HistoryCommand, Keys, SubscribeCommand};
 use super::update::Data;
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::telemetry::{aggregation, interval_us, range, read_history, reported_keys, unique_keys};
 
-/// A read, and whom its result is for.
+/// A read for a command or subscription.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading {
+pub(crate) struct PendingRead {
     pub(crate) id: i64,
     pub(crate) device: Arc<Device>,
     pub(crate) from: ReadFrom,
-    /// Whether it is the beginning of a subscription.
+    /// Whether it is the initial reply of a subscription.
     pub(crate) live: bool,
 }
 
-/// Latest values, or a part of history.
+/// Latest values or history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
-    /// Of these keys, or of all.
+    /// Latest values of these keys, or of all keys.
     Latest(Option<Vec<String>>),
-    /// Of these keys (all when there are none), the newest values up to the limit.
+    /// History of these keys (of all if there are none), the newest values up to the limit.
     History(HistoryRequest),
 }
 
 impl ReadFrom {
-    /// The initial reply of a subscription. With `startTs` or `timeWindow` it is history up to the present. Plain
-    /// values have no upper end, because one between the client's `startTs + timeWindow` and the moment of subscribing
-    /// would be in neither the reply nor the updates.
+    /// The initial reply of a subscription. With `startTs` or `timeWindow` it is history up to the present. For plain values
+    /// the range has no end: a value between the client's `startTs + timeWindow` and the subscription would otherwise be in
+    /// neither the reply nor the updates.
     pub(crate) fn of_subscription(command: &SubscribeCommand, now: Timestamp) -> Result<Self, ApiError> {
         let keys = keys(command.keys.as_ref())?;
         let start_ts = command.start_ts.filter(|start| *start > 0);
@@ -70,7 +70,7 @@ impl ReadFrom {
         }))
     }
 
-    /// The keys that were named; `None` for all.
+    /// The named keys; `None` for all keys.
     pub(crate) fn keys(&self) -> Option<&[String]> {
         let named = match self {
             Self::Latest(keys) => keys.as_deref(),
@@ -84,17 +84,17 @@ fn keys(named: Option<&Keys>) -> Result<Vec<String>, ApiError> {
     unique_keys(named.into_iter().flat_map(Keys::iter))
 }
 
-/// 0 stands for the default, as ThingsBoard's clients send it.
+/// The limit of a command; 0 means the default, as in ThingsBoard's clients.
 fn limit(limit: Option<usize>) -> usize {
     limit.filter(|limit| *limit > 0).unwrap_or(limits::READ_ROWS_DEFAULT)
 }
 
-impl Reading {
+impl PendingRead {
     pub(crate) fn is_latest(&self) -> bool {
         matches!(self.from, ReadFrom::Latest(_))
     }
 
-    /// Reads; may wait for files. Keys without values are left out.
+    /// Reads the values. It may read files. Leaves out keys without values.
     pub(crate) fn run(&self, hub: &Hub) -> Result<Data, ApiError> {
         match &self.from {
             ReadFrom::Latest(keys) => {
@@ -113,7 +113,7 @@ impl Reading {
     fn history(&self, hub: &Hub, request: &HistoryRequest) -> Result<Data, ApiError> {
         let found = read_history(hub, &self.device, request)?;
         let filled = found.into_iter().filter(|(_, samples)| !samples.is_empty());
-        // Read newest first, so that a limit keeps the newest; told oldest first, like updates.
+        // The store returns the newest first, so a limit keeps the newest. The reply has the oldest first, like updates.
         Ok(filled.map(|(key, samples)| (key, samples.into_iter().rev().collect())).collect())
     }
 }

@@ -1,15 +1,16 @@
-//! Times as text, many of them.
+//! Writes times as RFC 3339 text, for answers with a million of them.
 
 use model::{Date, Timestamp};
 
-use crate::number::pair;
+use super::number::pair;
 
 const DAY_US: i64 = 86_400_000_000;
 /// `YYYY-MM-DDTHH:MM:SS.ffffffZ`
 const BYTES: usize = 27;
 const DATE: usize = 10;
 
-/// Writes times as RFC 3339 with microseconds in UTC. Keeps the text of the last one: most are of the same day.
+/// Writes times as RFC 3339 with microseconds in UTC. It keeps the text of the last time, because most times are of the
+/// same day.
 pub(crate) struct UtcText {
     text: [u8; BYTES],
     day: i64,
@@ -20,7 +21,7 @@ impl UtcText {
         Self { text: *b"1970-01-01T00:00:00.000000Z", day: 0 }
     }
 
-    /// Appends a time; `false`, and nothing, for years before 0001 or after 9999.
+    /// Appends a time. For years before 0001 or after 9999 it appends nothing and returns `false`.
     pub(crate) fn write(&mut self, micros: i64, out: &mut Vec<u8>) -> bool {
         let (day, of_day) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US) as u64);
         if day != self.day {
@@ -45,7 +46,7 @@ impl UtcText {
     }
 }
 
-/// The date of a time, for years of four digits.
+/// The date of a time whose year has four digits.
 fn date_text(time: Timestamp) -> Option<[u8; DATE]> {
     let Date { year, month, day } = time.date();
     let year = u32::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;

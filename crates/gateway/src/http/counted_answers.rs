@@ -12,14 +12,14 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::limits::{ANSWER_COUNTED_BYTES_MIN, ANSWER_PIECE_BYTES};
+use super::session::Session;
+use super::state::HttpState;
 use crate::budget::Charge;
+use crate::error::ApiError;
 
 /// Counts a long answer, or refuses it where too many bytes wait already.
-pub(crate) async fn count(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub(crate) async fn count(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let headers = request.headers().clone();
     let response = next.run(request).await;
     // A stream has no length; its pieces are bounded.
@@ -29,8 +29,8 @@ pub(crate) async fn count(State(door): State<Arc<Door>>, request: Request, next:
         return response;
     }
     // What is long without a session is built into the program: files of the dashboard.
-    let Ok(session) = Session::of(&door, &headers) else { return response };
-    let share = door.answers.share(session.caller().user_id().unwrap_or_default());
+    let Ok(session) = Session::of(&state, &headers) else { return response };
+    let share = state.answers.share(session.caller().user_id().unwrap_or_default());
     match share.hold(bytes) {
         Ok(charge) => {
             response.map(|body| Body::new(Counted { body, piece: Bytes::new(), piece_bytes: 0, charge }))

@@ -1,10 +1,8 @@
-//! What a refused request gets: a status and a JSON body in ThingsBoard's shape that says what to do.
+//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message that says what to do.
+//!
+//! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
 
-use std::convert::Infallible;
-
-use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use hub::caller::Forbidden;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
@@ -12,10 +10,14 @@ use hub::registry::RegistryError;
 use hub::session_token::TokenError;
 use hub::sql::SqlError;
 use hub::{Blame, IngestError};
-use serde::Serialize;
 
-use super::limits::{RETRY_BUSY_S, RETRY_OPERATOR_S};
+use crate::blocking::PoolError;
 use crate::budget::OverBudget;
+
+/// `Retry-After` in seconds when the store or a queue is busy.
+pub(crate) const RETRY_BUSY_S: u32 = 1;
+/// `Retry-After` in seconds when an operator has to act first.
+const RETRY_OPERATOR_S: u32 = 30;
 
 /// ThingsBoard's error numbers (`ThingsboardErrorCode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,22 +33,18 @@ pub(crate) enum ErrorCode {
     TooManyRequests = 33,
 }
 
-/// A refusal.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: ErrorCode,
-    /// For the sender: what is wrong and what to do.
+    /// For the client: what is wrong and what to do.
     pub(crate) message: String,
-    /// Short and stable, for metrics.
+    /// A short, stable name for metrics.
     pub(crate) label: &'static str,
-    /// After how many seconds the same request may succeed.
+    /// Seconds after which the same request may succeed.
     pub(crate) retry_after_s: Option<u32>,
 }
-
-/// Travels with the response to the layer that counts refusals.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RefusalLabel(pub(crate) &'static str);
 
 impl ApiError {
     pub(crate) fn new(
@@ -58,17 +56,17 @@ impl ApiError {
         Self { status, code, message: message.into(), label, retry_after_s: None }
     }
 
-    /// 400: an argument does not have the form or value it must have.
+    /// 400: an argument has a wrong form or value.
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "argument", message)
     }
 
-    /// 400: the request as a whole cannot be read or done.
+    /// 400: the request as a whole cannot be parsed or done.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::BadRequest, "request", message)
     }
 
-    /// 401: no session, or not a valid one.
+    /// 401: no session, or an invalid one.
     pub(crate) fn unauthenticated(label: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Authentication, label, message)
     }
@@ -89,7 +87,7 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, "too_large", message)
     }
 
-    /// 429: nobody's fault; the same request will succeed later.
+    /// 429: the server is busy; the same request will succeed later.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         let (status, code) = (StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyRequests);
         let mut error = Self::new(status, code, "busy", message);
@@ -97,7 +95,7 @@ impl ApiError {
         error
     }
 
-    /// 503: whoever runs the machine has to act.
+    /// 503: the operator has to act.
     pub(crate) fn unavailable(label: &'static str, message: impl Into<String>) -> Self {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::General, label, message);
         error.retry_after_s = Some(RETRY_OPERATOR_S);
@@ -107,6 +105,15 @@ impl ApiError {
     /// 500.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::General, "internal", message)
+    }
+}
+
+impl From<PoolError> for ApiError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Full { .. } => Self::busy(error.to_string()),
+            PoolError::Panicked => Self::internal(error.to_string()),
+        }
     }
 }
 
@@ -137,7 +144,7 @@ impl From<SqlError> for ApiError {
     fn from(error: SqlError) -> Self {
         let message = error.to_string();
         match (error.blame(), &error) {
-            // Sound SQL that needs more than the operator gives it.
+            // Valid SQL that exceeds a limit of the operator.
             (_, SqlError::OverLimit { .. } | SqlError::Timeout { .. }) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::BadRequest, "query_limit", message)
             }
@@ -196,56 +203,6 @@ impl From<OverBudget> for ApiError {
     }
 }
 
-impl From<PathRejection> for ApiError {
-    fn from(rejection: PathRejection) -> Self {
-        Self::bad_request(format!("the path cannot be read: {}", rejection.body_text()))
-    }
-}
-
-impl From<Infallible> for ApiError {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    status: u16,
-    message: &'a str,
-    #[serde(rename = "errorCode")]
-    error_code: u16,
-    timestamp: i64,
-}
-
-impl ApiError {
-    /// The body as JSON text.
-    pub(crate) fn body(&self) -> Vec<u8> {
-        let body = Body {
-            status: self.status.as_u16(),
-            message: &self.message,
-            error_code: self.code as u16,
-            timestamp: hub::clock::system_now().millis(),
-        };
-        serde_json::to_vec(&body).expect("BUG: numbers and text are always JSON")
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        let mut response = (self.status, headers, self.body()).into_response();
-        if let Some(seconds) = self.retry_after_s {
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
-        }
-        response.extensions_mut().insert(RefusalLabel(self.label));
-        response
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,15 +216,10 @@ mod tests {
         assert!(sealed.message.contains("disk gone"));
         let unknown = ApiError::from(RegistryError::Unknown { what: "device", name: "x".into() });
         assert_eq!((unknown.status.as_u16(), unknown.code as u16), (404, 32));
+        let full = ApiError::from(PoolError::Full { what: "reads", waiting: 1, limit: 1 });
+        assert_eq!((full.status.as_u16(), full.retry_after_s), (429, Some(1)));
+        assert_eq!(ApiError::from(PoolError::Panicked).status.as_u16(), 500);
         let expired = ApiError::from(TokenError::Expired);
         assert_eq!((expired.status.as_u16(), expired.code as u16), (401, 11));
-    }
-
-    #[test]
-    fn the_body_has_the_four_fields() {
-        let body: serde_json::Value = serde_json::from_slice(&ApiError::argument("a \"b\"").body()).unwrap();
-        assert_eq!((&body["status"], &body["errorCode"]), (&400.into(), &30.into()));
-        assert_eq!(body["message"], "a \"b\"");
-        assert!(body["timestamp"].as_i64().unwrap() > 1_600_000_000_000);
     }
 }

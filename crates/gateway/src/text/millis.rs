@@ -1,41 +1,40 @@
-//! Times in answers with a million of them.
+//! Writes times in milliseconds, for answers with a million of them.
 
 use std::io::Write as _;
 
 use model::Timestamp;
 
-use crate::number::pair;
+use super::number::pair;
 
-/// A time in milliseconds with `BEFORE` bytes of constant text before it, `BYTES` in all. Keeps that of the value before,
-/// of which the first digits are mostly those of the next one.
+/// Writes a time in milliseconds within a constant text: `BEFORE` bytes stand before it, and the whole has `BYTES` bytes. It
+/// keeps the last text, because the first digits of the next time are mostly the same.
 #[derive(Debug)]
-pub(super) struct TimeText<const BEFORE: usize, const BYTES: usize> {
+pub(crate) struct TimeText<const BEFORE: usize, const BYTES: usize> {
     text: [u8; BYTES],
     /// The digits before the last eight.
     high: u32,
 }
 
-/// Digits that times of the years 2001 to 2286 have.
+/// Digits of times of the years 2001 to 2286.
 const DIGITS: usize = 13;
 const LOW_SCALE: u64 = 100_000_000;
-/// Digits that an `i64` has at most, and its sign.
+/// Most digits of an `i64`, and its sign.
 const DIGITS_MAX: usize = 20;
 
 impl<const BEFORE: usize, const BYTES: usize> TimeText<BEFORE, BYTES> {
-    /// Most bytes that are written.
-    pub(super) const BYTES_MAX: usize = BYTES - DIGITS + DIGITS_MAX;
+    /// Longest text.
+    pub(crate) const BYTES_MAX: usize = BYTES - DIGITS + DIGITS_MAX;
     const LOW: usize = BEFORE + 5;
     const END: usize = BEFORE + DIGITS;
 
-    /// `text` has thirteen zeros where the time is to stand.
-    pub(super) fn new(text: &[u8; BYTES]) -> Self {
+    /// `text` has thirteen zeros in place of the time.
+    pub(crate) fn new(text: &[u8; BYTES]) -> Self {
         Self { text: *text, high: 0 }
     }
 
-    /// Writes to the beginning of `room`, which has at least [`BYTES_MAX`](Self::BYTES_MAX), and returns how many bytes it
-    /// wrote.
+    /// Writes to the beginning of `room`, which has at least [`BYTES_MAX`](Self::BYTES_MAX) bytes. Returns the length.
     #[inline]
-    pub(super) fn write(&mut self, ts: Timestamp, room: &mut [u8]) -> usize {
+    pub(crate) fn write(&mut self, ts: Timestamp, room: &mut [u8]) -> usize {
         let millis = ts.millis();
         if !(1_000_000_000_000..10_000_000_000_000).contains(&millis) {
             return self.write_other(millis, room);
@@ -49,7 +48,7 @@ impl<const BEFORE: usize, const BYTES: usize> TimeText<BEFORE, BYTES> {
             digits.copy_from_slice(&pair(low % 100));
             low /= 100;
         }
-        // A constant length is copied without a call.
+        // The compiler copies a constant length without a call.
         room[..BYTES].copy_from_slice(&self.text);
         BYTES
     }
