@@ -1,5 +1,5 @@
-//! What every door does when it refuses a message or a login. The door counts the refusal, keeps its reason for the device's
-//! page and `tacho device show`, and writes a log line at a bounded pace. The line never contains a token or a password.
+//! Refusals of messages and logins, for all doors. A door counts the refusal, keeps its reason for the device's page and
+//! `tacho device show`, and writes a log line at a bounded rate. The line never contains a token or a password.
 
 use std::net::SocketAddr;
 

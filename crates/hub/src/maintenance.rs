@@ -1,4 +1,4 @@
-//! What an operator's tools ask of a running installation: a check of everything on disk, and a backup's stream.
+//! Maintenance of a running installation: a check of all files, backups, exports and imports.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,10 +17,10 @@ use crate::clock::system_now;
 use crate::hub::Hub;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
-/// Files of a data directory that a backup takes along if they are there.
+/// Files of a data directory that a backup includes if they exist.
 pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
 
-/// Why a backup could not be begun.
+/// A backup could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store.
@@ -31,7 +31,7 @@ pub enum BackupError {
     Registry(#[from] RegistryError),
 }
 
-/// A backup that is ready to be sent. The store's files stay as they are while this lives.
+/// A backup that is ready to be sent. The store keeps its files unchanged while this lives.
 pub struct BackupStream {
     files: Box<dyn StoreFiles>,
     extras: Vec<Extra>,
@@ -40,8 +40,8 @@ pub struct BackupStream {
 }
 
 impl BackupStream {
-    /// The store's files with what else belongs to the installation in `data`. `registry` is the registry's file and
-    /// `copy` a copy of its content; `have` lists what the receiver has.
+    /// The files of the store, and the other files of the installation in `data`. `registry` is the path of the registry and
+    /// `copy` a copy of its content. `have` lists the parts that the receiver has.
     ///
     /// # Errors
     /// [`StoreError::Io`] when a file cannot be read.
@@ -67,7 +67,7 @@ impl BackupStream {
         Ok(Self { files, extras, have, created_us })
     }
 
-    /// Bytes of the files that will be written.
+    /// Bytes of all files of the backup.
     pub fn bytes(&self) -> u64 {
         stream_bytes(self.files.as_ref(), &self.extras, &self.have)
     }
@@ -75,7 +75,7 @@ impl BackupStream {
     /// Writes the files as a tar stream.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         write_stream(self.files.as_ref(), self.extras, &self.have, self.created_us, out)
     }
@@ -86,7 +86,7 @@ fn extra(name: &str, file: File) -> io::Result<Extra> {
     Ok(Extra { path: name.to_owned(), bytes, content: Box::new(file) })
 }
 
-/// What SQLite says about a registry's file, as findings.
+/// Problems that SQLite reports for the registry's file, as findings.
 pub fn registry_findings(path: &Path, problems: Result<Vec<String>, RegistryError>) -> Vec<Finding> {
     let problems = problems.unwrap_or_else(|error| vec![error.to_string()]);
     let finding = |problem: String| {
@@ -99,11 +99,11 @@ pub fn registry_findings(path: &Path, problems: Result<Vec<String>, RegistryErro
 }
 
 impl Hub {
-    /// Reads everything on disk and compares it with its checksums, while the installation serves. Takes as long as
-    /// reading the files takes: call it where blocking is allowed.
+    /// Reads all files and verifies their checksums, while the installation serves. It takes as long as reading the files: call it
+    /// on a thread that may block.
     ///
     /// # Errors
-    /// That the check could not be made; what it found is in the report.
+    /// The check could not run. Damage is not an error; the report lists it.
     pub fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
         let registry: &Registry = self.registry();
         let findings = registry_findings(registry.path(), registry.problems());
@@ -112,10 +112,10 @@ impl Hub {
         Ok(report)
     }
 
-    /// Brings everything acknowledged so far into files and holds them. Blocks for a flush.
+    /// Writes everything acknowledged so far into files, and keeps the files. Blocks for a flush.
     ///
     /// # Errors
-    /// When the store takes no writes, and when a file cannot be read.
+    /// The store accepts no writes, or a file cannot be read.
     pub fn backup(&self, have: BackupList) -> Result<BackupStream, BackupError> {
         let registry = self.registry();
         let data = registry.path().parent().unwrap_or(Path::new("."));
@@ -126,10 +126,10 @@ impl Hub {
 }
 
 impl Hub {
-    /// What tables there are.
+    /// The status of all tables.
     ///
     /// # Errors
-    /// As [`store::Store::tables`].
+    /// Like [`store::Store::tables`].
     pub fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
         self.store().tables()
     }
@@ -137,7 +137,7 @@ impl Hub {
     /// The columns of a table.
     ///
     /// # Errors
-    /// As [`table_columns`].
+    /// Like [`table_columns`].
     pub fn columns(&self, table: &str) -> Result<Vec<TableColumn>, BulkError> {
         table_columns(self.store(), table)
     }
@@ -145,17 +145,17 @@ impl Hub {
     /// Begins an export.
     ///
     /// # Errors
-    /// As [`Export::begin`].
+    /// Like [`Export::begin`].
     pub fn export(&self, request: &ExportRequest) -> Result<Export, BulkError> {
         Export::begin(self.store(), request)
     }
 
-    /// Imports a Parquet file that unfolds within `bounds`; rows have the bounds that devices have, and with `any_time` may
-    /// be of any time. Times without a zone are those of `zone`. Live subscribers are not told: these are no news. Blocks
+    /// Imports a Parquet file that unpacks within `bounds`. Rows have the bounds of devices; with `any_time` they may have any
+    /// time. Times without a zone are local times of `zone`. Live subscribers do not get the rows: imports are historical. Blocks
     /// until the rows are durable.
     ///
     /// # Errors
-    /// As [`import_parquet`].
+    /// Like [`import_parquet`].
     pub fn import_parquet(
         &self,
         table: &str,
@@ -170,10 +170,10 @@ impl Hub {
     }
 }
 
-/// A copy of the registry of an installation that does not run.
+/// A copy of the registry of a stopped installation.
 ///
 /// # Errors
-/// As [`Registry::open`].
+/// Like [`Registry::open`].
 pub fn stopped_registry(path: &Path) -> Result<File, RegistryError> {
     copy_for_backup(path)
 }

@@ -50,7 +50,7 @@ impl Encoder for ParquetEncoder {
     }
 
     fn take(&mut self) -> Vec<u8> {
-        // The writer counts its offsets itself; what was written can go.
+        // The writer counts offsets itself, so the written bytes can be taken.
         std::mem::take(self.writer.inner_mut())
     }
 }

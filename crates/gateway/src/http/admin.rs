@@ -1,4 +1,4 @@
-//! What operators and their tools ask.
+//! Health, metrics and status for operators and their tools.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::json::Json;
 use super::state::HttpState;
 use crate::error::RETRY_BUSY_S;
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: 200 while the process runs.
 pub(crate) async fn alive() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
 
-/// `GET /readyz`: 200 when writes are taken, else 503 with the reasons.
+/// `GET /readyz`: 200 if the store accepts writes, else 503 with the reasons.
 pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
     let status = state.hub.status();
     let sealed = status.sealed.map(|cause| format!("the store is read-only since a write failed: {cause}"));
@@ -39,7 +39,7 @@ pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
     response
 }
 
-/// What an operator reads before connections are refused for want of file descriptors.
+/// A warning before the process runs out of file descriptors for connections.
 fn few_files_left(state: &HttpState) -> Option<String> {
     let metrics = state.hub.metrics();
     let doors = [hub::Door::Mqtt, hub::Door::Http, hub::Door::Postgres];
@@ -61,7 +61,7 @@ pub(crate) async fn metrics(State(state): State<Arc<HttpState>>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
 }
 
-/// `GET /api/status`: the server's own account of itself.
+/// `GET /api/status`: version, counters and sizes of the server.
 pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
     let registry = state.hub.registry();
     let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
@@ -73,7 +73,7 @@ pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
         "durability": profile.map(|profile| profile.durability.name()),
         "uptime_s": state.started.elapsed().as_secs(),
         "devices": registry.device_count(),
-        // Together with their number it tells whether a list of devices that was read before may be out of date.
+        // With the number of devices it shows whether a list of devices is out of date.
         "devices_generation": registry.generation(),
         "connections": {
             "mqtt": connections(hub::Door::Mqtt),

@@ -26,7 +26,7 @@ use super::state::HttpState;
 use super::stream::streamed;
 use crate::error::ApiError;
 
-/// At least as many rows as an export brings.
+/// Header with an upper bound of the rows of an export.
 const ROWS: header::HeaderName = header::HeaderName::from_static("x-tacho-rows");
 
 impl From<BulkError> for ApiError {
@@ -84,23 +84,23 @@ pub(crate) async fn table_columns(
     Ok(Json(json!({ "table": table, "columns": columns })).into_response())
 }
 
-/// What is to be true of a table.
+/// Settings of a table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TableBody {
     table: String,
-    /// How long its rows are kept, in seconds; 0 for good.
+    /// For how long the table keeps rows, in seconds; 0 for ever.
     ttl_s: u64,
-    /// Whether to make the table if there is none.
+    /// Whether to create the table if it does not exist.
     #[serde(default)]
     create: bool,
-    /// Whether only to say what would go.
+    /// Whether to change nothing and only list the expiring days.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// `POST /api/tacho/tables`: how long a table keeps its rows. With `dryRun` nothing changes, and `days` lists the days
-/// (UTC) whose rows are too old for it, with their numbers of rows.
+/// `POST /api/tacho/tables`: sets how long a table keeps rows. With `dryRun` it changes nothing, and `days` lists the days
+/// (UTC) that would expire, with their numbers of rows.
 pub(crate) async fn set_table(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -120,7 +120,7 @@ pub(crate) async fn set_table(
     Ok(Json(answer).into_response())
 }
 
-/// What to export.
+/// A request to export a table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExportBody {
@@ -143,7 +143,7 @@ impl ExportBody {
     }
 }
 
-/// `POST /api/tacho/export`: the file as a stream. One that breaks off is not whole.
+/// `POST /api/tacho/export`: the file as a stream. A stream that breaks off is incomplete.
 pub(crate) async fn export(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -171,15 +171,15 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, kind.to_owned()), (ROWS, rows)], body).into_response())
 }
 
-/// What a file may ask of the server.
+/// The bounds of one piece of an import.
 fn bounds(memory: Portion) -> ParquetBounds {
     let held = memory.of(IMPORT_HELD_BYTES_MAX as usize) as u64;
     ParquetBounds { held_bytes_max: held.max(IMPORT_HELD_BYTES_MIN), rows_max: IMPORT_ROWS_MAX }
 }
 
-/// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: a Parquet file whose schema says what its columns are.
-/// Times without a zone are those of `timezone`. Rows whose time no device could send are left out and counted, unless
-/// `anyTime` is true. The answer comes when the rows are durable.
+/// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: imports a Parquet file. Its schema defines the columns. Times
+/// without a zone are local times of `timezone`. The import leaves out and counts rows with a time that no device could send,
+/// unless `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -192,14 +192,14 @@ pub(crate) async fn import(
     let zone = zone_of(&params)?;
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
     let (hub, bounds) = (Arc::clone(&state.hub), bounds(state.options.memory));
-    // Blocks for the disk like a change of the registry, and must not take the place of reads.
+    // It waits for the disk like a change of the registry, and must not block reads.
     let import =
         move || hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_TIMEOUT);
     let counts = state.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())
 }
 
-/// Where times without a zone were written, and what is done where its clocks were changed.
+/// The time zone of times without a zone, and the rule for times at clock changes.
 fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
     let clock_change = params.text("clockChange").map(str::parse::<ClockChange>).transpose();
     let clock_change = clock_change.map_err(|reason| ApiError::argument(format!("clockChange: {reason}")))?;
@@ -219,7 +219,7 @@ fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
     }
 }
 
-/// `GET /api/tacho/import/device?name=`: the table that rows of a device belong to, that of its profile.
+/// `GET /api/tacho/import/device?name=`: the table of the rows of a device, which is that of its profile.
 pub(crate) async fn table_of_device(
     State(state): State<Arc<HttpState>>,
     session: Session,

@@ -16,9 +16,9 @@ use crate::blocking::WorkerSet;
 use crate::error::ApiError;
 use crate::text::{F64_BYTES_MAX, TimeText, write_f64};
 
-/// Values for which room is made at once.
+/// Values for which memory is reserved at once.
 const AT_ONCE: usize = 64;
-/// Values that wait to be written, so that threads have enough to do.
+/// Values that wait to be written, so all threads have work.
 const VALUES_WAITING_MAX: usize = 256 * 1024;
 /// A comma and a number.
 const NUMBER_BYTES: usize = 1 + F64_BYTES_MAX;
@@ -32,7 +32,7 @@ pub(crate) struct ColumnsText<'a> {
     of_key: Vec<KeyText>,
     bytes_max: usize,
     workers: &'a WorkerSet,
-    /// Rows that are not text yet, and how many values they have.
+    /// Rows that are not written yet, and the number of their values.
     blocks: Vec<Block>,
     waiting: usize,
 }
@@ -53,14 +53,14 @@ struct Block {
 }
 
 impl<'a> ColumnsText<'a> {
-    /// For so many keys; takes rows until the text has more than about `bytes_max` bytes. The crew writes it.
+    /// A text for `keys` keys. It takes rows until it has more than about `bytes_max` bytes. The workers write it.
     pub(crate) fn new(keys: usize, bytes_max: usize, workers: &'a WorkerSet) -> Self {
         let of_key = vec![KeyText::default(); keys];
         let time = TimeElement::new(b",0000000000000");
         Self { times: Vec::new(), time, of_key, bytes_max, workers, blocks: Vec::new(), waiting: 0 }
     }
 
-    /// Whether rows were left out because the text has become too long.
+    /// Whether the text has become too long and left out rows.
     fn is_over(&self) -> bool {
         self.bytes() > self.bytes_max
     }
@@ -97,7 +97,7 @@ impl<'a> ColumnsText<'a> {
         Ok(())
     }
 
-    /// Makes text of the rows that wait: each thread of the crew writes some of the keys.
+    /// Writes the waiting rows: each worker writes some of the keys.
     fn write_blocks(&mut self) {
         if self.blocks.is_empty() {
             return;
@@ -189,7 +189,7 @@ impl KeyText {
     }
 }
 
-/// Appends what `write` makes of each element: it gets room for `bytes_max` bytes and returns how many it wrote.
+/// Appends the text of each element. `write` gets a buffer of `bytes_max` bytes and returns the length.
 #[inline]
 fn extend<T>(
     out: &mut Vec<u8>,
@@ -197,7 +197,7 @@ fn extend<T>(
     bytes_max: usize,
     mut write: impl FnMut(&T, &mut [u8]) -> usize,
 ) {
-    // A third of the room is what most elements take.
+    // Most elements take a third of the longest text.
     out.reserve(elements.len() * bytes_max / 3);
     for elements in elements.chunks(AT_ONCE) {
         let mut length = out.len();

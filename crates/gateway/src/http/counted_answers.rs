@@ -1,5 +1,5 @@
-//! Answers that are in memory as a whole until their client has taken them: their bytes are counted for each login and in
-//! all. Streamed answers hold a few pieces only and are not counted.
+//! Counts answers in memory until their client has taken them: for each login and in total. Streamed answers hold only a few
+//! pieces and are not counted.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::state::HttpState;
 use crate::budget::Charge;
 use crate::error::ApiError;
 
-/// Counts a long answer, or refuses it where too many bytes wait already.
+/// Counts a long answer. Refuses it if too many bytes wait already.
 pub(crate) async fn count(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let headers = request.headers().clone();
     let response = next.run(request).await;
@@ -28,7 +28,7 @@ pub(crate) async fn count(State(state): State<Arc<HttpState>>, request: Request,
     if bytes < ANSWER_COUNTED_BYTES_MIN {
         return response;
     }
-    // What is long without a session is built into the program: files of the dashboard.
+    // Long answers without a session are files of the dashboard, which are part of the binary.
     let Ok(session) = Session::of(&state, &headers) else { return response };
     let share = state.answers.share(session.caller().user_id().unwrap_or_default());
     match share.hold(bytes) {
@@ -39,11 +39,11 @@ pub(crate) async fn count(State(state): State<Arc<HttpState>>, request: Request,
     }
 }
 
-/// A body that gives its bytes back as they are taken, in small pieces: what is given out is no longer counted.
+/// A body in small pieces. Bytes that the client has taken are no longer counted.
 struct Counted {
     body: Body,
     piece: Bytes,
-    /// Bytes of the piece as it came.
+    /// Length of the whole piece.
     piece_bytes: usize,
     charge: Charge,
 }
@@ -57,7 +57,7 @@ impl HttpBody for Counted {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.piece.is_empty() {
-            // Its memory is free as soon as its last part is sent.
+            // The piece was sent, so its memory is free.
             let bytes = self.piece_bytes;
             drop(self.charge.split(bytes));
             self.piece_bytes = 0;

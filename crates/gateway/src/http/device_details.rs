@@ -1,4 +1,4 @@
-//! What an operator wants to know of a device: where its rows go, when it reported last, and what was refused of it.
+//! Details of a device for operators: its table, its newest time, and its refused messages.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::session::Session;
 use super::state::HttpState;
 use crate::error::ApiError;
 
-/// `GET /api/tacho/devices/{id}`: the device, where its rows go, how many keys it has, its newest time, its refusals.
+/// `GET /api/tacho/devices/{id}`: the device, its table, its number of keys, its newest time, its refusals.
 pub(crate) async fn details(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -45,10 +45,10 @@ fn details_json(hub: &Hub, device: &Device, reasons: bool) -> Result<Json<JsonVa
     Ok(Json(details))
 }
 
-/// `GET /api/tacho/refusals`: devices of which something was refused since the server began to count, the last first.
+/// `GET /api/tacho/refusals`: devices with refused messages since the server began to count, the last refused first.
 pub(crate) async fn refusals(State(state): State<Arc<HttpState>>, session: Session) -> Response {
     let found = state.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
-        // Deleted devices, and those of others, are nobody's business.
+        // Leaves out deleted devices and those of other tenants.
         let device = session.device(&state.hub, id).ok()?;
         let mut one = refused_json(&refused, session.caller().may(Action::ReadRefused));
         one["id"] = id.to_string().into();
@@ -58,7 +58,7 @@ pub(crate) async fn refusals(State(state): State<Arc<HttpState>>, session: Sessi
     Json(json!({ "devices": found.collect::<Vec<_>>() })).into_response()
 }
 
-/// A reason may quote what was sent, which is not for everybody.
+/// A refusal as JSON. A reason may quote the payload, so not every caller may see it.
 fn refused_json(refused: &Refused, with_reason: bool) -> JsonValue {
     json!({
         "messages": refused.messages,

@@ -18,7 +18,7 @@ use super::session::Session;
 use super::state::HttpState;
 use crate::error::ApiError;
 
-/// ThingsBoard's id of "nobody" (`EntityId.NULL_UUID`): devices here belong to no customer.
+/// ThingsBoard's null id (`EntityId.NULL_UUID`): devices here belong to no customer.
 const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
 
 pub(crate) fn device_json(device: &Device) -> JsonValue {
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     }
     let listing = Listing::parse(&params)?;
     let hub = Arc::clone(&state.hub);
-    // Filtering looks at every device, so it is work for a blocking thread.
+    // Filtering visits every device, so it runs on a blocking thread.
     state.reads.run(move || listing.page(hub.registry(), session.tenant())).await?
 }
 
@@ -124,7 +124,7 @@ impl Listing {
         Ok(Json(answer).into_response())
     }
 
-    /// The devices come sorted by name, and equal times keep that order.
+    /// Sorts devices, which are in the order of their names. Equal times keep that order.
     fn sort(&self, devices: &mut [Arc<Device>]) {
         match (self.sort_by, self.descending) {
             (SortBy::Name, _) => devices.reverse(),
@@ -155,7 +155,7 @@ pub(crate) async fn show(
     Ok(Json(device_json(&*session.device(&state.hub, parse_id(&id)?)?)).into_response())
 }
 
-/// `GET /api/device/{id}/credentials`; for those who may write, because the token opens the device's write side.
+/// `GET /api/device/{id}/credentials`. It needs a permission of its own, because the token allows writing as the device.
 pub(crate) async fn credentials(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -170,7 +170,7 @@ pub(crate) async fn credentials(
 
 fn credentials_json(device: &Device, token: &str) -> JsonValue {
     json!({
-        // Credentials have no life of their own here; ThingsBoard's clients want an id.
+        // Credentials have no id here, but ThingsBoard's clients require one.
         "id": { "id": device.id },
         "deviceId": entity("DEVICE", device.id),
         "credentialsType": ACCESS_TOKEN,
@@ -182,7 +182,7 @@ fn credentials_json(device: &Device, token: &str) -> JsonValue {
 /// The only kind of credentials.
 const ACCESS_TOKEN: &str = "ACCESS_TOKEN";
 
-/// Credentials as a client writes them.
+/// Credentials in a request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CredentialsJson {
@@ -191,7 +191,7 @@ pub(crate) struct CredentialsJson {
     credentials_id: Option<String>,
 }
 
-/// `POST /api/device/credentials`: another access token for a device, a random one where none is named.
+/// `POST /api/device/credentials`: sets another access token for a device, a random one if the body names none.
 pub(crate) async fn set_credentials(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -209,7 +209,7 @@ pub(crate) async fn set_credentials(
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
-/// `DELETE /api/device/{id}`. What the device reported stays in the store.
+/// `DELETE /api/device/{id}`. The values of the device stay in the store.
 pub(crate) async fn delete(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -222,7 +222,7 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// A device as a client writes it. Other members of ThingsBoard's Device are not kept.
+/// A device in a request. Other members of ThingsBoard's Device are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeviceJson {
@@ -239,7 +239,7 @@ struct EntityJson {
 }
 
 impl DeviceJson {
-    /// The name of the profile that is asked for, if one is.
+    /// The name of the requested profile, if any.
     fn profile(&self, hub: &Hub, tenant: Uuid) -> Result<Option<String>, ApiError> {
         match &self.device_profile_id {
             Some(EntityJson { id }) => profile_name(&hub.registry().profiles(tenant), *id).map(Some),
@@ -248,8 +248,8 @@ impl DeviceJson {
     }
 }
 
-/// `POST /api/device?accessToken=`: adds a device, or with an `id` renames it. A renamed device reports under its new name
-/// from then on; what it reported before stays under the old one.
+/// `POST /api/device?accessToken=`: adds a device, or renames it if the body has an `id`. New values of a renamed device have
+/// its new name; old values keep the old name.
 pub(crate) async fn save(
     State(state): State<Arc<HttpState>>,
     session: Session,

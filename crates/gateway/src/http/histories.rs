@@ -1,4 +1,4 @@
-//! Histories as the text of an answer, made by as many threads as have nothing else to do.
+//! Writes histories as the text of an answer, on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,23 +16,23 @@ use super::pieces::Pieces;
 use crate::blocking::WorkerSet;
 use crate::error::ApiError;
 
-/// Devices of one piece of work: few enough that threads end at about the same time.
+/// Devices of one piece of work: few, so all threads end at about the same time.
 const DEVICES_AT_ONCE: usize = 8;
-/// Pieces of work that groups are made into if they have enough devices.
+/// Pieces of work for groups with enough devices.
 const PIECES_MIN: usize = 16;
-/// What an answer looks like.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For each key a list of times and values, as ThingsBoard has it.
+    /// For each key a list of times and values, as in ThingsBoard.
     Lists {
-        /// Whether numbers and booleans are such in JSON and not text.
+        /// Whether numbers and booleans keep their JSON type and do not become text.
         strict: bool,
     },
     /// Each time once, and for each key its values.
     Columns,
 }
 
-/// Histories that are asked for alike.
+/// Histories with the same request.
 pub(crate) struct Histories<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) request: &'a HistoryRequest,
@@ -62,7 +62,7 @@ impl Histories<'_> {
         };
         let pieces: Vec<_> = devices.chunks(DEVICES_AT_ONCE).collect();
         let single = WorkerSet::single();
-        // One piece alone is shared within each device, where there may be enough keys.
+        // A single piece is split by the keys of each device.
         let within = if pieces.len() > 1 { &single } else { workers };
         let parts = workers.run(pieces.len(), |piece| {
             let mut entries = Entries::default();
@@ -72,7 +72,7 @@ impl Histories<'_> {
         Ok(Entries::object(parts))
     }
 
-    /// An object with the history of each group under its name: what its devices have together. A device counts once.
+    /// An object with the aggregates of each group under its name, over all devices of the group. A device counts once.
     pub(crate) fn of_groups(&self, groups: &[Group], workers: &WorkerSet) -> Result<Pieces, ApiError> {
         let values = check_intervals(self.request, groups.len())?;
         let of_groups: Vec<_> = groups.iter().map(|group| self.series_of(group)).collect::<Result<_, _>>()?;
@@ -166,7 +166,7 @@ impl Histories<'_> {
         Ok(out)
     }
 
-    /// The request with all keys, or requests with some of them each.
+    /// The request, split by keys if several threads are worth it.
     fn share_keys(&self, workers: &WorkerSet) -> Vec<HistoryRequest> {
         let request = self.request;
         let values_max = request.limit.saturating_mul(request.keys.len());
@@ -188,8 +188,8 @@ impl Histories<'_> {
     }
 }
 
-/// A group's series in pieces of work, at least one. Who asks twice gets the same sums of floats, so this does not
-/// depend on how many threads there are; and what all pieces hold until they are merged is no more than an answer may have.
+/// Splits the series of a group into pieces of work, at least one. The split does not depend on the number of threads, so the
+/// same request gives the same sums of floats. All pieces together hold at most the values of one answer.
 fn shares(series: &[SeriesId], groups: usize, values: u64) -> Vec<&[SeriesId]> {
     let wanted = PIECES_MIN.div_ceil(groups).min(series.len() / DEVICES_AT_ONCE);
     let held_max = READ_ROWS_MAX as u64 / values.max(1);

@@ -1,6 +1,6 @@
-//! What the operator's tools ask of a running server: a check of its files, a backup. One of them at a time.
+//! Checks and backups of a running server, one at a time.
 //!
-//! The server writes nothing anywhere for them: a backup is the answer, a tar stream that the tool (or curl) keeps.
+//! The server writes no file for them: the answer to a backup request is a tar stream, which the tool (or curl) stores.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -22,12 +22,12 @@ use super::state::HttpState;
 use super::stream::{StreamWriter, streamed};
 use crate::error::ApiError;
 
-/// Bytes of files that a backup's stream brings.
+/// Header with the bytes of the files in a backup.
 const BYTES_HEADER: &str = "x-tacho-bytes";
 /// Pause between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// `POST /api/tacho/check`: lines of JSON, `{"done":..,"total":..}` in bytes and at last `{"report":..}`.
+/// `POST /api/tacho/check`: lines of JSON: `{"done":..,"total":..}` in bytes, and finally `{"report":..}`.
 pub(crate) async fn check(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -68,7 +68,7 @@ impl Lines {
     }
 }
 
-/// What a check found, as this door and `tacho check --json` tell it.
+/// The report of a check as JSON, for this door and for `tacho check --json`.
 pub fn report_json(report: &CheckReport) -> JsonValue {
     let findings: Vec<JsonValue> = report.findings.iter().map(finding_json).collect();
     json!({
@@ -96,8 +96,8 @@ fn finding_json(finding: &Finding) -> JsonValue {
     })
 }
 
-/// `POST /api/tacho/backup`: a tar stream of everything acknowledged before; the body may be the list of an earlier
-/// backup, whose parts are then left out.
+/// `POST /api/tacho/backup`: a tar stream of everything acknowledged before. If the body is the list of an earlier backup, the
+/// stream leaves out the parts of that backup.
 pub(crate) async fn backup(
     State(state): State<Arc<HttpState>>,
     session: Session,

@@ -1,4 +1,4 @@
-//! Profiles: where the rows of a type of devices go and what their acks promise.
+//! Profiles: the table and the durability of a type of devices.
 
 use std::sync::Arc;
 
@@ -52,8 +52,7 @@ impl Registry {
         Ok(profile)
     }
 
-    /// Changes a profile, for all its devices at once. Rows already written stay in the table they are in. Waits for
-    /// the disk.
+    /// Changes a profile for all its devices. Existing rows stay in their table. Waits for the disk.
     pub fn set_profile(
         &self,
         tenant: Uuid,

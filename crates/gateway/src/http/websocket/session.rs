@@ -14,7 +14,7 @@ use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, p
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
-use super::subscriptions::{Kind, Subscriptions, Watching, by_series};
+use super::subscriptions::{Kind, Subscriptions, Summary, by_series};
 use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use crate::acceptor::Stop;
@@ -290,7 +290,7 @@ impl<'a> SocketSession<'a> {
             for (read, result) in self.read_some(&mut rest).await {
                 let message = result.and_then(|data| {
                     if read.live {
-                        self.subscriptions.told(read.id, &data)?;
+                        self.subscriptions.record_reply(read.id, &data)?;
                     }
                     data_message(read.id, &data)
                 });
@@ -363,7 +363,7 @@ impl<'a> SocketSession<'a> {
             Ok(session) => self.session = session,
             Err(error) => return Err(End::Close(CloseReason::unauthenticated(&error))),
         }
-        self.subscriptions.forget_told();
+        self.subscriptions.forget_replies();
         let generation = self.state.hub.registry().generation();
         if generation != self.generation {
             self.generation = generation;
@@ -376,9 +376,9 @@ impl<'a> SocketSession<'a> {
 
     /// Ends subscriptions of deleted devices. Moves those of devices whose profile has another table now.
     async fn follow_devices(&mut self, out: &mut Outbound) -> Result<(), End> {
-        let all: Vec<Watching> = self.subscriptions.all().collect();
+        let all: Vec<Summary> = self.subscriptions.all().collect();
         let mut moved = Vec::new();
-        for Watching { id, device, series, keys, kind } in all {
+        for Summary { id, device, series, keys, kind } in all {
             let hub = &self.state.hub;
             let now = self.session.device(hub, device).and_then(|device| {
                 let series = hub.series_of(&device)?;

@@ -1,4 +1,4 @@
-//! What a request to `/api/sql` asks for.
+//! Requests to `/api/sql`: the query, its parameters, and the format of the answer.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -12,25 +12,25 @@ use super::super::request::{Params, read_body};
 use crate::answer::Format;
 use crate::error::ApiError;
 
-/// A query with its parameters, and the form of the answer.
+/// A query with its parameters, and the format of the answer.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Question {
+pub(crate) struct SqlRequest {
     pub(crate) text: String,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) format: Format,
 }
 
-/// The JSON form of a question.
+/// A request body in JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RequestBody {
     query: String,
     format: Option<String>,
     #[serde(default)]
     params: Vec<Value>,
 }
 
-impl Question {
+impl SqlRequest {
     pub(crate) fn from_params(params: &Params, headers: &HeaderMap) -> Result<Self, ApiError> {
         let text = params.text("q").ok_or_else(|| ApiError::argument("q is missing; it holds the query"))?;
         Ok(Self { text: text.into(), parameters: Vec::new(), format: format(None, params, headers)? })
@@ -53,7 +53,7 @@ impl Question {
                     "the body is not the JSON wanted here, {{\"query\": \"...\"}}: {error}"
                 ))
             };
-            let written: Written = serde_json::from_slice(body).map_err(wrong)?;
+            let written: RequestBody = serde_json::from_slice(body).map_err(wrong)?;
             let parameters =
                 written.params.into_iter().enumerate().map(|(index, value)| parameter(index, value));
             return Ok(Self {
@@ -76,7 +76,7 @@ fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// What the body says, else what the address says, else what the client accepts, else JSON.
+/// The format of the body, else of the query string, else of the Accept header, else JSON.
 fn format(body: Option<&str>, params: &Params, headers: &HeaderMap) -> Result<Format, ApiError> {
     match body.or_else(|| params.text("format")) {
         Some(name) => name.parse().map_err(ApiError::argument),
@@ -136,7 +136,7 @@ fn parameter(index: usize, value: Value) -> Result<Parameter, ApiError> {
     })
 }
 
-/// The values of a list, if they are of one kind but for NULL. Whole numbers beside others become numbers like those.
+/// The values of a list, if all values but NULL have one kind. Integers beside floats become floats.
 fn of_one_kind(mut values: Vec<Parameter>) -> Option<Vec<Parameter>> {
     if values.iter().any(|value| matches!(value, Parameter::F64(_))) {
         for value in &mut values {
@@ -158,8 +158,8 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
-    fn parse(body: &str, query: &str, pairs: &[(header::HeaderName, &str)]) -> Result<Question, ApiError> {
-        Question::parse(body.as_bytes(), &Params::parse(query), &headers(pairs))
+    fn parse(body: &str, query: &str, pairs: &[(header::HeaderName, &str)]) -> Result<SqlRequest, ApiError> {
+        SqlRequest::parse(body.as_bytes(), &Params::parse(query), &headers(pairs))
     }
 
     const JSON: (header::HeaderName, &str) = (header::CONTENT_TYPE, "application/json; charset=utf-8");
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn json_and_plain_text_are_taken() {
         let body = r#"{"query":"SELECT $1","format":"csv","params":[1,"a",null,true,1.5,-7]}"#;
-        let question = parse(body, "format=arrow", &[JSON]).unwrap();
-        assert_eq!((question.text.as_str(), question.format), ("SELECT $1", Format::Csv));
+        let sql_request = parse(body, "format=arrow", &[JSON]).unwrap();
+        assert_eq!((sql_request.text.as_str(), sql_request.format), ("SELECT $1", Format::Csv));
         let expected = [
             Parameter::I64(1),
             Parameter::Text("a".into()),
@@ -177,11 +177,11 @@ mod tests {
             Parameter::F64(1.5),
             Parameter::I64(-7),
         ];
-        assert_eq!(question.parameters, expected);
+        assert_eq!(sql_request.parameters, expected);
         for content_type in ["text/plain", "application/sql", "application/x-www-form-urlencoded"] {
-            let question =
+            let sql_request =
                 parse("SELECT 1", "format=arrow", &[(header::CONTENT_TYPE, content_type)]).unwrap();
-            assert_eq!((question.text.as_str(), question.format), ("SELECT 1", Format::Arrow));
+            assert_eq!((sql_request.text.as_str(), sql_request.format), ("SELECT 1", Format::Arrow));
         }
         assert_eq!(parse("SELECT 1", "", &[]).unwrap().format, Format::Json);
     }
@@ -212,8 +212,8 @@ mod tests {
                 "{accept}"
             );
         }
-        let question = parse("SELECT 1", "format=json", &[(header::ACCEPT, "text/csv")]).unwrap();
-        assert_eq!(question.format, Format::Json);
+        let sql_request = parse("SELECT 1", "format=json", &[(header::ACCEPT, "text/csv")]).unwrap();
+        assert_eq!(sql_request.format, Format::Json);
     }
 
     #[test]
@@ -241,9 +241,9 @@ mod tests {
             let error = parse(body, query, pairs).unwrap_err();
             assert!(error.message.contains(part), "{body}: {}", error.message);
         }
-        let error = Question::parse(b"\xff", &Params::default(), &HeaderMap::new()).unwrap_err();
+        let error = SqlRequest::parse(b"\xff", &Params::default(), &HeaderMap::new()).unwrap_err();
         assert!(error.message.contains("UTF-8"), "{}", error.message);
-        let error = Question::from_params(&Params::parse("format=csv"), &HeaderMap::new()).unwrap_err();
+        let error = SqlRequest::from_params(&Params::parse("format=csv"), &HeaderMap::new()).unwrap_err();
         assert!(error.message.contains("q is missing"), "{}", error.message);
     }
 }
