@@ -1,4 +1,4 @@
-//! Bytes that clients make the server hold: bounded for each holder, for each login and in all.
+//! Bounds the bytes that clients make the server hold: per holder, per login and in total.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use model::limits::Portion;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// A bound with the name under which it stands in a `limits.rs`.
+/// A bound and its name in a `limits.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) name: &'static str,
@@ -17,53 +17,53 @@ pub(crate) struct Limit {
 /// The bounds of one kind of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// What is held, such as "prepared statements".
+    /// The kind of content, such as "prepared statements".
     pub(crate) what: &'static str,
-    /// Of one connection or whatever else has a [`Share`].
+    /// For one [`Share`], such as a connection.
     pub(crate) share: Limit,
-    /// Of all shares of a login.
+    /// For all shares of a login.
     pub(crate) login: Limit,
-    /// Of all together.
+    /// For all shares.
     pub(crate) total: Limit,
 }
 
 impl Limits {
-    /// What of these bounds this machine's memory allows.
+    /// Scales the bounds to the memory of this machine.
     pub(crate) fn on(self, memory: Portion) -> Self {
         let of = |limit: Limit| Limit { bytes: memory.of(limit.bytes), ..limit };
         Self { what: self.what, share: of(self.share), login: of(self.login), total: of(self.total) }
     }
 }
 
-/// Whose bound was met.
+/// The scope of an exceeded bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Scope {
     Share,
     Login,
     All,
 }
 
-/// A bound that would be exceeded.
+/// The bytes would exceed a bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} of {} would hold {actual} bytes, the limit {} is {}", self.whose(), .limit.name, .limit.bytes)]
+#[error("{what} of {} would hold {actual} bytes, the limit {} is {}", self.scope_text(), .limit.name, .limit.bytes)]
 pub(crate) struct OverBudget {
     pub(crate) what: &'static str,
-    pub(crate) whose: Whose,
+    pub(crate) scope: Scope,
     pub(crate) limit: Limit,
     pub(crate) actual: usize,
 }
 
 impl OverBudget {
-    fn whose(&self) -> &'static str {
-        match self.whose {
-            Whose::Share => "this connection",
-            Whose::Login => "this login",
-            Whose::All => "all clients together",
+    fn scope_text(&self) -> &'static str {
+        match self.scope {
+            Scope::Share => "this connection",
+            Scope::Login => "this login",
+            Scope::All => "all clients together",
         }
     }
 }
 
-/// One kind of bytes.
+/// A budget for one kind of bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
@@ -78,7 +78,7 @@ struct Held {
     shares: HashMap<u64, usize>,
 }
 
-/// The part of a budget that one connection has.
+/// The share of one connection in a budget.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -86,7 +86,7 @@ pub(crate) struct Share {
     login: Uuid,
 }
 
-/// Bytes that are held, until this is dropped.
+/// Bytes that are charged until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     share: Arc<Share>,
@@ -98,7 +98,7 @@ impl Budget {
         Arc::new(Self { limits, held: Mutex::default() })
     }
 
-    /// A connection's part, empty.
+    /// The share of a connection, without bytes.
     pub(crate) fn share(self: &Arc<Self>, login: Uuid) -> Arc<Share> {
         let mut held = self.held.lock();
         held.last_share += 1;
@@ -112,11 +112,11 @@ impl Budget {
         let login = held.logins.get(&share.login).copied().unwrap_or_default().saturating_add(bytes);
         let total = held.total.saturating_add(bytes);
         let bounds =
-            [(Whose::Share, of_share, own), (Whose::Login, of_login, login), (Whose::All, of_all, total)];
-        if let Some((whose, limit, actual)) =
+            [(Scope::Share, of_share, own), (Scope::Login, of_login, login), (Scope::All, of_all, total)];
+        if let Some((scope, limit, actual)) =
             bounds.into_iter().find(|(_, limit, actual)| *actual > limit.bytes)
         {
-            return Err(OverBudget { what, whose, limit, actual });
+            return Err(OverBudget { what, scope, limit, actual });
         }
         held.total = total;
         held.logins.insert(share.login, login);
@@ -146,7 +146,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Holds bytes, if all bounds allow it.
+    /// Charges bytes, if all bounds allow it.
     pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Result<Charge, OverBudget> {
         self.budget.charge(self, bytes)?;
         Ok(Charge { share: Arc::clone(self), bytes })
@@ -154,19 +154,19 @@ impl Share {
 }
 
 impl Charge {
-    /// Holds more bytes.
+    /// Charges more bytes.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), OverBudget> {
         self.share.budget.charge(&self.share, bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// How many they are.
+    /// Number of charged bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes some of the bytes out, to be released by themselves.
+    /// Splits off some of the bytes, to release them separately.
     pub(crate) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -204,7 +204,7 @@ mod tests {
             "things of this connection would hold 11 bytes, the limit SHARE is 10"
         );
         let second = other.hold(5).unwrap();
-        assert_eq!(other.hold(1).unwrap_err().whose, Whose::Login);
+        assert_eq!(other.hold(1).unwrap_err().scope, Scope::Login);
         let third = stranger.hold(5).unwrap();
         assert_eq!(stranger.hold(1).unwrap_err().limit.name, "TOTAL");
         let part = first.split(4);

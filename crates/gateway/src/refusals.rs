@@ -1,5 +1,5 @@
-//! What every door does when it refuses a message or a login. The door counts the refusal, keeps its reason for the device's
-//! page and `tacho device show`, and writes a log line at a bounded pace. The line never contains a token or a password.
+//! Refusals of messages and logins, for all doors. A door counts the refusal, keeps its reason for the device's page and
+//! `tacho device show`, and writes a log line at a bounded rate. The line never contains a token or a password.
 
 use std::net::SocketAddr;
 
@@ -7,8 +7,7 @@ use hub::clock::system_now;
 use hub::registry::Device;
 use hub::{Door, Hub};
 
-/// Counts a message of a device that is refused for `reason`; `label` is for the metrics. `peer` is unknown when its
-/// connection is gone.
+/// Counts and logs a refused message of a device. `label` is for the metrics. `peer` is `None` if the connection is gone.
 pub(crate) fn message(
     hub: &Hub,
     door: Door,
@@ -21,7 +20,7 @@ pub(crate) fn message(
     note(hub, door, peer, device, reason);
 }
 
-/// The same for what the metrics count already.
+/// Like [`message`], for a message that the metrics count already.
 pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Device, reason: &str) {
     let Some(line) = hub.refusals().note(device.id, door, reason, system_now()) else { return };
     let (door, peer, device) = (door.name(), text(peer), &device.name);
@@ -29,7 +28,7 @@ pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Dev
     tracing::warn!(door, %peer, %device, messages, lines_left_out, reason, "refused what a device sent");
 }
 
-/// Says in the log that a connection was closed for what its peer did. With `counts` that is a refusal of its device.
+/// Logs that the server closed a connection for an error of the peer. With `counts` it is a refusal of the device.
 pub(crate) fn connection(
     hub: &Hub,
     door: Door,
@@ -49,15 +48,14 @@ pub(crate) fn connection(
     tracing::warn!(door, %peer, device, refusals, lines_left_out, cause, "closed a connection");
 }
 
-/// Says in the log that an access token opens nothing.
+/// Logs a refused access token.
 pub(crate) fn token(hub: &Hub, door: Door, peer: Option<SocketAddr>, reason: &str) {
     let Some(line) = hub.refusals().note_login(system_now()) else { return };
     let (door, peer, lines_left_out) = (door.name(), text(peer), line.left_out);
     tracing::warn!(door, %peer, lines_left_out, reason, "refused an access token");
 }
 
-/// Says in the log that a user was not let in. A name that no user has is not told: it may be a password, typed into the
-/// wrong field.
+/// Logs a refused login. The line omits a name that no user has: it may be a password that was typed into the wrong field.
 pub(crate) fn login(hub: &Hub, door: Door, peer: Option<SocketAddr>, user: &str) {
     let Some(line) = hub.refusals().note_login(system_now()) else { return };
     let (door, peer, lines_left_out) = (door.name(), text(peer), line.left_out);

@@ -1,13 +1,12 @@
-//! Just enough of SQL's grammar to find where statements end and what their first words are (PostgreSQL's manual, "Lexical
-//! Structure"). What the statements mean is the query engine's business.
+//! Splits SQL text into statements and tokens (PostgreSQL's manual, "Lexical Structure"). The query engine parses the statements.
 
 use std::ops::Range;
 
-/// A piece of a statement; white space and comments are none.
+/// A token of a statement. White space and comments are not tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Where it stands in the text, in bytes.
+    /// Its range in the text, in bytes.
     pub(crate) place: Range<usize>,
 }
 
@@ -116,7 +115,7 @@ fn end_of_dollars(text: &str, start: usize) -> Option<usize> {
     Some(text[body..].find(tag).map_or(text.len(), |end| body + end + length))
 }
 
-/// The statements of a text: what stands between semicolons, without those that say nothing.
+/// The statements of a text, separated by semicolons, without empty ones.
 pub fn statements(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut place: Option<Range<usize>> = None;

@@ -1,4 +1,4 @@
-//! The way in: series of devices, batches, dead letters, and waiting for durability.
+//! Ingest: resolves series of devices, appends batches and dead letters, and waits for durability.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,61 +7,40 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
-use parking_lot::{Condvar, Mutex};
 use store::{Blame, Durability, Progress, ProgressWatcher, Sequence, StoreError};
-use tokio::sync::watch;
 
-use crate::Hub;
-use crate::live::Live;
+use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
+use crate::hub::Hub;
 use crate::registry::Device;
 
-/// The table that keeps what was refused.
-pub const DEAD_LETTER_TABLE: &str = "dead_letter";
-
-/// What its rows may have.
-pub(crate) const DEAD_LETTER_KEYS: [&str; 5] = ["door", "topic", "reason", "payload", "payload_base64"];
-
-/// A payload that cannot be taken, on its way into [`DEAD_LETTER_TABLE`].
-#[derive(Debug, Clone, Copy)]
-pub struct DeadLetter<'a> {
-    /// The door it came through.
-    pub door: &'static str,
-    /// The topic or path it was sent to.
-    pub topic: &'a str,
-    /// Why it was refused, in words for its sender.
-    pub reason: &'a str,
-    /// What was sent, byte for byte.
-    pub payload: &'a [u8],
-}
-
 impl Hub {
-    /// The series that a device writes to; created when the device reports for the first time.
+    /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
         self.store.series(&SeriesKey::device(&device.profile.table, &device.name)?)
     }
 
-    /// The series that a device writes to, if it has reported yet. Creates nothing, so it serves readers of a store
-    /// that takes no writes.
+    /// The series that a device writes to, if the device has reported. Creates nothing, so it also works on a store that
+    /// accepts no writes.
     pub fn find_series_of(&self, device: &Device) -> Result<Option<SeriesId>, StoreError> {
         Ok(self.store.find_series(&SeriesKey::device(&device.profile.table, &device.name)?))
     }
 
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
     ///
-    /// A batch that needs more columns than its devices may add is refused whole;
-    /// [`ingest_message`](Self::ingest_message) takes a message apart.
+    /// The hub refuses the whole batch if it needs more columns than its devices may add;
+    /// [`ingest_message`](Self::ingest_message) stores the allowed keys of a message.
     ///
-    /// On [`StoreError::Busy`] nothing was taken: keep the batch, stop reading, try again at the next progress.
+    /// On [`StoreError::Busy`] nothing is appended: keep the batch, stop reading, and try again at the next progress.
     pub fn ingest(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
         let sequence = match self.store.append_known(batch, durability)? {
             Some(sequence) => sequence,
             None => self.append_with_new_columns(batch, durability)?,
         };
-        self.taken(batch, sequence, durability);
+        self.count_and_queue(batch, sequence, durability);
         Ok(sequence)
     }
 
-    /// Appends a batch that needs new columns; all or nothing.
+    /// Appends a batch that needs new columns: all rows or none.
     fn append_with_new_columns(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
         let mut counts = self.new_columns.lock();
         let now = Instant::now();
@@ -75,20 +54,20 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Counts what was appended and brings it to live subscribers.
-    pub(crate) fn taken(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
+    /// Counts appended rows and queues them for live subscribers.
+    pub(crate) fn count_and_queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
         let queued = self.live.queue(batch, sequence, durability);
         if queued && self.store.progress().reached(durability) >= sequence {
-            // The progress that covers these rows was announced before they were queued.
+            // The store announced the progress of these rows before they were queued.
             self.fan_out.wake_up();
         }
     }
 
-    /// Adds a refused payload to `batch` as a row of the dead-letter table. It is kept once the batch is.
+    /// Adds a refused payload to `batch` as a row of the dead-letter table. It is stored with the batch.
     ///
-    /// Fields: `door`, `topic`, `reason`, and the payload as `payload` when it is text or else as `payload_base64`;
-    /// both give back every byte.
+    /// Fields: `door`, `topic`, `reason`, and the payload as `payload` if it is text, else as `payload_base64`. Both preserve
+    /// every byte.
     pub fn add_dead_letter(
         &self,
         device: &Device,
@@ -104,58 +83,63 @@ impl Hub {
             Ok(text) => row.field("payload", ValueRef::String(text)),
             Err(_) => row.field("payload_base64", ValueRef::String(&BASE64_STANDARD.encode(letter.payload))),
         }
-        // Receipt times never repeat, so no dead letter overwrites another.
+        // Receipt times never repeat, so no dead letter overwrites another one.
         row.row(series, self.clock.next());
         row.finish();
         Ok(())
     }
 
-    /// Bounds on payloads of one device: those of all, and for how long its table keeps rows.
+    /// The bounds on payloads of one device: the general bounds and the retention of its table.
     pub fn limits_of(&self, device: &Device) -> IngestLimits {
         IngestLimits { ttl: self.ttl(&device.profile.table), ..self.limits.clone() }
     }
 
-    /// A receipt time for a row that has no time of its own: later than all before ([`crate::clock::ReceiptClock`]).
+    /// A receipt time for a row without a time: later than all receipt times before ([`crate::clock::ReceiptClock`]).
     pub fn receipt_time(&self) -> Timestamp {
         self.clock.next()
     }
 
-    /// How far the store has come.
+    /// The progress of the store.
     pub fn progress(&self) -> Progress {
         self.store.progress()
     }
 
-    /// Calls `watcher` whenever the store has come further or a busy store has room again.
+    /// Calls `watcher` whenever the store makes progress or a busy store accepts rows again.
     pub fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
         self.store.watch(watcher);
     }
 
-    /// Appends a batch and waits until it is as durable as asked. Waits out a busy store for at most `patience`.
+    /// Appends a batch and waits for its durability. Waits for a busy store for at most `busy_timeout`.
     ///
-    /// For doors with one request at a time; the MQTT door keeps many batches in flight and watches progress itself.
+    /// For doors with one request at a time. The MQTT door keeps many batches in flight and watches progress itself.
     pub async fn ingest_and_wait(
         &self,
         batch: &Batch,
         durability: Durability,
-        patience: std::time::Duration,
+        busy_timeout: std::time::Duration,
     ) -> Result<Sequence, StoreError> {
-        self.take_and_wait(durability, patience, || self.ingest(batch, durability), |sequence| *sequence)
-            .await
+        self.append_and_wait(
+            durability,
+            busy_timeout,
+            || self.ingest(batch, durability),
+            |sequence| *sequence,
+        )
+        .await
     }
 
-    /// Waits out a busy store until `take` succeeds, and then until the sequence of what it took is as durable as asked.
-    pub(crate) async fn take_and_wait<T>(
+    /// Calls `append` until the store is not busy, and then waits until the sequence of the result is durable.
+    pub(crate) async fn append_and_wait<T>(
         &self,
         durability: Durability,
-        patience: std::time::Duration,
-        take: impl Fn() -> Result<T, StoreError>,
+        busy_timeout: std::time::Duration,
+        append: impl Fn() -> Result<T, StoreError>,
         sequence: impl Fn(&T) -> Sequence,
     ) -> Result<T, StoreError> {
         let mut progress = self.fan_out.progress.subscribe();
-        let deadline = tokio::time::Instant::now() + patience;
-        let taken = loop {
+        let deadline = tokio::time::Instant::now() + busy_timeout;
+        let appended = loop {
             progress.mark_unchanged();
-            match take() {
+            match append() {
                 Err(busy) if busy.blame() == Blame::Busy => {
                     if tokio::time::timeout_at(deadline, progress.changed()).await.is_err() {
                         return Err(busy);
@@ -166,78 +150,15 @@ impl Hub {
         };
         loop {
             let now = self.store.progress();
-            if now.reached(durability) >= sequence(&taken) {
-                return Ok(taken);
+            if now.reached(durability) >= sequence(&appended) {
+                return Ok(appended);
             }
             if now.sealed {
                 let cause = self.store.status().sealed.unwrap_or_else(|| "a write failed".into());
                 return Err(StoreError::Sealed { cause });
             }
-            // The sender lives as long as the hub; an error means that the hub is going away.
+            // The sender lives as long as the hub; an error means that the hub has closed.
             progress.changed().await.map_err(|_| StoreError::Closed)?;
-        }
-    }
-}
-
-/// Brings progress of the store to those who wait for it outside of the store's thread.
-#[derive(Debug)]
-pub(crate) struct FanOut {
-    progress: watch::Sender<Progress>,
-    live: Arc<Live>,
-    wake: Mutex<Wake>,
-    woken: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Wake {
-    news: bool,
-    stop: bool,
-}
-
-impl FanOut {
-    pub(crate) fn new(live: Arc<Live>) -> Self {
-        Self {
-            progress: watch::Sender::new(Progress::default()),
-            live,
-            wake: Mutex::default(),
-            woken: Condvar::new(),
-        }
-    }
-
-    /// Delivers to live subscribers until told to stop; runs on a thread of its own so that no subscriber costs the
-    /// committer anything.
-    pub(crate) fn run(&self, progress: impl Fn() -> Progress) {
-        loop {
-            {
-                let mut wake = self.wake.lock();
-                self.woken.wait_while(&mut wake, |wake| !wake.news && !wake.stop);
-                if wake.stop {
-                    return;
-                }
-                wake.news = false;
-            }
-            self.live.deliver(progress());
-        }
-    }
-
-    pub(crate) fn stop(&self) {
-        self.wake.lock().stop = true;
-        self.woken.notify_all();
-    }
-
-    fn wake_up(&self) {
-        self.wake.lock().news = true;
-        self.woken.notify_one();
-    }
-}
-
-impl ProgressWatcher for FanOut {
-    fn progress(&self, progress: Progress) {
-        if self.progress.receiver_count() > 0 {
-            self.progress.send_replace(progress);
-        }
-        if self.live.has_pending() {
-            self.wake_up();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One message of a device: into rows as far as limits allow, and into the dead-letter table for the rest. All doors that
-//! take messages of devices use this, so that what is refused is kept whichever door it came through.
+//! Stores one message of a device: as rows as far as the limits allow, and the rest as a dead letter. All doors that receive
+//! messages of devices use this, so the server keeps refused content of every door.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -7,47 +7,49 @@ use std::time::{Duration, Instant};
 use model::{Batch, FieldType, Timestamp, ValueRef};
 use store::{Blame, Durability, Sequence, StoreError};
 
+use crate::dead_letter::DeadLetter;
+use crate::hub::Hub;
+use crate::metrics::Door;
 use crate::registry::Device;
-use crate::{DeadLetter, Door, Hub};
 
-/// Who sent a message, and how.
+/// A message with its sender.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// The device.
     pub device: &'a Device,
-    /// The door it came through.
+    /// The door that received it.
     pub door: Door,
-    /// The topic or path it was sent to.
+    /// The topic or path of the message.
     pub topic: &'a str,
-    /// What was sent, byte for byte.
+    /// The payload, byte for byte.
     pub payload: &'a [u8],
 }
 
-/// What became of a message.
+/// The result of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// When the store has come so far, all that is kept of the message is kept for good.
+    /// The rows and the dead letter are durable when the store has reached this sequence.
     pub sequence: Sequence,
-    /// What of it is no row but a dead letter.
+    /// The refusal, if the message or some of its keys became a dead letter.
     pub refusal: Option<MessageRefusal>,
 }
 
-/// A message, or some of its keys, that became a dead letter.
+/// A refused message, or refused keys of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRefusal {
-    /// Why, in words for its sender.
+    /// The reason, in words for the sender.
     pub reason: String,
-    /// Whether nothing of the message became a row. Otherwise the message counts as taken.
+    /// Whether the whole message was refused. Otherwise the message counts as accepted.
     pub whole: bool,
 }
 
 impl Hub {
-    /// Appends the rows of one message. Keys for which no column may be made, and messages that the store refuses whole,
-    /// become one dead letter in the same step. The caller may answer as for [`ingest`](Self::ingest).
+    /// Appends the rows of one message. Keys that may not get a column, and a message that the store refuses, become one dead
+    /// letter in the same step. The caller may ack as for [`ingest`](Self::ingest).
     ///
     /// # Errors
-    /// When the message can neither be stored nor be kept as a dead letter: then the sender must not take it for kept.
-    /// On [`StoreError::Busy`] try again.
+    /// The message can be stored neither as rows nor as a dead letter, so the caller must not ack it. On
+    /// [`StoreError::Busy`] try again.
     pub fn ingest_message(
         &self,
         message: &Message<'_>,
@@ -62,7 +64,7 @@ impl Hub {
         match self.ingest_allowed(message, batch, durability) {
             Ok(Some(kept)) => return Ok(kept),
             Err(other) if other.blame() != Blame::Caller => return Err(other),
-            // The columns are not the reason, or what is left is refused as well.
+            // The columns are not the reason, or the store refuses the other keys too.
             Ok(None) | Err(_) => {}
         }
         let reason = error.to_string();
@@ -70,10 +72,10 @@ impl Hub {
         Ok(Kept { sequence, refusal: Some(MessageRefusal { reason, whole: true }) })
     }
 
-    /// Keeps a message as a dead letter.
+    /// Stores a message as a dead letter.
     ///
     /// # Errors
-    /// As [`ingest_message`](Self::ingest_message).
+    /// Like [`ingest_message`](Self::ingest_message).
     pub fn ingest_dead_letter(
         &self,
         message: &Message<'_>,
@@ -85,32 +87,32 @@ impl Hub {
         self.ingest(&batch, durability)
     }
 
-    /// As [`ingest_message`](Self::ingest_message), and waits until what is kept is as durable as asked. Waits out a busy
-    /// store for at most `patience`.
+    /// Like [`ingest_message`](Self::ingest_message), and waits for durability. Waits for a busy store for at most
+    /// `busy_timeout`.
     pub async fn ingest_message_and_wait(
         &self,
         message: &Message<'_>,
         batch: &Batch,
         durability: Durability,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<Kept, StoreError> {
         let take = || self.ingest_message(message, batch, durability);
-        self.take_and_wait(durability, patience, take, |kept| kept.sequence).await
+        self.append_and_wait(durability, busy_timeout, take, |kept| kept.sequence).await
     }
 
-    /// As [`ingest_dead_letter`](Self::ingest_dead_letter), and waits likewise.
+    /// Like [`ingest_dead_letter`](Self::ingest_dead_letter), and waits for durability.
     pub async fn ingest_dead_letter_and_wait(
         &self,
         message: &Message<'_>,
         reason: &str,
         durability: Durability,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<Sequence, StoreError> {
         let take = || self.ingest_dead_letter(message, reason, durability);
-        self.take_and_wait(durability, patience, take, |sequence| *sequence).await
+        self.append_and_wait(durability, busy_timeout, take, |sequence| *sequence).await
     }
 
-    /// Appends what the bounds on new columns leave of a message; `None` if they leave all of it.
+    /// Appends the keys of a message that the bounds on new columns allow; `None` if they allow all keys.
     fn ingest_allowed(
         &self,
         message: &Message<'_>,
@@ -129,7 +131,7 @@ impl Hub {
         let sequence = self.store.append(&allowed, durability)?;
         counts.add(&plan, &missing, now);
         drop(counts);
-        self.taken(&allowed, sequence, durability);
+        self.count_and_queue(&allowed, sequence, durability);
         Ok(Some(Kept { sequence, refusal: Some(MessageRefusal { reason, whole }) }))
     }
 }
@@ -140,8 +142,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The rows without some keys of some types, and these as a payload that a device could have sent. A row of which nothing
-/// is left is left out.
+/// Splits a batch: the rows without the refused keys, and the refused keys as a payload that a device could send. A row
+/// without allowed keys is left out.
 fn split(batch: &Batch, refused: &HashSet<(&str, FieldType)>) -> (Batch, String) {
     let mut allowed = Batch::new();
     let mut builder = allowed.builder();
@@ -179,7 +181,7 @@ fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("BUG: text and numbers can be written as JSON")
 }
 
-/// A time as devices send it, with every microsecond.
+/// A time in milliseconds, as devices send it, with microseconds as decimals.
 fn milliseconds(ts: Timestamp) -> String {
     let sign = if ts.micros() < 0 { "-" } else { "" };
     let micros = ts.micros().unsigned_abs();

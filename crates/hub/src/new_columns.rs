@@ -1,8 +1,8 @@
-//! How many columns a device may add to its table, and what becomes of a message that needs more.
+//! Bounds on the columns that a device may add to its table.
 //!
-//! A column is a key with one type. All devices of a table share its columns, so one that invents names must not use them
-//! up. Nothing is counted for a batch whose columns are all there: the store says so in the pass that it makes anyway. The
-//! counts are in memory and begin with the start of the server.
+//! A column is a key with one type. All devices of a table share its columns, so a device that invents names must not use
+//! them up. A batch without new columns costs nothing here: the store detects it while it appends. The counts are in memory
+//! and start with the server.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,40 +13,40 @@ use model::{FieldType, SeriesId};
 use parking_lot::Mutex;
 use store::{MissingColumn, StoreError};
 
-use crate::DEAD_LETTER_TABLE;
+use crate::dead_letter::DEAD_LETTER_TABLE;
 
-/// What devices have added since the start.
+/// The columns that devices have added since the start.
 #[derive(Debug)]
 pub(crate) struct NewColumns {
     per_device_max: usize,
     per_minute_max: usize,
-    /// Held from the question which columns are missing until they are there, so that no two batches count on the same room.
+    /// Locked from the query for missing columns until they exist, so two batches cannot use the same allowance.
     counts: Mutex<Counts>,
 }
 
-/// Columns that were added, by the series of their first rows: a device is one series of its table.
+/// Added columns by the series of their first row: a device is one series of its table.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(HashMap<SeriesId, Added>);
 
 #[derive(Debug, Clone, Copy)]
 struct Added {
     columns: usize,
-    /// How many of them in the window that began at `window_began`.
+    /// Columns added in the window that began at `window_began`.
     in_window: usize,
     window_began: Instant,
 }
 
-/// Which of the missing columns may be made.
+/// The missing columns that may be created, and those that may not.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// How many of which series may be.
+    /// Number of allowed columns per series.
     allowed: HashMap<SeriesId, usize>,
-    /// Which of them may not, as indices.
+    /// Indices of the refused columns.
     refused: Vec<usize>,
     over: Option<Over>,
 }
 
-/// A bound that is passed.
+/// An exceeded bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Over {
     bound: Bound,
@@ -74,7 +74,7 @@ impl NewColumns {
         self.counts.lock()
     }
 
-    /// Which of the missing columns may be made now, the earlier ones first.
+    /// Decides which missing columns may be created now; earlier ones take precedence.
     pub(crate) fn plan(&self, counts: &Counts, missing: &[MissingColumn<'_>], now: Instant) -> Plan {
         let mut plan = Plan::default();
         let mut of_tables: HashMap<&str, usize> = HashMap::new();
@@ -97,7 +97,7 @@ impl NewColumns {
         plan
     }
 
-    /// The bound that one column more would pass, beside those of the same table and series that are allowed already.
+    /// The bound that one more column would exceed, after the already allowed columns of the same table and series.
     fn bound(
         &self,
         counts: &Counts,
@@ -140,12 +140,12 @@ impl NewColumns {
 }
 
 impl Counts {
-    /// How many columns a series has added, and how many of them in the window that `now` lies in.
+    /// The columns that a series has added in total, and in the current window.
     fn of(&self, series: SeriesId, now: Instant) -> (usize, usize) {
         self.0.get(&series).map_or((0, 0), |added| (added.columns, added.in_window_at(now)))
     }
 
-    /// Counts columns that were made.
+    /// Counts created columns.
     pub(crate) fn add(&mut self, plan: &Plan, missing: &[MissingColumn<'_>], now: Instant) {
         let of_devices: HashSet<SeriesId> =
             missing.iter().filter(|column| is_of_a_device(column)).map(|column| column.series).collect();
@@ -163,7 +163,7 @@ impl Counts {
         }
     }
 
-    /// Makes room: forgets the half, or a few more, whose last window is oldest. Their counts begin anew.
+    /// Forgets at least half of the series: those with the oldest window. Their counts start again.
     fn forget_half(&mut self) {
         let mut times: Vec<Instant> = self.0.values().map(|added| added.window_began).collect();
         let middle = times.len() / 2;
@@ -183,7 +183,7 @@ impl Added {
 }
 
 impl Plan {
-    /// The keys and types that may not have a column.
+    /// The keys and types of the refused columns.
     pub(crate) fn refused<'a>(&self, missing: &[MissingColumn<'a>]) -> HashSet<(&'a str, FieldType)> {
         self.refused.iter().map(|index| (missing[*index].key, missing[*index].field_type)).collect()
     }
@@ -199,7 +199,7 @@ impl Plan {
         Some(StoreError::OverLimit { what, actual: *actual as u64, limit: *limit as u64 })
     }
 
-    /// Why a message of `device` is not stored whole, in words for its sender: the bound, and the keys that it refuses.
+    /// The reason for the sender of a message of `device`: the exceeded bound and the refused keys.
     pub(crate) fn reason(&self, device: &str, missing: &[MissingColumn<'_>]) -> Option<String> {
         let Over { bound, actual, limit } = self.over.as_ref()?;
         let what = match bound {
@@ -224,7 +224,7 @@ impl Plan {
     }
 }
 
-/// Dead letters are the server's own rows; their columns are few and known.
+/// Whether a device adds the column. The server itself writes dead letters, with few known columns.
 fn is_of_a_device(column: &MissingColumn<'_>) -> bool {
     *column.table != *DEAD_LETTER_TABLE
 }

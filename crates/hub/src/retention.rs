@@ -1,52 +1,37 @@
-//! How long tables keep rows.
-//!
-//! Every message asks for the time of its table, so the answers are kept here and no message takes the store's lock for
-//! it. They change only through [`Hub::set_ttl`].
+//! Retention: for how long tables keep rows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use model::limits::EXPORT_BATCH_ROWS;
 use model::{Date, TimeRange, Timestamp};
-use parking_lot::RwLock;
 use store::table::{DAY_US, oldest_kept};
 use store::{ReadOrder, Store, StoreError, TableRead};
 
-use crate::Hub;
 use crate::bulk::BulkError;
 use crate::clock::system_now;
-
-/// What the store said, by table.
-#[derive(Debug, Default)]
-pub(crate) struct Ttls(RwLock<HashMap<String, Option<Duration>>>);
+use crate::hub::Hub;
 
 impl Hub {
-    /// For how long the rows of a table are kept; for good when `None`.
+    /// For how long the table keeps rows; `None` for ever.
     pub fn ttl(&self, table: &str) -> Option<Duration> {
-        if let Some(ttl) = self.ttls.0.read().get(table) {
-            return *ttl;
-        }
-        // Asked under the lock, so that no older answer replaces a newer one.
-        let mut ttls = self.ttls.0.write();
-        let ttl = self.store.ttl(table);
-        ttls.insert(table.to_owned(), ttl);
-        ttl
+        self.ttls.get(table, || self.store.ttl(table))
     }
 
-    /// Says for how long the rows of a table are kept; for good when `ttl` is `None`. Waits for the disk. A table that
-    /// there is not yet is refused unless it may be made.
+    /// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Refuses a table that does not exist,
+    /// unless `may_create`.
     pub fn set_ttl(&self, table: &str, ttl: Option<Duration>, may_create: bool) -> Result<(), BulkError> {
         set_ttl(self.store.as_ref(), table, ttl, may_create)?;
-        self.ttls.0.write().remove(table);
+        self.ttls.forget(table);
         Ok(())
     }
 
-    /// What [`expiring`] says of this installation's store. Reads the rows' times: call it where blocking is allowed.
+    /// [`expiring`] for the store of this installation. It reads the times of rows: call it on a thread that may block.
     ///
     /// # Errors
-    /// As [`expiring`].
+    /// Like [`expiring`].
     pub fn expiring(
         &self,
         table: &str,
@@ -56,18 +41,18 @@ impl Hub {
         expiring(self.store.as_ref(), table, ttl, may_create, system_now())
     }
 
-    /// Drops days of rows that are older than their tables keep them by the system clock, and returns how many rows
-    /// that were. Waits for the disk.
+    /// Drops the days that are older than the retention of their table, by the system clock. Returns the number of rows.
+    /// Waits for the disk.
     pub fn drop_expired(&self) -> Result<u64, StoreError> {
-        self.store.drop_expired(crate::clock::system_now())
+        self.store.drop_expired(system_now())
     }
 }
 
-/// The days (UTC) that would go at `now` if the table kept its rows for `ttl`, oldest first, with how many rows each has.
-/// Nothing changes.
+/// The days (UTC) that would expire at `now` if the table kept rows for `ttl`, oldest first, with the number of their rows.
+/// Changes nothing.
 ///
 /// # Errors
-/// That there is no such table, unless it may be made, and a file that cannot be read.
+/// The table does not exist and `may_create` is false, or a file cannot be read.
 pub fn expiring(
     store: &dyn Store,
     table: &str,
@@ -106,12 +91,12 @@ pub fn expiring(
     Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
 }
 
-/// Whether there is a table, with rows or without.
+/// Whether the table exists, with rows or without.
 pub(crate) fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreError> {
     Ok(store.tables()?.iter().any(|status| status.table == table))
 }
 
-/// [`Hub::set_ttl`] on a store that no hub has: a misspelt name must not become a table of its own.
+/// [`Hub::set_ttl`] on a store without a hub. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
     table: &str,

@@ -10,9 +10,9 @@ use query::{Access, Engine, EngineStatus, ScalarValue, Session};
 use store::{FieldColumn, TableColumns, TagColumn};
 
 use crate::caller::{Action, Caller};
-use crate::ingest::DEAD_LETTER_KEYS;
+use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
+use crate::hub::Hub;
 use crate::registry::{Profile, Registry};
-use crate::{DEAD_LETTER_TABLE, Hub};
 
 // Words of the engine that are part of the hub's own interface.
 pub use query::{

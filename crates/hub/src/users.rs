@@ -1,9 +1,9 @@
-//! Users, for those who may manage them.
+//! Management of users, for callers with the permission.
 
 use std::sync::Arc;
 
-use crate::Hub;
 use crate::caller::{Action, Caller};
+use crate::hub::Hub;
 use crate::registry::{Authority, RegistryError, User};
 
 impl Hub {
@@ -13,7 +13,7 @@ impl Hub {
         Ok(self.registry.users(caller.tenant()))
     }
 
-    /// Adds a user. Slow, as everything with a password: call it on a blocking thread.
+    /// Adds a user. Hashing the password is slow: call it on a thread that may block.
     pub fn add_user(
         &self,
         caller: &Caller,
@@ -54,7 +54,7 @@ impl Hub {
         self.registry.rotate_session_key()
     }
 
-    /// A user whom the caller may manage. Another tenant's is as unknown as none.
+    /// A user that the caller may manage. A user of another tenant is unknown.
     fn managed_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
         caller.check(Action::ManageUsers)?;
         let user = self.registry.user_by_login(login).filter(|user| user.tenant == caller.tenant());

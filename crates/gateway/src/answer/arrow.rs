@@ -4,8 +4,9 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
 use super::plain::Plain;
-use super::{EncodeError, Encoder, Failure, Format};
 
 pub(super) struct ArrowEncoder {
     plain: Plain,

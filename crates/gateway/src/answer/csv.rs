@@ -1,48 +1,35 @@
-//! Comma-separated values (RFC 4180): a header, CR LF at line ends, quotes where they are needed.
+//! Comma-separated values (RFC 4180) with a header, CR LF at line ends, and quotes where they are necessary.
 //!
-//! Cells are written straight to where they leave from. Only text can need quotes, and a library that looks for that in
-//! every cell takes half of the time of a long answer.
+//! The encoder writes cells directly into the output. Only text can need quotes; a library that checks every cell takes half
+//! of the time of a long answer.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{DurationMicrosecondType, IntervalMonthDayNanoType};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_cast::display::ArrayFormatter;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, Schema, TimeUnit};
-use model::Interval;
+use hub::csv::{CsvLines, Dialect};
 
-use super::{EncodeError, Encoder, Failure, Format};
-use crate::number::{F64_BYTES_MAX, write_f64};
-use crate::utc_text::UtcText;
-
-/// Times of all kinds with microseconds; those with a time zone are UTC.
-pub(super) const TEXT_FORMAT: FormatOptions<'static> = FormatOptions::new()
-    .with_display_error(false)
-    .with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.6fZ"))
-    .with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.6fZ"));
-
-const LINE_END: &[u8] = b"\r\n";
+use super::cell_text::{TEXT_FORMAT, interval_text};
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
+use crate::text::{F64_BYTES_MAX, UtcText, write_f64};
 
 pub(super) struct CsvEncoder {
-    /// Names of the columns, until they have been written.
+    /// Names of the columns, until they are written.
     header: Option<Vec<String>>,
-    taken: Vec<u8>,
+    lines: CsvLines,
 }
 
 impl CsvEncoder {
     pub(super) fn new(schema: &Schema) -> Self {
         let names = schema.fields().iter().map(|field| field.name().clone());
-        Self { header: Some(names.collect()), taken: Vec::new() }
+        Self { header: Some(names.collect()), lines: CsvLines::new(Dialect::ANSWER) }
     }
 
     fn header(&mut self) {
         let Some(names) = self.header.take() else { return };
-        for (index, name) in names.iter().enumerate() {
-            if index > 0 {
-                self.taken.push(b',');
-            }
-            push_text(name.as_bytes(), &mut self.taken);
-        }
-        end_line(&mut self.taken, 0, names.len());
+        names.iter().for_each(|name| self.lines.text_cell(name.as_bytes()));
+        self.lines.end_line();
     }
 }
 
@@ -52,16 +39,12 @@ impl Encoder for CsvEncoder {
         let columns = batch.columns().iter().map(Cells::new);
         let columns: Result<Vec<_>, _> = columns.collect();
         let mut columns = columns.map_err(|error| EncodeError::new(Format::Csv, error))?;
-        let (count, out) = (columns.len(), &mut self.taken);
         for row in 0..batch.num_rows() {
-            let line = out.len();
-            for (index, column) in columns.iter_mut().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                column.write(row, out).map_err(|error| EncodeError::new(Format::Csv, error))?;
+            for column in &mut columns {
+                self.lines.begin_cell();
+                column.write(row, &mut self.lines).map_err(|error| EncodeError::new(Format::Csv, error))?;
             }
-            end_line(out, line, count);
+            self.lines.end_line();
         }
         Ok(())
     }
@@ -76,58 +59,19 @@ impl Encoder for CsvEncoder {
     }
 
     fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.taken)
+        self.lines.take()
     }
 }
 
-/// Ends the line that began at `line`. One that would be empty though it has a cell is told from one that has none.
-fn end_line(out: &mut Vec<u8>, line: usize, cells: usize) {
-    if cells == 1 && out.len() == line {
-        out.extend_from_slice(b"\"\"");
-    }
-    out.extend_from_slice(LINE_END);
-}
-
-/// Writes a text, in quotes if it holds what ends cells and lines.
-fn push_text(text: &[u8], out: &mut Vec<u8>) {
-    if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
-        return out.extend_from_slice(text);
-    }
-    out.push(b'"');
-    for part in text.split_inclusive(|byte| *byte == b'"') {
-        out.extend_from_slice(part);
-        if part.ends_with(b"\"") {
-            out.push(b'"');
-        }
-    }
-    out.push(b'"');
-}
-
-/// An interval as PostgreSQL writes it: `1 day 02:03:04.5`.
-pub(super) fn interval_text(column: &dyn Array, row: usize) -> Result<String, ArrowError> {
-    let interval = match column.data_type() {
-        DataType::Interval(_) => {
-            let interval = column.as_primitive::<IntervalMonthDayNanoType>().value(row);
-            let micros = interval.nanoseconds / 1_000;
-            Interval { months: interval.months, days: interval.days, micros }
-        }
-        _ => {
-            let micros = arrow_cast::cast(&column.slice(row, 1), &DataType::Duration(TimeUnit::Microsecond))?;
-            Interval::of_difference(micros.as_primitive::<DurationMicrosecondType>().value(0))
-        }
-    };
-    Ok(interval.to_string())
-}
-
-/// How the cells of a column become text. What nearly all answers consist of goes ways that take a fraction of the
-/// formatter's time and write the same, but for numbers, which are written as in JSON.
+/// Writes the cells of a column. Common types have code of their own that is several times faster than the formatter and
+/// writes the same text; but numbers are written as in JSON.
 struct Cells<'a> {
     array: &'a ArrayRef,
     formatter: ArrayFormatter<'a>,
-    way: Way<'a>,
+    writer: CellWriter<'a>,
 }
 
-enum Way<'a> {
+enum CellWriter<'a> {
     Time(&'a TimestampMicrosecondArray, UtcText),
     Number(&'a Float64Array),
     Text(&'a StringViewArray),
@@ -137,49 +81,51 @@ enum Way<'a> {
 
 impl<'a> Cells<'a> {
     fn new(array: &'a ArrayRef) -> Result<Self, ArrowError> {
-        let way = match array.data_type() {
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Way::Time(array.as_primitive(), UtcText::new()),
-            DataType::Float64 => Way::Number(array.as_primitive()),
-            DataType::Utf8View => Way::Text(array.as_string_view()),
-            DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Duration(_) => Way::Interval,
-            _ => Way::Formatter,
+        let writer = match array.data_type() {
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                CellWriter::Time(array.as_primitive(), UtcText::new())
+            }
+            DataType::Float64 => CellWriter::Number(array.as_primitive()),
+            DataType::Utf8View => CellWriter::Text(array.as_string_view()),
+            DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Duration(_) => CellWriter::Interval,
+            _ => CellWriter::Formatter,
         };
-        Ok(Self { array, formatter: ArrayFormatter::try_new(array, &TEXT_FORMAT)?, way })
+        Ok(Self { array, formatter: ArrayFormatter::try_new(array, &TEXT_FORMAT)?, writer })
     }
 
-    fn write(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+    fn write(&mut self, row: usize, lines: &mut CsvLines) -> Result<(), ArrowError> {
         if self.array.is_null(row) {
             return Ok(());
         }
-        let written = match &mut self.way {
-            Way::Time(times, text) => text.write(times.value(row), out),
-            Way::Number(numbers) => push_number(numbers.value(row), out),
-            Way::Text(texts) => {
-                push_text(texts.value(row).as_bytes(), out);
+        let written = match &mut self.writer {
+            CellWriter::Time(times, text) => text.write(times.value(row), lines.out()),
+            CellWriter::Number(numbers) => push_number(numbers.value(row), lines.out()),
+            CellWriter::Text(texts) => {
+                lines.text(texts.value(row).as_bytes());
                 true
             }
-            Way::Interval => {
-                push_text(interval_text(self.array, row)?.as_bytes(), out);
+            CellWriter::Interval => {
+                lines.text(interval_text(self.array, row)?.as_bytes());
                 true
             }
-            Way::Formatter => false,
+            CellWriter::Formatter => false,
         };
         if !written {
-            push_text(self.text(row)?.as_bytes(), out);
+            lines.text(self.text(row)?.as_bytes());
         }
         Ok(())
     }
 
-    /// By the formatter; the number of microseconds for a time outside of its calendar, as in JSON.
+    /// The text of the formatter. For a time outside of its calendar the number of microseconds, as in JSON.
     fn text(&self, row: usize) -> Result<String, ArrowError> {
-        match (self.formatter.value(row).try_to_string(), &self.way) {
-            (Err(_), Way::Time(times, _)) => Ok(times.value(row).to_string()),
+        match (self.formatter.value(row).try_to_string(), &self.writer) {
+            (Err(_), CellWriter::Time(times, _)) => Ok(times.value(row).to_string()),
             (text, _) => text,
         }
     }
 }
 
-/// Writes a finite number; `false`, and nothing, for another.
+/// Writes a finite number. For any other it writes nothing and returns `false`.
 fn push_number(number: f64, out: &mut Vec<u8>) -> bool {
     if !number.is_finite() {
         return false;

@@ -1,4 +1,4 @@
-//! JSON: one object with the columns, then the rows as arrays, then their number or an error.
+//! JSON: one object with the columns, the rows as arrays, and the number of rows or an error.
 //!
 //! ```text
 //! {"columns":[{"name":"ts","type":"timestamp"},{"name":"speed","type":"f64"}],
@@ -21,20 +21,21 @@ use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, Schema, TimeUnit};
 use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::value::RawValue;
 
-use super::csv::{TEXT_FORMAT, interval_text};
+use super::cell_text::{TEXT_FORMAT, interval_text};
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
 use super::limits::JSON_INTEGER_MAX;
 use super::plain::Plain;
-use super::{EncodeError, Encoder, Failure, Format};
 
 /// RFC 3339 with all six digits of microseconds.
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
-/// Key of a column's metadata that says what it holds, and its value for JSON kept as text.
+/// Key in the metadata of a column for its kind, and the value for JSON stored as text.
 const KIND: (&str, &str) = ("tachograph.kind", "json");
 
 pub(super) struct JsonEncoder {
     plain: Plain,
-    /// Of each column: whether its text is JSON.
+    /// For each column: whether its text is JSON.
     is_json: Vec<bool>,
     out: Vec<u8>,
     rows: u64,
@@ -104,7 +105,7 @@ fn refused(error: ArrowError) -> EncodeError {
     EncodeError::new(Format::Json, error)
 }
 
-/// What a column's type is called in answers.
+/// The name of a column's type in answers.
 fn type_name(field: &Field) -> &'static str {
     if is_json(field) { "json" } else { name_of(field.data_type()) }
 }
@@ -268,7 +269,7 @@ fn text(text: &str, out: &mut Vec<u8>) {
     serde_json::to_writer(out, text).expect("BUG: text is JSON, and memory takes it");
 }
 
-/// Text that is JSON, as it is. What no door of ours has written may be none; its text is better than no answer.
+/// Writes JSON text unchanged. Text that is not JSON, which no door writes, becomes a string.
 fn json(text: &str, out: &mut Vec<u8>) {
     match serde_json::from_str::<&RawValue>(text) {
         Ok(raw) => out.extend_from_slice(raw.get().as_bytes()),

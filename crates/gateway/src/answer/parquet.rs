@@ -8,9 +8,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
 use super::limits::{ROW_GROUP_BYTES_MAX, ROW_GROUP_ROWS_MAX};
 use super::plain::Plain;
-use super::{EncodeError, Encoder, Failure, Format};
 
 pub(super) struct ParquetEncoder {
     plain: Plain,
@@ -49,7 +50,7 @@ impl Encoder for ParquetEncoder {
     }
 
     fn take(&mut self) -> Vec<u8> {
-        // The writer counts its offsets itself; what was written can go.
+        // The writer counts offsets itself, so the written bytes can be taken.
         std::mem::take(self.writer.inner_mut())
     }
 }

@@ -1,35 +1,36 @@
-//! An answer piece by piece, each made when the last one was taken.
+//! An answer as a stream of pieces. Each piece is encoded after the client has taken the one before.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, try_unfold};
 use hub::sql::{Batches, RecordBatch, SqlAnswer, SqlError};
 
-use super::{EncodeError, Encoder, Failure, Format};
-use crate::http::error::ApiError;
+use super::encoder::{EncodeError, Encoder, Failure};
+use super::format::Format;
+use crate::error::ApiError;
 
-/// The bytes of an answer. An error ends them without the end that their format demands.
+/// The bytes of an answer. After an error the answer lacks the end of its format.
 pub type Pieces = BoxStream<'static, Result<Bytes, CutOff>>;
 
-/// Why an answer has no first piece.
+/// A failure before the first piece.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// The query failed.
     #[error(transparent)]
     Query(#[from] SqlError),
-    /// The format has no form for the rows.
+    /// The format cannot express the rows.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// Ends bytes before their end, so that nobody takes them for a whole answer.
+/// Cuts off an answer, so no client takes it for a complete one.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was cut off: {0}")]
 pub struct CutOff(String);
 
-/// Writes an answer in a format. Returns when its first rows are there.
+/// Encodes an answer. Returns when the first rows are available.
 ///
-/// A later error ends the answer: JSON says so in its last member, all other formats are cut off.
+/// A later error ends the answer: JSON has the error as last member; all other formats are cut off.
 pub async fn pieces(answer: SqlAnswer, format: Format) -> Result<Pieces, AnswerError> {
     let SqlAnswer { schema, mut batches, .. } = answer;
     let mut encoder = format.encoder(&schema)?;
@@ -48,7 +49,7 @@ pub async fn pieces(answer: SqlAnswer, format: Format) -> Result<Pieces, AnswerE
 
 struct Writing {
     encoder: Box<dyn Encoder>,
-    /// Gone when all of them are written.
+    /// `None` after the last batch.
     batches: Option<Batches>,
 }
 
@@ -65,7 +66,7 @@ impl Writing {
             self.encoder = match encode(self.encoder, next).await {
                 Ok(encoder) => encoder,
                 Err(cut_off) => {
-                    // An error at once would also take from the client what was written before and is not sent yet.
+                    // Without this pause the error would also drop pieces that are not sent yet.
                     tokio::task::yield_now().await;
                     return Err(cut_off);
                 }
@@ -75,7 +76,7 @@ impl Writing {
     }
 }
 
-/// Writing rows takes milliseconds of a core, which the event loop does not have.
+/// Encodes on a blocking thread: it takes milliseconds of a core.
 async fn encode(
     mut encoder: Box<dyn Encoder>,
     next: Option<Result<RecordBatch, SqlError>>,

@@ -1,11 +1,11 @@
-//! Types that only save memory (views, dictionaries, runs) become the plain ones that every reader knows.
+//! Casts memory-saving types (views, dictionaries, runs) to the plain types that every reader knows.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-/// Turns batches of one schema into plain ones.
+/// Casts batches of one schema.
 #[derive(Debug)]
 pub(super) struct Plain {
     schema: SchemaRef,
@@ -14,7 +14,7 @@ pub(super) struct Plain {
 impl Plain {
     pub(super) fn new(schema: &Schema) -> Self {
         let fields = schema.fields().iter().map(|field| {
-            // What else the engine knows about a column is its own business.
+            // The metadata of the engine is left out.
             Arc::new(Field::new(field.name(), plain(field.data_type()), true))
         });
         Self { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())) }

@@ -1,4 +1,4 @@
-//! What operators and their tools ask.
+//! Health, metrics and status for operators and their tools.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use axum::response::{IntoResponse, Response};
 use hub::registry::DEFAULT_NAME;
 use serde_json::json;
 
-use super::Door;
-use super::error::RefusalLabel;
+use super::error_response::RefusalLabel;
 use super::json::Json;
-use super::limits::RETRY_BUSY_S;
+use super::state::HttpState;
+use crate::error::RETRY_BUSY_S;
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: 200 while the process runs.
 pub(crate) async fn alive() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
 
-/// `GET /readyz`: 200 when writes are taken, else 503 with the reasons.
-pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
-    let status = door.hub.status();
+/// `GET /readyz`: 200 if the store accepts writes, else 503 with the reasons.
+pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
+    let status = state.hub.status();
     let sealed = status.sealed.map(|cause| format!("the store is read-only since a write failed: {cause}"));
     let busy = status.busy.map(|cause| format!("writes have to wait: {cause}"));
     let reasons: Vec<String> = sealed.into_iter().chain(busy).collect();
     if reasons.is_empty() {
-        return match few_files_left(&door) {
+        return match few_files_left(&state) {
             Some(warning) => Json(json!({ "status": "ready", "warnings": [warning] })).into_response(),
             None => Json(json!({ "status": "ready" })).into_response(),
         };
@@ -39,13 +39,13 @@ pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
     response
 }
 
-/// What an operator reads before connections are refused for want of file descriptors.
-fn few_files_left(door: &Door) -> Option<String> {
-    let metrics = door.hub.metrics();
+/// A warning before the process runs out of file descriptors for connections.
+fn few_files_left(state: &HttpState) -> Option<String> {
+    let metrics = state.hub.metrics();
     let doors = [hub::Door::Mqtt, hub::Door::Http, hub::Door::Postgres];
     let open: u64 =
         doors.iter().map(|door| metrics.door(*door).connections.get().max(0).cast_unsigned()).sum();
-    let max = door.options.open_files_max;
+    let max = state.options.open_files_max;
     (max > 0 && open >= max / 10 * 9).then(|| {
         format!(
             "{open} connections are open and the process may have {max} files: raise the open-file limit (LimitNOFILE=, \
@@ -55,25 +55,25 @@ fn few_files_left(door: &Door) -> Option<String> {
 }
 
 /// `GET /metrics`, for Prometheus.
-pub(crate) async fn metrics(State(door): State<Arc<Door>>) -> Response {
+pub(crate) async fn metrics(State(state): State<Arc<HttpState>>) -> Response {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let text = door.hub.metrics_text();
+    let text = state.hub.metrics_text();
     ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
 }
 
-/// `GET /api/status`: the server's own account of itself.
-pub(crate) async fn status(State(door): State<Arc<Door>>) -> Response {
-    let registry = door.hub.registry();
+/// `GET /api/status`: version, counters and sizes of the server.
+pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
+    let registry = state.hub.registry();
     let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
-    let store = door.hub.status();
-    let metrics = door.hub.metrics();
+    let store = state.hub.status();
+    let metrics = state.hub.metrics();
     let connections = |door| metrics.door(door).connections.get();
     let body = json!({
-        "version": door.options.version,
+        "version": state.options.version,
         "durability": profile.map(|profile| profile.durability.name()),
-        "uptime_s": door.started.elapsed().as_secs(),
+        "uptime_s": state.started.elapsed().as_secs(),
         "devices": registry.device_count(),
-        // Together with their number it tells whether a list of devices that was read before may be out of date.
+        // With the number of devices it shows whether a list of devices is out of date.
         "devices_generation": registry.generation(),
         "connections": {
             "mqtt": connections(hub::Door::Mqtt),

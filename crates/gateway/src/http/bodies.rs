@@ -1,4 +1,4 @@
-//! Request bodies that are held in memory: bounded in all, for each sender, and for all who have not said who they are.
+//! Bounds request bodies in memory: in total, for each sender, and for all anonymous senders.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// Who sends a body.
+/// The sender of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
     /// A sender without a session or token, such as one that logs in. All of them share one bound.
@@ -17,20 +17,20 @@ pub(crate) enum Sender {
     User(Uuid),
 }
 
-/// Bytes that may be held.
+/// Bounds of bytes in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
-    /// Of all senders together, the anonymous ones apart.
+    /// All senders together, without the anonymous ones.
     pub(crate) total: usize,
-    /// Of one device.
+    /// One device.
     pub(crate) device: usize,
-    /// Of one user.
+    /// One user.
     pub(crate) user: usize,
-    /// Of all anonymous senders.
+    /// All anonymous senders.
     pub(crate) anonymous: usize,
 }
 
-/// The bodies that a door holds.
+/// The bodies in memory of a door.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     limits: BodyLimits,
@@ -43,9 +43,9 @@ struct Held {
     senders: HashMap<Sender, usize>,
 }
 
-/// A bound that was met: whose, and how many bytes it is.
+/// An exceeded bound: its scope and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OverBudget {
+pub(crate) struct OverBodyLimit {
     pub(crate) whose: &'static str,
     pub(crate) limit: usize,
 }
@@ -55,12 +55,12 @@ impl Bodies {
         Arc::new(Self { limits, held: Mutex::default() })
     }
 
-    /// The account of one body, with nothing on it yet.
+    /// Opens the account of one body, without bytes.
     pub(crate) fn begin(self: &Arc<Self>, sender: Sender) -> HeldBytes {
         HeldBytes { bodies: Arc::clone(self), sender, bytes: 0 }
     }
 
-    fn charge(&self, sender: Sender, bytes: usize) -> Result<(), OverBudget> {
+    fn charge(&self, sender: Sender, bytes: usize) -> Result<(), OverBodyLimit> {
         let (whose, limit) = match sender {
             Sender::Anonymous => ("senders without a login", self.limits.anonymous),
             Sender::Device(_) => ("this device", self.limits.device),
@@ -69,12 +69,12 @@ impl Bodies {
         let mut held = self.held.lock();
         let own = held.senders.get(&sender).copied().unwrap_or_default() + bytes;
         if own > limit {
-            return Err(OverBudget { whose, limit });
+            return Err(OverBodyLimit { whose, limit });
         }
-        // Who has not logged in takes no room of those who have.
+        // Anonymous senders do not use up the bytes of the others.
         let total = held.total + if sender == Sender::Anonymous { 0 } else { bytes };
         if total > self.limits.total {
-            return Err(OverBudget { whose: "all senders together", limit: self.limits.total });
+            return Err(OverBodyLimit { whose: "all senders together", limit: self.limits.total });
         }
         held.total = total;
         held.senders.insert(sender, own);
@@ -105,7 +105,7 @@ pub(crate) struct HeldBytes {
 
 impl HeldBytes {
     /// Adds bytes that arrived.
-    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), OverBudget> {
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), OverBodyLimit> {
         self.bodies.charge(self.sender, bytes)?;
         self.bytes += bytes;
         Ok(())
@@ -132,11 +132,11 @@ mod tests {
         let (device, other) = (Sender::Device(Uuid::from_u128(1)), Sender::Device(Uuid::from_u128(2)));
         let mut first = bodies.begin(device);
         first.add(5).unwrap();
-        assert_eq!(first.add(2), Err(OverBudget { whose: "this device", limit: 6 }));
+        assert_eq!(first.add(2), Err(OverBodyLimit { whose: "this device", limit: 6 }));
         assert_eq!(bodies.begin(device).add(2).unwrap_err().whose, "this device", "in another request too");
         let mut second = bodies.begin(other);
         second.add(5).unwrap();
-        assert_eq!(second.add(1), Err(OverBudget { whose: "all senders together", limit: 10 }));
+        assert_eq!(second.add(1), Err(OverBodyLimit { whose: "all senders together", limit: 10 }));
         let mut stranger = bodies.begin(Sender::Anonymous);
         stranger.add(4).unwrap();
         assert_eq!(bodies.begin(Sender::Anonymous).add(1).unwrap_err().limit, 4);

@@ -17,17 +17,17 @@ use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::json::Json;
 use super::limits::{
-    BUSY_PATIENCE, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
+    BUSY_TIMEOUT, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
 };
 use super::request::{JsonBody, Params, read_body};
+use super::session::Session;
+use super::state::HttpState;
 use super::stream::streamed;
+use crate::error::ApiError;
 
-/// At least as many rows as an export brings.
+/// Header with an upper bound of the rows of an export.
 const ROWS: header::HeaderName = header::HeaderName::from_static("x-tacho-rows");
 
 impl From<BulkError> for ApiError {
@@ -43,10 +43,13 @@ impl From<BulkError> for ApiError {
 }
 
 /// `GET /api/tacho/tables`
-pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
+pub(crate) async fn tables(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&door.hub);
-    let tables = door.reads.run(move || hub.tables()).await??;
+    let hub = Arc::clone(&state.hub);
+    let tables = state.reads.run(move || hub.tables()).await??;
     let tables: Vec<JsonValue> = tables
         .iter()
         .map(|table| {
@@ -68,15 +71,15 @@ pub(crate) async fn tables(State(door): State<Arc<Door>>, session: Session) -> R
 
 /// `GET /api/tacho/tables/columns?table=NAME`
 pub(crate) async fn table_columns(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
     let table =
         params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
-    let (hub, name) = (Arc::clone(&door.hub), table.to_owned());
-    let columns = door.reads.run(move || hub.columns(&name)).await??;
+    let (hub, name) = (Arc::clone(&state.hub), table.to_owned());
+    let columns = state.reads.run(move || hub.columns(&name)).await??;
     let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
     Ok(Json(json!({ "table": table, "columns": columns })).into_response())
 }
@@ -84,7 +87,7 @@ pub(crate) async fn table_columns(
 /// `DELETE /api/tacho/tables/columns?table=NAME&key=KEY&dryRun=true`: drops a key with the columns of all its types, which
 /// the answer lists. With `dryRun` nothing changes.
 pub(crate) async fn drop_key(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -93,8 +96,8 @@ pub(crate) async fn drop_key(
         return Err(ApiError::argument("name the table and the key in the parameters table and key"));
     };
     let dry_run = params.flag("dryRun")?;
-    let (hub, name, of) = (Arc::clone(&door.hub), table.to_owned(), key.to_owned());
-    let columns = door.changes.run(move || hub.drop_key(&name, &of, dry_run)).await??;
+    let (hub, name, of) = (Arc::clone(&state.hub), table.to_owned(), key.to_owned());
+    let columns = state.changes.run(move || hub.drop_key(&name, &of, dry_run)).await??;
     let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
     Ok(Json(json!({ "table": table, "key": key, "columns": columns, "changed": !dry_run })).into_response())
 }
@@ -103,43 +106,43 @@ fn column_json(column: &TableColumn) -> JsonValue {
     json!({ "column": column.column, "type": column.kind, "key": column.name })
 }
 
-/// What is to be true of a table.
+/// Settings of a table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TableBody {
     table: String,
-    /// How long its rows are kept, in seconds; 0 for good.
+    /// For how long the table keeps rows, in seconds; 0 for ever.
     ttl_s: u64,
-    /// Whether to make the table if there is none.
+    /// Whether to create the table if it does not exist.
     #[serde(default)]
     create: bool,
-    /// Whether only to say what would go.
+    /// Whether to change nothing and only list the expiring days.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// `POST /api/tacho/tables`: how long a table keeps its rows. With `dryRun` nothing changes, and `days` lists the days
-/// (UTC) whose rows are too old for it, with their numbers of rows.
+/// `POST /api/tacho/tables`: sets how long a table keeps rows. With `dryRun` it changes nothing, and `days` lists the days
+/// (UTC) that would expire, with their numbers of rows.
 pub(crate) async fn set_table(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(body): JsonBody<TableBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&door.hub);
+    let hub = Arc::clone(&state.hub);
     let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
     let mut answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
     if body.dry_run {
-        let days = door.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
+        let days = state.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
         let days = days.iter().map(|(day, rows)| json!({ "day": day.to_string(), "rows": rows }));
         answer["days"] = days.collect();
         return Ok(Json(answer).into_response());
     }
-    door.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
+    state.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
     Ok(Json(answer).into_response())
 }
 
-/// What to export.
+/// A request to export a table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExportBody {
@@ -162,25 +165,25 @@ impl ExportBody {
     }
 }
 
-/// `POST /api/tacho/export`: the file as a stream. One that breaks off is not whole.
+/// `POST /api/tacho/export`: the file as a stream. A stream that breaks off is incomplete.
 pub(crate) async fn export(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(body): JsonBody<ExportBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let request = body.parse().map_err(ApiError::argument)?;
-    let turn = door.upkeep_turn()?;
+    let permit = state.maintenance_permit()?;
     let kind = match request.format {
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",
     };
-    let hub = Arc::clone(&door.hub);
-    let export = door.reads.run(move || hub.export(&request)).await??;
+    let hub = Arc::clone(&state.hub);
+    let export = state.reads.run(move || hub.export(&request)).await??;
     let rows = export.rows_max().to_string();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         let written = export.write(&mut writer, &mut |_| {}).map_err(std::io::Error::other);
         if let Err(error) = written.and_then(|_| writer.flush()) {
             tracing::warn!(%error, "an export was broken off");
@@ -190,17 +193,17 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, kind.to_owned()), (ROWS, rows)], body).into_response())
 }
 
-/// What a file may ask of the server.
+/// The bounds of one piece of an import.
 fn bounds(memory: Portion) -> ParquetBounds {
     let held = memory.of(IMPORT_HELD_BYTES_MAX as usize) as u64;
     ParquetBounds { held_bytes_max: held.max(IMPORT_HELD_BYTES_MIN), rows_max: IMPORT_ROWS_MAX }
 }
 
-/// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: a Parquet file whose schema says what its columns are.
-/// Times without a zone are those of `timezone`. Rows whose time no device could send are left out and counted, unless
-/// `anyTime` is true. The answer comes when the rows are durable.
+/// `POST /api/tacho/import?table=&timezone=&clockChange=&anyTime=`: imports a Parquet file. Its schema defines the columns. Times
+/// without a zone are local times of `timezone`. The import leaves out and counts rows with a time that no device could send,
+/// unless `anyTime` is true. The answer comes when the rows are durable.
 pub(crate) async fn import(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
@@ -209,17 +212,16 @@ pub(crate) async fn import(
     let table = params.text("table").ok_or_else(|| ApiError::argument("name the table (table=)"))?.to_owned();
     let any_time = params.flag("anyTime")?;
     let zone = zone_of(&params)?;
-    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
-    let (hub, bounds) = (Arc::clone(&door.hub), bounds(door.options.memory));
-    // Blocks for the disk like a change of the registry, and must not take the place of reads.
-    let import = move || {
-        hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_PATIENCE)
-    };
-    let counts = door.changes.run(import);
+    let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
+    let (hub, bounds) = (Arc::clone(&state.hub), bounds(state.options.memory));
+    // It waits for the disk like a change of the registry, and must not block reads.
+    let import =
+        move || hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_TIMEOUT);
+    let counts = state.changes.run(import);
     Ok(Json(counts_json(&counts.await??)).into_response())
 }
 
-/// Where times without a zone were written, and what is done where its clocks were changed.
+/// The time zone of times without a zone, and the rule for times at clock changes.
 fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
     let clock_change = params.text("clockChange").map(str::parse::<ClockChange>).transpose();
     let clock_change = clock_change.map_err(|reason| ApiError::argument(format!("clockChange: {reason}")))?;
@@ -239,15 +241,15 @@ fn zone_of(params: &Params) -> Result<Option<Zone>, ApiError> {
     }
 }
 
-/// `GET /api/tacho/import/device?name=`: the table that rows of a device belong to, that of its profile.
+/// `GET /api/tacho/import/device?name=`: the table of the rows of a device, which is that of its profile.
 pub(crate) async fn table_of_device(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
-    let registry = door.hub.registry();
+    let registry = state.hub.registry();
     let device = registry.device_by_name(registry.default_tenant(), name);
     let device = device.ok_or_else(|| ApiError::not_found(format!("there is no device {name:?}")))?;
     let answer = json!({ "id": device.id.to_string(), "table": device.profile.table });

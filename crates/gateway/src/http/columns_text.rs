@@ -1,6 +1,7 @@
 //! The history of a device as columns: each time once, and for each key a list of values as long as that of the times.
 //! A value takes a sixth of the bytes that it has in the device API's lists.
 
+use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
 
 use hub::ValueColumn;
@@ -8,18 +9,16 @@ use hub::history::{RowSink, numbers};
 use model::{Timestamp, ValueRef};
 use parking_lot::Mutex;
 
-use super::crew::Crew;
-use super::error::ApiError;
-use super::histories::VALUES_PER_THREAD_MIN;
 use super::history_text::json;
 use super::json::{WireValue, too_long};
 use super::pieces::Pieces;
-use super::time_text::TimeText;
-use crate::number::{F64_BYTES_MAX, write_f64};
+use crate::blocking::WorkerSet;
+use crate::error::ApiError;
+use crate::text::{F64_BYTES_MAX, TimeText, write_f64};
 
-/// Values for which room is made at once.
+/// Values for which memory is reserved at once.
 const AT_ONCE: usize = 64;
-/// Values that wait to be written, so that threads have enough to do.
+/// Values that wait to be written, so all threads have work.
 const VALUES_WAITING_MAX: usize = 256 * 1024;
 /// A comma and a number.
 const NUMBER_BYTES: usize = 1 + F64_BYTES_MAX;
@@ -32,8 +31,8 @@ pub(crate) struct ColumnsText<'a> {
     time: TimeElement,
     of_key: Vec<KeyText>,
     bytes_max: usize,
-    crew: &'a Crew,
-    /// Rows that are not text yet, and how many values they have.
+    workers: &'a WorkerSet,
+    /// Rows that are not written yet, and the number of their values.
     blocks: Vec<Block>,
     waiting: usize,
 }
@@ -54,14 +53,14 @@ struct Block {
 }
 
 impl<'a> ColumnsText<'a> {
-    /// For so many keys; takes rows until the text has more than about `bytes_max` bytes. The crew writes it.
-    pub(crate) fn new(keys: usize, bytes_max: usize, crew: &'a Crew) -> Self {
+    /// A text for `keys` keys. It takes rows until it has more than about `bytes_max` bytes. The workers write it.
+    pub(crate) fn new(keys: usize, bytes_max: usize, workers: &'a WorkerSet) -> Self {
         let of_key = vec![KeyText::default(); keys];
         let time = TimeElement::new(b",0000000000000");
-        Self { times: Vec::new(), time, of_key, bytes_max, crew, blocks: Vec::new(), waiting: 0 }
+        Self { times: Vec::new(), time, of_key, bytes_max, workers, blocks: Vec::new(), waiting: 0 }
     }
 
-    /// Whether rows were left out because the text has become too long.
+    /// Whether the text has become too long and left out rows.
     fn is_over(&self) -> bool {
         self.bytes() > self.bytes_max
     }
@@ -98,7 +97,7 @@ impl<'a> ColumnsText<'a> {
         Ok(())
     }
 
-    /// Makes text of the rows that wait: each thread of the crew writes some of the keys.
+    /// Writes the waiting rows: each worker writes some of the keys.
     fn write_blocks(&mut self) {
         if self.blocks.is_empty() {
             return;
@@ -115,14 +114,14 @@ impl<'a> ColumnsText<'a> {
                 blocks.iter().for_each(|block| text.push_rows(&block.columns[first + key], &block.rows));
             }
         };
-        let threads = self.crew.threads().min(self.waiting / VALUES_PER_THREAD_MIN).max(1);
+        let threads = self.workers.threads_for(self.waiting);
         let keys_each = self.of_key.len().div_ceil(threads).max(1);
         let pieces: Vec<_> = self.of_key.chunks_mut(keys_each).map(Mutex::new).collect();
-        let written = self.crew.make(pieces.len(), |piece| {
+        let written = self.workers.run(pieces.len(), |piece| {
             write(piece * keys_each, &mut pieces[piece].lock());
-            Ok(())
+            Ok::<_, Infallible>(())
         });
-        written.expect("BUG: nothing here returns an error");
+        written.unwrap_or_else(|never| match never {});
         self.blocks.clear();
         self.waiting = 0;
     }
@@ -190,7 +189,7 @@ impl KeyText {
     }
 }
 
-/// Appends what `write` makes of each element: it gets room for `bytes_max` bytes and returns how many it wrote.
+/// Appends the text of each element. `write` gets a buffer of `bytes_max` bytes and returns the length.
 #[inline]
 fn extend<T>(
     out: &mut Vec<u8>,
@@ -198,7 +197,7 @@ fn extend<T>(
     bytes_max: usize,
     mut write: impl FnMut(&T, &mut [u8]) -> usize,
 ) {
-    // A third of the room is what most elements take.
+    // Most elements take a third of the longest text.
     out.reserve(elements.len() * bytes_max / 3);
     for elements in elements.chunks(AT_ONCE) {
         let mut length = out.len();
@@ -213,9 +212,9 @@ fn extend<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::lane::Lane;
+    use crate::blocking::BlockingPool;
 
-    const ALONE: &Crew = &Crew::alone();
+    const ALONE: &WorkerSet = &WorkerSet::single();
 
     fn written(text: ColumnsText<'_>) -> String {
         let mut out = Pieces::default();
@@ -278,8 +277,8 @@ mod tests {
             .map(|key| vec![ValueColumn::F64((0..1_000).map(|n| f64::from(n + key)).collect())])
             .collect();
         let times: Vec<i64> = (0..1_000).map(|n| n * 1_000_000).collect();
-        let text = |waiting_max: usize, crew: &Crew| {
-            let mut text = ColumnsText::new(10, 10_000_000, crew);
+        let text = |waiting_max: usize, workers: &WorkerSet| {
+            let mut text = ColumnsText::new(10, 10_000_000, workers);
             for _ in 0..40 {
                 assert!(text.rows(&times, &columns, 0..1_000).is_continue());
                 assert!(text.waiting < VALUES_WAITING_MAX);
@@ -293,6 +292,6 @@ mod tests {
         };
         let at_once = text(0, ALONE);
         assert!(text(usize::MAX, ALONE) == at_once);
-        assert!(text(usize::MAX, &Lane::new("reads", 4, 1).crew()) == at_once);
+        assert!(text(usize::MAX, &BlockingPool::new("reads", 4, 1).worker_set()) == at_once);
     }
 }

@@ -1,5 +1,5 @@
-//! Answers as gzip, for clients that take it. Only where answers are long, repeat themselves and are asked for again and
-//! again by pages: counters and lists of devices.
+//! Compresses answers with gzip for clients that accept it: counters and lists of devices, which are long, repetitive and
+//! requested often.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 
-use super::error::ApiError;
 use super::limits::{COMPRESSED_BYTES_MAX, COMPRESSED_BYTES_MIN};
+use crate::error::ApiError;
 
-/// Compresses a whole answer, if the client takes gzip and it is worth it.
+/// Compresses an answer in memory, if the client accepts gzip and the length is within bounds.
 pub(crate) async fn gzip(request: Request, next: Next) -> Response {
     let taken = takes_gzip(request.headers());
     let mut response = next.run(request).await;
@@ -41,7 +41,7 @@ pub(crate) async fn gzip(request: Request, next: Next) -> Response {
     }
 }
 
-/// On a thread that may be busy for a while: a list of ten thousand devices takes some milliseconds.
+/// Compresses on a blocking thread: a list of ten thousand devices takes some milliseconds.
 async fn compress(bytes: Bytes) -> Result<Vec<u8>, ApiError> {
     let work = move || {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

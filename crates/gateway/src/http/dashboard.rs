@@ -1,25 +1,25 @@
-//! The dashboard's files, built into the binary, and the answer to every path that nothing else serves.
+//! The files of the dashboard, which are part of the binary, and the answer to every unknown path.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
-use super::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 
-/// What `npm run build` left in the dashboard's directory when the binary was built; nothing if it was not run.
+/// The output of `npm run build` in the dashboard's directory when the binary was built; empty if it was not run.
 #[derive(RustEmbed)]
 #[folder = "../../dashboard/dist"]
 #[allow_missing = true]
 struct Files;
 
-/// Scripts and styles only from here, connections only to here, and nobody may frame the page.
+/// Allows scripts, styles and connections only of this origin, and no framing of the page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss:; object-src 'none'; \
                                        base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Vite puts a hash of the content into the names below this directory: they never change.
+/// Vite puts a hash of the content into the names below this directory, so the files never change.
 const HASHED: &str = "assets/";
 
-/// Stands in for a dashboard that was not built.
+/// The page of a binary without the dashboard.
 const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Tachograph</title></head>\n\
     <body><h1>Tachograph is running</h1>\n\
     <p>This binary was built without the dashboard. Run <code>npm ci &amp;&amp; npm run build</code> in the directory \

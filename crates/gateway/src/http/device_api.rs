@@ -1,4 +1,4 @@
-//! What devices call: telemetry by HTTP, acked after durability.
+//! The device API: telemetry by HTTP, acked after durability.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use hub::{Blame, Hub, IngestError, Message, MessageRefusal};
 use model::Batch;
 use wire::telemetry::Receipt;
 
-use super::Door;
 use super::bodies::Sender;
-use super::error::{ApiError, ErrorCode};
-use super::limits::BUSY_PATIENCE;
+use super::connection::Peer;
+use super::limits::BUSY_TIMEOUT;
 use super::request::{PathOf, discard_body, read_body};
-use super::server::Peer;
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
 
-/// What dead letters of this door name as their topic; the token itself stays a secret.
+/// The topic in dead letters of this door. It omits the token, which is a secret.
 const TOPIC: &str = "/api/v1/{token}/telemetry";
-/// The metrics' word for what the store does not take.
+/// The metrics label of a message that the store refuses.
 const STORE_LIMIT: &str = "store_limit";
 /// How an operator raises the bound on bodies.
 const BODY_SETTING: &str = " (or raise body_bytes_max in the section [http] of the server's configuration)";
 
-/// `POST /api/v1/{token}/telemetry`: 200 once the payload is as durable as the device's profile asks.
+/// `POST /api/v1/{token}/telemetry`: 200 once the payload is as durable as the device's profile requires.
 pub(crate) async fn telemetry(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     PathOf(token): PathOf<String>,
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let Some(device) = door.hub.registry().device_by_token(&token) else {
+    let Some(device) = state.hub.registry().device_by_token(&token) else {
         discard_body(request).await;
-        refusals::token(&door.hub, hub::Door::Http, peer, "the access token belongs to no device");
+        refusals::token(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
         return Err(ApiError::unauthenticated("token", message));
     };
-    let limit = door.options.body_bytes_max;
-    let hub = &door.hub;
-    let account = door.bodies.begin(Sender::Device(device.id));
+    let limit = state.options.body_bytes_max;
+    let hub = &state.hub;
+    let account = state.bodies.begin(Sender::Device(device.id));
     let read = read_body(request, limit, BODY_SETTING, account).await;
     let body = read.inspect_err(|error| {
-        // What is only busy will be sent again.
+        // After a busy answer the device sends the message again, so it is not a refusal.
         if error.retry_after_s.is_none() {
             refusals::note(hub, hub::Door::Http, peer, &device, &error.message);
         }
@@ -64,10 +64,10 @@ pub(crate) async fn telemetry(
     Err(ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, label, message))
 }
 
-/// Why a message was refused whole: for the metrics, and in words for its sender.
+/// The refusal of a whole message: the label for metrics, and the reason for the sender.
 type Refused = (&'static str, String);
 
-/// Stores what was sent, or keeps it as a dead letter; either is as durable as the device's profile asks when this returns.
+/// Stores a message as rows or as a dead letter. When this returns, it is as durable as the device's profile requires.
 async fn store(
     hub: &Hub,
     sent: &Message<'_>,
@@ -77,7 +77,7 @@ async fn store(
     let batch = match decode(hub, sent)? {
         Ok(batch) => batch,
         Err((label, reason)) => {
-            let kept = hub.ingest_dead_letter_and_wait(sent, &reason, durability, BUSY_PATIENCE).await;
+            let kept = hub.ingest_dead_letter_and_wait(sent, &reason, durability, BUSY_TIMEOUT).await;
             kept.map_err(|error| not_kept(&error))?;
             return Ok(Err((label, reason)));
         }
@@ -85,12 +85,12 @@ async fn store(
     if batch.is_empty() {
         return Ok(Ok(()));
     }
-    let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_PATIENCE).await;
+    let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_TIMEOUT).await;
     match kept.map_err(|error| not_kept(&error))?.refusal {
         None => Ok(Ok(())),
         // Such as a table that has no room for any of its keys.
         Some(MessageRefusal { reason, whole: true }) => Ok(Err((STORE_LIMIT, reason))),
-        // Its other keys are stored, so that the message is taken.
+        // The store has its other keys, so the message counts as accepted.
         Some(MessageRefusal { reason, whole: false }) => {
             refusals::message(hub, hub::Door::Http, peer, sent.device, STORE_LIMIT, &reason);
             Ok(Ok(()))
@@ -112,7 +112,7 @@ fn decode(hub: &Hub, sent: &Message<'_>) -> Result<Result<Batch, Refused>, ApiEr
     Ok(decoded.map(|()| batch).map_err(|reason| (reason.label(), reason.to_string())))
 }
 
-/// What can be kept in no form is not the sender's to throw away: it may try again when somebody has made room.
+/// The error for a message that the store can keep in no form. The sender should try again later.
 fn not_kept(error: &IngestError) -> ApiError {
     match error.blame() {
         Blame::Caller => {

@@ -1,4 +1,4 @@
-//! What an operator wants to know of a device: where its rows go, when it reported last, and what was refused of it.
+//! Details of a device for operators: its table, its newest time, and its refused messages.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use hub::refusals::Refused;
 use hub::registry::Device;
 use serde_json::{Value as JsonValue, json};
 
-use super::Door;
-use super::auth::Session;
 use super::devices::device_json;
-use super::error::ApiError;
 use super::json::Json;
 use super::limits::REFUSALS_LISTED_MAX;
 use super::request::{PathOf, parse_id};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
 
-/// `GET /api/tacho/devices/{id}`: the device, where its rows go, how many keys it has, its newest time, its refusals.
+/// `GET /api/tacho/devices/{id}`: the device, its table, its number of keys, its newest time, its refusals.
 pub(crate) async fn details(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let device = session.device(&door.hub, parse_id(&id)?)?;
-    let hub = Arc::clone(&door.hub);
+    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let hub = Arc::clone(&state.hub);
     let reasons = session.caller().may(Action::ReadRefused);
-    Ok(door.reads.run(move || details_json(&hub, &device, reasons)).await??.into_response())
+    Ok(state.reads.run(move || details_json(&hub, &device, reasons)).await??.into_response())
 }
 
 fn details_json(hub: &Hub, device: &Device, reasons: bool) -> Result<Json<JsonValue>, ApiError> {
@@ -45,11 +45,11 @@ fn details_json(hub: &Hub, device: &Device, reasons: bool) -> Result<Json<JsonVa
     Ok(Json(details))
 }
 
-/// `GET /api/tacho/refusals`: devices of which something was refused since the server began to count, the last first.
-pub(crate) async fn refusals(State(door): State<Arc<Door>>, session: Session) -> Response {
-    let found = door.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
-        // Deleted devices, and those of others, are nobody's business.
-        let device = session.device(&door.hub, id).ok()?;
+/// `GET /api/tacho/refusals`: devices with refused messages since the server began to count, the last refused first.
+pub(crate) async fn refusals(State(state): State<Arc<HttpState>>, session: Session) -> Response {
+    let found = state.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
+        // Leaves out deleted devices and those of other tenants.
+        let device = session.device(&state.hub, id).ok()?;
         let mut one = refused_json(&refused, session.caller().may(Action::ReadRefused));
         one["id"] = id.to_string().into();
         one["name"] = device.name.as_str().into();
@@ -58,7 +58,7 @@ pub(crate) async fn refusals(State(door): State<Arc<Door>>, session: Session) ->
     Json(json!({ "devices": found.collect::<Vec<_>>() })).into_response()
 }
 
-/// A reason may quote what was sent, which is not for everybody.
+/// A refusal as JSON. A reason may quote the payload, so not every caller may see it.
 fn refused_json(refused: &Refused, with_reason: bool) -> JsonValue {
     json!({
         "messages": refused.messages,

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::json::{Json, Sequence, entity};
 use super::limits::SORTED_DEVICES_MAX;
 use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
 
-/// ThingsBoard's id of "nobody" (`EntityId.NULL_UUID`): devices here belong to no customer.
+/// ThingsBoard's null id (`EntityId.NULL_UUID`): devices here belong to no customer.
 const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
 
 pub(crate) fn device_json(device: &Device) -> JsonValue {
@@ -37,21 +37,21 @@ pub(crate) fn device_json(device: &Device) -> JsonValue {
 
 /// `GET /api/tenant/devices?deviceName=` for one, `?pageSize=&page=` for a page.
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
 ) -> Result<Response, ApiError> {
     if let Some(name) = params.text("deviceName") {
-        let device = door.hub.registry().device_by_name(session.tenant(), name);
+        let device = state.hub.registry().device_by_name(session.tenant(), name);
         let device = device.ok_or_else(|| {
             ApiError::not_found(format!("there is no device {name:?}; check the spelling or create it first"))
         })?;
         return Ok(Json(device_json(&device)).into_response());
     }
     let listing = Listing::parse(&params)?;
-    let hub = Arc::clone(&door.hub);
-    // Filtering looks at every device, so it is work for a blocking thread.
-    door.reads.run(move || listing.page(hub.registry(), session.tenant())).await?
+    let hub = Arc::clone(&state.hub);
+    // Filtering visits every device, so it runs on a blocking thread.
+    state.reads.run(move || listing.page(hub.registry(), session.tenant())).await?
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Listing {
         Ok(Json(answer).into_response())
     }
 
-    /// The devices come sorted by name, and equal times keep that order.
+    /// Sorts devices, which are in the order of their names. Equal times keep that order.
     fn sort(&self, devices: &mut [Arc<Device>]) {
         match (self.sort_by, self.descending) {
             (SortBy::Name, _) => devices.reverse(),
@@ -148,29 +148,29 @@ struct PageJson<T> {
 
 /// `GET /api/device/{id}`
 pub(crate) async fn show(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    Ok(Json(device_json(&*session.device(&door.hub, parse_id(&id)?)?)).into_response())
+    Ok(Json(device_json(&*session.device(&state.hub, parse_id(&id)?)?)).into_response())
 }
 
-/// `GET /api/device/{id}/credentials`; for those who may write, because the token opens the device's write side.
+/// `GET /api/device/{id}/credentials`. It needs a permission of its own, because the token allows writing as the device.
 pub(crate) async fn credentials(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
     session.check(Action::SeeCredentials)?;
-    let device = session.device(&door.hub, parse_id(&id)?)?;
-    let token = door.hub.registry().credentials_of(device.id);
+    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let token = state.hub.registry().credentials_of(device.id);
     let token = token.ok_or_else(|| ApiError::not_found(format!("the device {id} was just deleted")))?;
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
 fn credentials_json(device: &Device, token: &str) -> JsonValue {
     json!({
-        // Credentials have no life of their own here; ThingsBoard's clients want an id.
+        // Credentials have no id here, but ThingsBoard's clients require one.
         "id": { "id": device.id },
         "deviceId": entity("DEVICE", device.id),
         "credentialsType": ACCESS_TOKEN,
@@ -182,7 +182,7 @@ fn credentials_json(device: &Device, token: &str) -> JsonValue {
 /// The only kind of credentials.
 const ACCESS_TOKEN: &str = "ACCESS_TOKEN";
 
-/// Credentials as a client writes them.
+/// Credentials in a request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CredentialsJson {
@@ -191,9 +191,9 @@ pub(crate) struct CredentialsJson {
     credentials_id: Option<String>,
 }
 
-/// `POST /api/device/credentials`: another access token for a device, a random one where none is named.
+/// `POST /api/device/credentials`: sets another access token for a device, a random one if the body names none.
 pub(crate) async fn set_credentials(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(new): JsonBody<CredentialsJson>,
 ) -> Result<Response, ApiError> {
@@ -202,27 +202,27 @@ pub(crate) async fn set_credentials(
         let message = format!("credentialsType is {other:?}; only {ACCESS_TOKEN} is there");
         return Err(ApiError::argument(message));
     }
-    let device = session.device(&door.hub, new.device_id.id)?;
-    let (hub, id) = (Arc::clone(&door.hub), device.id);
+    let device = session.device(&state.hub, new.device_id.id)?;
+    let (hub, id) = (Arc::clone(&state.hub), device.id);
     let token = new.credentials_id.filter(|token| !token.is_empty());
-    let token = door.changes.run(move || hub.registry().set_token(id, token.as_deref())).await??;
+    let token = state.changes.run(move || hub.registry().set_token(id, token.as_deref())).await??;
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
-/// `DELETE /api/device/{id}`. What the device reported stays in the store.
+/// `DELETE /api/device/{id}`. The values of the device stay in the store.
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
     session.check(Action::ManageDevices)?;
-    let device = session.device(&door.hub, parse_id(&id)?)?;
-    let hub = Arc::clone(&door.hub);
-    door.changes.run(move || hub.registry().delete_device(device.id)).await??;
+    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let hub = Arc::clone(&state.hub);
+    state.changes.run(move || hub.registry().delete_device(device.id)).await??;
     Ok(())
 }
 
-/// A device as a client writes it. Other members of ThingsBoard's Device are not kept.
+/// A device in a request. Other members of ThingsBoard's Device are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeviceJson {
@@ -239,7 +239,7 @@ struct EntityJson {
 }
 
 impl DeviceJson {
-    /// The name of the profile that is asked for, if one is.
+    /// The name of the requested profile, if any.
     fn profile(&self, hub: &Hub, tenant: Uuid) -> Result<Option<String>, ApiError> {
         match &self.device_profile_id {
             Some(EntityJson { id }) => profile_name(&hub.registry().profiles(tenant), *id).map(Some),
@@ -248,16 +248,16 @@ impl DeviceJson {
     }
 }
 
-/// `POST /api/device?accessToken=`: adds a device, or with an `id` renames it. A renamed device reports under its new name
-/// from then on; what it reported before stays under the old one.
+/// `POST /api/device?accessToken=`: adds a device, or renames it if the body has an `id`. New values of a renamed device have
+/// its new name; old values keep the old name.
 pub(crate) async fn save(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     JsonBody(new): JsonBody<DeviceJson>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageDevices)?;
-    let (hub, tenant) = (Arc::clone(&door.hub), session.tenant());
+    let (hub, tenant) = (Arc::clone(&state.hub), session.tenant());
     let profile = new.profile(&hub, tenant)?;
     let token = params.text("accessToken").map(str::to_owned);
     if let Some(EntityJson { id }) = new.id {
@@ -271,14 +271,14 @@ pub(crate) async fn save(
             return Err(ApiError::bad_request(message));
         }
         let rename = move || hub.registry().rename_device(id, &new.name);
-        let renamed = door.changes.run(rename).await??;
+        let renamed = state.changes.run(rename).await??;
         return Ok(Json(device_json(&renamed)).into_response());
     }
     let add = move || {
         let (profile, token) = (profile.as_deref(), token.as_deref());
         hub.registry().add_device(tenant, NewDevice { name: &new.name, profile, token })
     };
-    let added = door.changes.run(add).await??;
+    let added = state.changes.run(add).await??;
     Ok(Json(device_json(&added.device)).into_response())
 }
 
@@ -306,12 +306,12 @@ pub(crate) struct BulkJson {
 
 /// `POST /api/tacho/devices`: all or none, in one transaction.
 pub(crate) async fn create_many(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(bulk): JsonBody<BulkJson>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageDevices)?;
-    let (hub, tenant, list) = (Arc::clone(&door.hub), session.tenant(), bulk.list);
+    let (hub, tenant, list) = (Arc::clone(&state.hub), session.tenant(), bulk.list);
     let add = move || {
         let devices = BulkDevices {
             count: bulk.count,
@@ -323,7 +323,7 @@ pub(crate) async fn create_many(
         };
         hub.registry().add_devices(tenant, devices).map(|provisioned| bulk_answer(&provisioned, list))
     };
-    Ok(door.changes.run(add).await??)
+    Ok(state.changes.run(add).await??)
 }
 
 fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
@@ -347,10 +347,10 @@ fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
 
 /// `GET /api/deviceProfileInfo/default`
 pub(crate) async fn default_profile(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
 ) -> Result<Response, ApiError> {
-    let profile = door.hub.registry().profile(session.tenant(), DEFAULT_NAME);
+    let profile = state.hub.registry().profile(session.tenant(), DEFAULT_NAME);
     let profile = profile.ok_or_else(|| ApiError::not_found("this tenant has no default profile"))?;
     let body = json!({
         "id": entity("DEVICE_PROFILE", profile.id),

@@ -1,4 +1,4 @@
-//! Histories as the text of an answer, made by as many threads as have nothing else to do.
+//! Writes histories as the text of an answer, on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,33 +9,30 @@ use model::SeriesId;
 use model::limits::READ_ROWS_MAX;
 
 use super::columns_text::ColumnsText;
-use super::crew::Crew;
-use super::error::ApiError;
 use super::groups::Group;
 use super::history_text::HistoryText;
 use super::json::{Entries, too_long};
 use super::pieces::Pieces;
+use crate::blocking::WorkerSet;
+use crate::error::ApiError;
 
-/// Devices of one piece of work: few enough that threads end at about the same time.
+/// Devices of one piece of work: few, so all threads end at about the same time.
 const DEVICES_AT_ONCE: usize = 8;
-/// Pieces of work that groups are made into if they have enough devices.
+/// Pieces of work for groups with enough devices.
 const PIECES_MIN: usize = 16;
-/// Values that may come for which a thread is started; it takes about as long as writing a thousand of them.
-pub(super) const VALUES_PER_THREAD_MIN: usize = 8 * 1024;
-
-/// What an answer looks like.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For each key a list of times and values, as ThingsBoard has it.
+    /// For each key a list of times and values, as in ThingsBoard.
     Lists {
-        /// Whether numbers and booleans are such in JSON and not text.
+        /// Whether numbers and booleans keep their JSON type and do not become text.
         strict: bool,
     },
     /// Each time once, and for each key its values.
     Columns,
 }
 
-/// Histories that are asked for alike.
+/// Histories with the same request.
 pub(crate) struct Histories<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) request: &'a HistoryRequest,
@@ -46,40 +43,44 @@ pub(crate) struct Histories<'a> {
 
 impl Histories<'_> {
     /// The history of one device.
-    pub(crate) fn of(&self, device: &Device, crew: &Crew) -> Result<Pieces, ApiError> {
-        self.write(device, crew, self.bytes_max)
+    pub(crate) fn of(&self, device: &Device, workers: &WorkerSet) -> Result<Pieces, ApiError> {
+        self.write(device, workers, self.bytes_max)
     }
 
     /// An object with the history of each device under its id.
-    pub(crate) fn of_many(&self, devices: &[(&str, &Device)], crew: &Crew) -> Result<Pieces, ApiError> {
+    pub(crate) fn of_many(
+        &self,
+        devices: &[(&str, &Device)],
+        workers: &WorkerSet,
+    ) -> Result<Pieces, ApiError> {
         let written = AtomicUsize::new(0);
-        let entry = |entries: &mut Entries, (id, device): (&str, &Device), crew: &Crew| {
+        let entry = |entries: &mut Entries, (id, device): (&str, &Device), workers: &WorkerSet| {
             let bytes_max = self.bytes_max.saturating_sub(written.load(Ordering::Relaxed));
-            let text = self.write(device, crew, bytes_max)?;
+            let text = self.write(device, workers, bytes_max)?;
             written.fetch_add(text.len() + id.len(), Ordering::Relaxed);
             entries.text_entry(id, text)
         };
         let pieces: Vec<_> = devices.chunks(DEVICES_AT_ONCE).collect();
-        let alone = Crew::alone();
-        // One piece alone is shared within each device, where there may be enough keys.
-        let within = if pieces.len() > 1 { &alone } else { crew };
-        let parts = crew.make(pieces.len(), |piece| {
+        let single = WorkerSet::single();
+        // A single piece is split by the keys of each device.
+        let within = if pieces.len() > 1 { &single } else { workers };
+        let parts = workers.run(pieces.len(), |piece| {
             let mut entries = Entries::default();
             pieces[piece].iter().try_for_each(|device| entry(&mut entries, *device, within))?;
-            Ok(entries)
+            Ok::<_, ApiError>(entries)
         })?;
         Ok(Entries::object(parts))
     }
 
-    /// An object with the history of each group under its name: what its devices have together. A device counts once.
-    pub(crate) fn of_groups(&self, groups: &[Group], crew: &Crew) -> Result<Pieces, ApiError> {
+    /// An object with the aggregates of each group under its name, over all devices of the group. A device counts once.
+    pub(crate) fn of_groups(&self, groups: &[Group], workers: &WorkerSet) -> Result<Pieces, ApiError> {
         let values = check_intervals(self.request, groups.len())?;
         let of_groups: Vec<_> = groups.iter().map(|group| self.series_of(group)).collect::<Result<_, _>>()?;
         let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
         let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
         let text = TextHeld::default();
         let reduced =
-            crew.make(pieces.len(), |piece| Ok(self.hub.reduce(pieces[piece], self.request, &text)?))?;
+            workers.run(pieces.len(), |piece| self.hub.reduce(pieces[piece], self.request, &text))?;
         let mut reduced = reduced.into_iter();
         let mut entries = Entries::default();
         for (group, shares) in groups.iter().zip(&shares) {
@@ -88,7 +89,7 @@ impl Histories<'_> {
                 one
             });
             let bytes_max = self.bytes_max.saturating_sub(entries.len() + group.name.len());
-            let text = self.write_reduced(of_group.expect("BUG: a group has a share"), crew, bytes_max)?;
+            let text = self.write_reduced(of_group.expect("BUG: a group has a share"), workers, bytes_max)?;
             entries.text_entry(&group.name, text)?;
         }
         Ok(Entries::object([entries]))
@@ -103,7 +104,12 @@ impl Histories<'_> {
         Ok(series)
     }
 
-    fn write_reduced(&self, reduction: Reduction, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
+    fn write_reduced(
+        &self,
+        reduction: Reduction,
+        workers: &WorkerSet,
+        bytes_max: usize,
+    ) -> Result<Pieces, ApiError> {
         let HistoryRequest { keys, order, .. } = self.request;
         let mut out = Pieces::default();
         match self.form {
@@ -116,7 +122,7 @@ impl Histories<'_> {
                 HistoryText::write([text], keys, &mut out);
             }
             Form::Columns => {
-                let mut text = ColumnsText::new(keys.len(), bytes_max, crew);
+                let mut text = ColumnsText::new(keys.len(), bytes_max, workers);
                 reduction.give_rows(keys, *order, &mut text);
                 text.write(keys, &mut out)?;
             }
@@ -124,10 +130,10 @@ impl Histories<'_> {
         Ok(out)
     }
 
-    fn write(&self, device: &Device, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
+    fn write(&self, device: &Device, workers: &WorkerSet, bytes_max: usize) -> Result<Pieces, ApiError> {
         match self.form {
-            Form::Lists { strict } => self.lists(device, strict, crew, bytes_max),
-            Form::Columns => self.columns(device, crew, bytes_max),
+            Form::Lists { strict } => self.lists(device, strict, workers, bytes_max),
+            Form::Columns => self.columns(device, workers, bytes_max),
         }
     }
 
@@ -135,13 +141,13 @@ impl Histories<'_> {
         &self,
         device: &Device,
         strict: bool,
-        crew: &Crew,
+        workers: &WorkerSet,
         bytes_max: usize,
     ) -> Result<Pieces, ApiError> {
         let series = self.hub.find_series_of(device)?;
-        let requests = self.share_keys(crew);
+        let requests = self.share_keys(workers);
         let written = AtomicUsize::new(0);
-        let texts = crew.make(requests.len(), |number| {
+        let texts = workers.run(requests.len(), |number| {
             let request = &requests[number];
             let left = bytes_max.saturating_sub(written.load(Ordering::Relaxed));
             let mut text = HistoryText::new(request.keys.len(), strict, left);
@@ -160,19 +166,19 @@ impl Histories<'_> {
         Ok(out)
     }
 
-    /// The request with all keys, or requests with some of them each.
-    fn share_keys(&self, crew: &Crew) -> Vec<HistoryRequest> {
+    /// The request, split by keys if several threads are worth it.
+    fn share_keys(&self, workers: &WorkerSet) -> Vec<HistoryRequest> {
         let request = self.request;
         let values_max = request.limit.saturating_mul(request.keys.len());
         let is_plain = request.aggregation == Aggregation::None;
-        let threads = if is_plain { crew.threads().min(values_max / VALUES_PER_THREAD_MIN) } else { 1 };
-        let keys_each = request.keys.len().div_ceil(threads.max(1)).max(1);
+        let threads = if is_plain { workers.threads_for(values_max) } else { 1 };
+        let keys_each = request.keys.len().div_ceil(threads).max(1);
         let of_keys = |keys: &[String]| HistoryRequest { keys: keys.to_vec(), ..request.clone() };
         request.keys.chunks(keys_each).map(of_keys).collect()
     }
 
-    fn columns(&self, device: &Device, crew: &Crew, bytes_max: usize) -> Result<Pieces, ApiError> {
-        let mut text = ColumnsText::new(self.request.keys.len(), bytes_max, crew);
+    fn columns(&self, device: &Device, workers: &WorkerSet, bytes_max: usize) -> Result<Pieces, ApiError> {
+        let mut text = ColumnsText::new(self.request.keys.len(), bytes_max, workers);
         if let Some(series) = self.hub.find_series_of(device)? {
             self.hub.history_rows_into(series, self.request, &mut text)?;
         }
@@ -182,8 +188,8 @@ impl Histories<'_> {
     }
 }
 
-/// A group's series in pieces of work, at least one. Who asks twice gets the same sums of floats, so this does not
-/// depend on how many threads there are; and what all pieces hold until they are merged is no more than an answer may have.
+/// Splits the series of a group into pieces of work, at least one. The split does not depend on the number of threads, so the
+/// same request gives the same sums of floats. All pieces together hold at most the values of one answer.
 fn shares(series: &[SeriesId], groups: usize, values: u64) -> Vec<&[SeriesId]> {
     let wanted = PIECES_MIN.div_ceil(groups).min(series.len() / DEVICES_AT_ONCE);
     let held_max = READ_ROWS_MAX as u64 / values.max(1);

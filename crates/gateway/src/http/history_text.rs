@@ -7,11 +7,10 @@ use model::{Timestamp, ValueRef};
 
 use super::json::WireValue;
 use super::pieces::Pieces;
-use super::time_text::TimeText;
-use crate::number::{F64_BYTES_MAX, write_f64};
+use crate::text::{F64_BYTES_MAX, TimeText, write_f64};
 
-/// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. What is needed most often is written by hand,
-/// because a history can have a million values.
+/// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. Numbers have fast code of their own, because a history can
+/// have a million values.
 #[derive(Debug)]
 pub(crate) struct HistoryText {
     strict: bool,
@@ -23,7 +22,7 @@ pub(crate) struct HistoryText {
 }
 
 impl HistoryText {
-    /// For so many keys; takes values until the text has more than `bytes_max` bytes.
+    /// A text for `keys` keys. It takes values until it has more than `bytes_max` bytes.
     pub(crate) fn new(keys: usize, strict: bool, bytes_max: usize) -> Self {
         let of_key = vec![Vec::new(); keys];
         Self {
@@ -36,7 +35,7 @@ impl HistoryText {
         }
     }
 
-    /// Whether values were left out because the text has become too long.
+    /// Whether the text has become too long and left out values.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes > self.bytes_max
     }
@@ -93,7 +92,7 @@ impl Sink for HistoryText {
     fn numbers(&mut self, key: usize, times: &[i64], numbers: &[f64]) -> ControlFlow<()> {
         let out = &mut self.of_key[key];
         let start = out.len();
-        // Half of the room is what most values take.
+        // Most values take half of the longest text.
         out.reserve(times.len() * VALUE_BYTES / 2);
         let runs = times.chunks(NUMBERS_AT_ONCE).zip(numbers.chunks(NUMBERS_AT_ONCE));
         for (times, numbers) in runs {
@@ -122,9 +121,9 @@ impl Sink for HistoryText {
 
 /// Numbers for which room is made at once.
 const NUMBERS_AT_ONCE: usize = 64;
-/// What stands before a value.
+/// The text before a value.
 type BeforeValue = TimeText<7, 29>;
-/// Room for a time of any length and a number with all that stands around them.
+/// Longest text of a time and a number with the text around them.
 const VALUE_BYTES: usize = BeforeValue::BYTES_MAX + F64_BYTES_MAX + 3;
 
 /// Writes a whole value and returns how many bytes it has.

@@ -10,11 +10,11 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::error::ApiError;
 use super::limits::ANSWER_BYTES_MAX;
 use super::pieces::Pieces;
+use crate::error::ApiError;
 
-/// A JSON answer with status 200; 500 if it would be larger than [`ANSWER_BYTES_MAX`].
+/// A JSON answer with status 200; a refusal if it would be larger than [`ANSWER_BYTES_MAX`].
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -27,19 +27,19 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Text that is JSON already.
+/// An answer whose body is JSON text already.
 pub(crate) fn json_response(body: Body) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-/// The JSON text of `value`, if it is not longer than an answer may be.
+/// The JSON text of `value`, if it is not longer than [`ANSWER_BYTES_MAX`].
 pub(crate) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     let mut bounded = Bounded { bytes: Vec::new(), max: ANSWER_BYTES_MAX };
     bounded.put(value)?;
     Ok(bounded.bytes)
 }
 
-/// Entries of a JSON object that is made entry by entry, so that only its text is held and not all of what it is made of.
+/// Entries of a JSON object. They are written one by one, so only the text is in memory and not all values.
 #[derive(Debug, Default)]
 pub(crate) struct Entries(Pieces);
 
@@ -58,14 +58,14 @@ impl Entries {
         put
     }
 
-    /// Adds an entry whose value is JSON already.
+    /// Adds an entry with JSON text as value.
     pub(crate) fn text_entry(&mut self, key: &str, value: Pieces) -> Result<(), ApiError> {
         self.begin(key)?;
         self.0.append(value);
         Ok(())
     }
 
-    /// What the value of an entry is to be appended to.
+    /// Begins an entry. Returns the buffer for its value.
     fn begin(&mut self, key: &str) -> Result<&mut Vec<u8>, ApiError> {
         if self.0.len() > 0 {
             self.0.copy(b",");
@@ -96,14 +96,14 @@ impl Entries {
     }
 }
 
-/// The answer would be longer than an answer may be.
+/// The error of an answer that would be too long.
 pub(crate) fn too_long() -> ApiError {
     ApiError::argument(format!(
         "the answer would be longer than ANSWER_BYTES_MAX allows ({ANSWER_BYTES_MAX} bytes, less where memory is small); ask for fewer devices or keys, a smaller limit or longer intervals"
     ))
 }
 
-/// Takes bytes up to a bound.
+/// A writer with a bound.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -135,7 +135,7 @@ pub(crate) fn entity(kind: &'static str, id: Uuid) -> serde_json::Value {
     serde_json::json!({ "entityType": kind, "id": id })
 }
 
-/// A value in an answer: as a string, which is ThingsBoard's default, or as the JSON it was (`strict`).
+/// A value in an answer: as a string, which is ThingsBoard's default, or in its own JSON type (`strict`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WireValue<'a> {
     pub(crate) value: ValueRef<'a>,
@@ -151,14 +151,14 @@ impl Serialize for WireValue<'_> {
             (ValueRef::F64(value), true) => serializer.serialize_f64(value),
             (ValueRef::Bool(value), false) => serializer.collect_str(&value),
             (ValueRef::I64(value), false) => serializer.collect_str(&value),
-            // The digits that strict answers have.
+            // The same digits as in strict answers.
             (ValueRef::F64(value), false) => {
                 let text = serde_json::to_string(&value).map_err(serde::ser::Error::custom)?;
                 serializer.serialize_str(&text)
             }
             (ValueRef::Json(text), true) => match serde_json::from_str::<&RawValue>(text) {
                 Ok(raw) => raw.serialize(serializer),
-                // Not written by a door of ours; its text is still better than no answer.
+                // Text that is not JSON, which no door writes. A string is better than no answer.
                 Err(_) => serializer.serialize_str(text),
             },
         }
@@ -183,7 +183,7 @@ impl Serialize for TsValue<'_> {
     }
 }
 
-/// A sequence that is made while it is written.
+/// A sequence whose items are produced while it is written.
 pub(crate) struct Sequence<F>(pub(crate) F);
 
 impl<F, I, T> Serialize for Sequence<F>
@@ -201,7 +201,7 @@ where
     }
 }
 
-/// An object that is made while it is written.
+/// An object whose entries are produced while it is written.
 pub(crate) struct Object<F>(pub(crate) F);
 
 impl<F, I, K, V> Serialize for Object<F>

@@ -1,4 +1,4 @@
-//! An answer in memory that is not one block of it: long texts are sent from where they were written.
+//! An answer in memory as several blocks, so long texts are not copied.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,7 +9,7 @@ use axum::body::HttpBody;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-/// Shorter texts are copied: to send a piece costs more than that.
+/// Shorter texts are copied: sending a piece costs more than the copy.
 const PIECE_BYTES_MIN: usize = 8 * 1024;
 
 /// The bytes of an answer.
@@ -21,7 +21,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// What the next bytes may be appended to.
+    /// The open block, to which bytes are appended.
     pub(crate) fn open(&mut self) -> &mut Vec<u8> {
         &mut self.open
     }
@@ -41,7 +41,7 @@ impl Pieces {
         self.closed.push_back(text.into());
     }
 
-    /// Appends what another one has.
+    /// Appends the pieces of another answer.
     pub(crate) fn append(&mut self, mut other: Self) {
         if other.closed.is_empty() {
             return self.take(other.open);
@@ -78,7 +78,7 @@ impl Pieces {
     }
 }
 
-/// Gives one piece after the other. The length is known before, so that a client sees an answer that was cut.
+/// A body that yields one piece after the other. Its length is known, so a client notices a truncated answer.
 #[derive(Debug)]
 pub(crate) struct Body {
     pieces: VecDeque<Bytes>,

@@ -1,4 +1,4 @@
-//! What handlers take out of a request: path, query, body. Every refusal has the door's one shape.
+//! Extractors for handlers: path, query, body. Every refusal has the shape of this door.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::Door;
-use super::auth::Session;
-use super::bodies::{HeldBytes, OverBudget, Sender};
-use super::error::{ApiError, ErrorCode};
+use super::bodies::{HeldBytes, OverBodyLimit, Sender};
 use super::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ where
     }
 }
 
-/// The query's parameters, in their order, decoded.
+/// The decoded parameters of the query string, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
@@ -44,7 +44,7 @@ impl Params {
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// The first value of that name; an empty one counts as absent.
+    /// The first value of a name. An empty value counts as absent.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -69,7 +69,7 @@ impl Params {
         }
     }
 
-    /// The keys that are named: those of all lists `keys`, and each `key` as it stands.
+    /// The named keys: those of all lists `keys`, and each `key`.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|(name, value)| {
             let list = (name == "keys").then(|| split_keys(value));
@@ -79,7 +79,7 @@ impl Params {
     }
 }
 
-/// The keys between commas. Blanks belong to a key, as in ThingsBoard; a key with a comma cannot be named in a list.
+/// Splits a list of keys at commas. Blanks belong to a key, as in ThingsBoard. A list cannot name a key with a comma.
 pub(crate) fn split_keys(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(|key| !key.is_empty())
 }
@@ -98,14 +98,15 @@ pub(crate) fn parse_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::parse_str(text).map_err(|_| wrong())
 }
 
-/// A request's body, on the account of its sender as long as it is held.
+/// The body of a request. Its bytes count for the sender until this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldBody {
     pub(crate) bytes: Bytes,
     _account: HeldBytes,
 }
 
-/// Reads a whole body of at most `limit` bytes onto an account. `setting` tells how to raise the limit.
+/// Reads a whole body of at most `limit` bytes and charges it to an account. The error text ends with `setting`, which says
+/// how to raise the limit.
 pub(crate) async fn read_body(
     request: Request,
     limit: usize,
@@ -131,18 +132,18 @@ pub(crate) async fn read_body(
             let message = format!("the body did not arrive within {seconds} s; send it faster");
             ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
         }
-        Unread::OverBudget(OverBudget { whose, limit }) => ApiError::busy(format!(
+        Unread::OverLimit(OverBodyLimit { whose, limit }) => ApiError::busy(format!(
             "the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again"
         )),
         Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
     })
 }
 
-/// Takes a body that is not wanted from a client that sends it without asking: who answers and closes while the
-/// client still sends resets the connection, and the client never sees the answer.
+/// Reads and discards the body of a refused request. If the server closed the connection while the client still sends, the
+/// connection would be reset and the client would not see the answer.
 pub(crate) async fn discard_body(request: Request) {
     if !waits_for_permission(&request) {
-        // Whether it was all of it does not matter.
+        // An incomplete body does not matter.
         let _ = tokio::time::timeout(BODY_TIMEOUT, discard(&mut request.into_body())).await;
     }
 }
@@ -163,11 +164,11 @@ async fn discard(body: &mut Body) {
     }
 }
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 enum Unread {
     TooLarge,
     Slow,
-    OverBudget(OverBudget),
+    OverLimit(OverBodyLimit),
     Broken(axum::Error),
 }
 
@@ -182,8 +183,8 @@ async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Resul
         if first.len() + rest.len() + data.len() > limit {
             return Err(Unread::TooLarge);
         }
-        // Charged as it arrives: who announces much and sends little holds little.
-        account.add(data.len()).map_err(Unread::OverBudget)?;
+        // Charged as it arrives: an announced length costs nothing.
+        account.add(data.len()).map_err(Unread::OverLimit)?;
         if first.is_empty() {
             first = data;
         } else {
@@ -198,17 +199,17 @@ async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Resul
 #[derive(Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Door>> for JsonBody<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, ApiError> {
-        // Who has not said who it is sends a login, which is short.
-        let (account, limit) = match Session::of(door, request.headers()) {
-            Ok(session) => (session.body_account(door), REST_BODY_BYTES_MAX),
-            Err(_) => (door.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, ApiError> {
+        // An anonymous client sends a login, which is short.
+        let (account, limit) = match Session::of(state, request.headers()) {
+            Ok(session) => (session.body_account(state), REST_BODY_BYTES_MAX),
+            Err(_) => (state.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
         };
         let body = read_body(request, limit, "", account).await?;
-        // What tools of Windows write before UTF-8 text is no part of it.
+        // Tools of Windows write a byte order mark before UTF-8 text.
         let text = body.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body.bytes);
         let parsed = serde_json::from_slice(text);
         let wrong = |error| ApiError::bad_request(format!("the body is not the JSON wanted here: {error}"));

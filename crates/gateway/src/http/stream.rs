@@ -1,4 +1,4 @@
-//! Answers that are made while they are sent, by blocking work with a bounded number of pieces under way.
+//! Streamed answers: blocking work writes them while they are sent. A bounded number of pieces waits in between.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::limits::{STREAM_PIECE_BYTES, STREAM_PIECES, STREAM_SEND_TIMEOUT};
 
-/// Where blocking work writes an answer to. An error says that the client is gone or takes nothing any more.
+/// The writer of a streamed answer. An error means that the client is gone or takes no more output.
 pub(crate) struct StreamWriter {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     buffer: BytesMut,
@@ -19,7 +19,7 @@ pub(crate) struct StreamWriter {
     timeout: Duration,
 }
 
-/// A body and its writer; the writer must be used on a blocking thread of this runtime.
+/// A body and its writer. The writer must be used on a blocking thread of this runtime.
 pub(crate) fn streamed() -> (StreamWriter, Body) {
     let (pieces, receiver) = mpsc::channel(STREAM_PIECES);
     let body = stream::unfold(receiver, |mut receiver| async {
@@ -31,9 +31,9 @@ pub(crate) fn streamed() -> (StreamWriter, Body) {
 }
 
 impl StreamWriter {
-    /// Breaks the answer off, so that the client sees that it is not whole.
+    /// Breaks off the answer, so the client notices that it is incomplete.
     pub(crate) fn abort(self, why: io::Error) {
-        // A client that is gone needs no news.
+        // It fails only if the client is gone.
         let _ = self.send(Err(why));
     }
 

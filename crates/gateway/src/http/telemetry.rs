@@ -1,4 +1,4 @@
-//! Reading values: keys, latest values, history. ThingsBoard's paths, parameters and shapes.
+//! Reads values: keys, latest values, history. Paths, parameters and answers are ThingsBoard's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,99 +12,99 @@ use hub::{Hub, LatestValue, Order};
 use model::{TimeRange, Timestamp, limits};
 use serde::Serialize;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
-use super::groups::{Group, Whose, devices_of};
+use super::groups::{Group, Selection, devices_of};
 use super::histories::{Form, Histories};
 use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::KEYS_PER_REQUEST_MAX;
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
 pub(crate) async fn keys(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let device = device(&door, &session, &kind, &id)?;
-    let hub = Arc::clone(&door.hub);
-    let keys = door.reads.run(move || reported_keys(&hub, &device)).await??;
+    let device = device(&state, &session, &kind, &id)?;
+    let hub = Arc::clone(&state.hub);
+    let keys = state.reads.run(move || reported_keys(&hub, &device)).await??;
     Ok(Json(keys).into_response())
 }
 
 /// `GET /api/plugins/telemetry/DEVICE/{id}/values/timeseries`: history with `startTs` and `endTs`, else latest values.
 pub(crate) async fn values(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let device = device(&door, &session, &kind, &id)?;
+    let device = device(&state, &session, &kind, &id)?;
     let strict = params.flag("useStrictDataTypes")?;
-    let wanted = Wanted::parse(&params)?;
-    let (hub, crew_of) = (Arc::clone(&door.hub), Arc::clone(&door));
-    let bytes_max = door.answer_bytes_max();
+    let wanted = ValuesRequest::parse(&params)?;
+    let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(&state));
+    let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
-        Wanted::Latest(keys) => {
+        ValuesRequest::Latest(keys) => {
             let found = latest(&hub, &device, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
-        Wanted::History(request) => {
+        ValuesRequest::History(request) => {
             let form = Form::Lists { strict };
             let histories = Histories { hub: &hub, request: &request, form, bytes_max };
-            let answer = histories.of(&device, &crew_of.reads.crew())?;
+            let answer = histories.of(&device, &pool_of.reads.worker_set())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
-    door.reads.run(read).await?
+    state.reads.run(read).await?
 }
 
-/// `POST /api/tacho/values` with the ids of devices as a JSON array: for each of them what [`values`] answers with the same
-/// parameters, or with `format=columns` its history as columns. With an object of such arrays: for each group what its
-/// devices have together.
+/// `POST /api/tacho/values` with a JSON array of device ids: for each device the answer of [`values`] with the same
+/// parameters, or with `format=columns` its history as columns. With an object of such arrays: for each group the aggregates
+/// over its devices.
 pub(crate) async fn values_of_many(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
-    JsonBody(whose): JsonBody<Whose>,
+    JsonBody(selection): JsonBody<Selection>,
 ) -> Result<Response, ApiError> {
     let strict = params.flag("useStrictDataTypes")?;
-    let wanted = Wanted::parse(&params)?;
+    let wanted = ValuesRequest::parse(&params)?;
     let form = form(&params, &wanted, strict)?;
-    whose.check()?;
-    let hub = Arc::clone(&door.hub);
-    let crew_of = Arc::clone(&door);
-    let crew = move || crew_of.reads.crew();
-    let bytes_max = door.answer_bytes_max();
-    let answer = match whose {
-        Whose::Devices(ids) => {
-            let devices = devices_of(&door, &session, &ids)?;
+    selection.check()?;
+    let hub = Arc::clone(&state.hub);
+    let pool_of = Arc::clone(&state);
+    let workers = move || pool_of.reads.worker_set();
+    let bytes_max = state.answer_bytes_max();
+    let answer = match selection {
+        Selection::Devices(ids) => {
+            let devices = devices_of(&state, &session, &ids)?;
             let read = move || {
                 let devices: Vec<_> =
                     ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
                 match &wanted {
-                    Wanted::Latest(keys) => {
+                    ValuesRequest::Latest(keys) => {
                         latest_of_many(&hub, &devices, keys.as_deref(), strict, bytes_max)
                     }
-                    Wanted::History(request) => {
-                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &crew())
+                    ValuesRequest::History(request) => {
+                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &workers())
                     }
                 }
             };
-            door.reads.run(read).await?
+            state.reads.run(read).await?
         }
-        Whose::Groups(named) => {
+        Selection::Groups(named) => {
             let request = wanted.reduced()?;
             let group = |(name, ids): (String, Vec<String>)| {
-                Ok(Group { name, devices: devices_of(&door, &session, &ids)? })
+                Ok(Group { name, devices: devices_of(&state, &session, &ids)? })
             };
             let groups: Vec<Group> = named.into_iter().map(group).collect::<Result<_, ApiError>>()?;
             let read = move || {
-                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &crew())
+                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &workers())
             };
-            door.reads.run(read).await?
+            state.reads.run(read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
@@ -126,12 +126,12 @@ fn latest_of_many(
     Ok(Entries::object([answer]))
 }
 
-fn device(door: &Door, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
+fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
     check_kind(kind)?;
-    session.device(&door.hub, parse_id(id)?)
+    session.device(&state.hub, parse_id(id)?)
 }
 
-/// Only devices have values here.
+/// Refuses entity types other than devices.
 pub(crate) fn check_kind(kind: &str) -> Result<(), ApiError> {
     if kind == "DEVICE" {
         return Ok(());
@@ -139,15 +139,15 @@ pub(crate) fn check_kind(kind: &str) -> Result<(), ApiError> {
     Err(ApiError::argument(format!("the entity type is {kind:?}; only DEVICE has time series here")))
 }
 
-/// What a request for values asks for.
+/// A request for values.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
-    /// Of all keys when there are none.
+enum ValuesRequest {
+    /// Latest values of these keys; `None` for all keys.
     Latest(Option<Vec<String>>),
     History(HistoryRequest),
 }
 
-impl Wanted {
+impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
         let range = match (params.number("startTs")?, params.number("endTs")?) {
@@ -192,7 +192,7 @@ impl Wanted {
         }))
     }
 
-    /// The request of a history with one value per interval, the only one that groups can be asked for.
+    /// The request for aggregates, the only kind of request for groups.
     fn reduced(self) -> Result<HistoryRequest, ApiError> {
         match self {
             Self::History(request) if request.aggregation != Aggregation::None => Ok(request),
@@ -204,12 +204,12 @@ impl Wanted {
     }
 }
 
-/// What the answer is to look like; latest values have no columns.
-fn form(params: &Params, wanted: &Wanted, strict: bool) -> Result<Form, ApiError> {
+/// The form of the answer. Latest values have no columns.
+fn form(params: &Params, wanted: &ValuesRequest, strict: bool) -> Result<Form, ApiError> {
     match (params.text("format"), wanted) {
         (None | Some("lists"), _) => Ok(Form::Lists { strict }),
-        (Some("columns"), Wanted::History(_)) => Ok(Form::Columns),
-        (Some("columns"), Wanted::Latest(_)) => {
+        (Some("columns"), ValuesRequest::History(_)) => Ok(Form::Columns),
+        (Some("columns"), ValuesRequest::Latest(_)) => {
             Err(ApiError::argument("format=columns is for history; give startTs and endTs, or leave it out"))
         }
         (Some(other), _) => {
@@ -230,7 +230,7 @@ pub(crate) fn unique_keys<'a>(keys: impl Iterator<Item = &'a str>) -> Result<Vec
     Ok(unique)
 }
 
-/// `start_ms <= ts < end_ms`; times beyond what can be represented stand for its ends.
+/// The range `start_ms <= ts < end_ms`, clamped to the times that can be represented.
 pub(crate) fn range(start_ms: i64, end_ms: i64) -> TimeRange {
     let at = |millis: i64| Timestamp::from_micros(millis.saturating_mul(1_000));
     TimeRange::new(at(start_ms), at(end_ms))
@@ -266,7 +266,7 @@ pub(crate) fn reported_keys(hub: &Hub, device: &Device) -> Result<Vec<String>, A
     Ok(hub.latest(series, None)?.into_iter().map(|latest| latest.key).collect())
 }
 
-/// Empty for a device that has not reported yet.
+/// The history of a device; empty if the device has not reported yet.
 pub(crate) fn read_history(
     hub: &Hub,
     device: &Device,
@@ -283,7 +283,7 @@ fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>) -> Result<Vec<Lat
     }
 }
 
-/// A key that was asked for by name and never sent is answered with `null` at the present time, as ThingsBoard does.
+/// Latest values as JSON. A requested key without values has `null` at the present time, as in ThingsBoard.
 fn latest_json<'a>(found: &'a [LatestValue], keys: Option<&'a [String]>, strict: bool) -> impl Serialize {
     let now = hub::clock::system_now();
     let known: HashSet<&str> = found.iter().map(|latest| latest.key.as_str()).collect();
@@ -303,29 +303,29 @@ fn latest_json<'a>(found: &'a [LatestValue], keys: Option<&'a [String]>, strict:
 mod tests {
     use super::*;
 
-    fn wanted(query: &str) -> Result<Wanted, ApiError> {
-        Wanted::parse(&Params::parse(query))
+    fn wanted(query: &str) -> Result<ValuesRequest, ApiError> {
+        ValuesRequest::parse(&Params::parse(query))
     }
 
     #[test]
     fn without_a_range_latest_values_are_meant() {
-        assert_eq!(wanted("").unwrap(), Wanted::Latest(None));
+        assert_eq!(wanted("").unwrap(), ValuesRequest::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
-        assert_eq!(wanted("keys=a,b&keys=a").unwrap(), Wanted::Latest(keys.clone()));
-        assert_eq!(wanted("key=a&key=b").unwrap(), Wanted::Latest(keys));
-        assert_eq!(wanted("key=a,%20b").unwrap(), Wanted::Latest(Some(vec!["a, b".to_owned()])));
+        assert_eq!(wanted("keys=a,b&keys=a").unwrap(), ValuesRequest::Latest(keys.clone()));
+        assert_eq!(wanted("key=a&key=b").unwrap(), ValuesRequest::Latest(keys));
+        assert_eq!(wanted("key=a,%20b").unwrap(), ValuesRequest::Latest(Some(vec!["a, b".to_owned()])));
     }
 
     #[test]
     fn history_has_thingsboards_defaults() {
-        let Wanted::History(request) = wanted("keys=a&startTs=1000&endTs=2000").unwrap() else {
+        let ValuesRequest::History(request) = wanted("keys=a&startTs=1000&endTs=2000").unwrap() else {
             panic!("no history");
         };
         assert_eq!((request.limit, request.order), (100, Order::Descending));
         assert_eq!((request.aggregation, request.interval_us), (Aggregation::None, 0));
         assert_eq!(request.range.start.micros(), 1_000_000);
         let query = "keys=a&startTs=0&endTs=9223372036854775807&agg=AVG&interval=5&limit=7&orderBy=ASC";
-        let Wanted::History(request) = wanted(query).unwrap() else { panic!("no history") };
+        let ValuesRequest::History(request) = wanted(query).unwrap() else { panic!("no history") };
         assert_eq!((request.limit, request.order), (7, Order::Ascending));
         assert_eq!((request.aggregation, request.interval_us), (Aggregation::Avg, 5_000));
         assert_eq!(request.range.end, Timestamp::MAX);

@@ -9,11 +9,11 @@ use hub::registry::{Authority, User};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::json::Json;
 use super::request::{JsonBody, PathOf};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,74 +36,80 @@ pub(crate) struct NewRole {
 }
 
 /// `GET /api/tacho/users`
-pub(crate) async fn list(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    let users = door.hub.users(session.caller())?;
+pub(crate) async fn list(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Response, ApiError> {
+    let users = state.hub.users(session.caller())?;
     let users: Vec<_> = users.iter().map(|user| user_json(user)).collect();
     Ok(Json(json!({ "users": users })).into_response())
 }
 
 /// `POST /api/tacho/users`
 pub(crate) async fn add(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(new): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
     let authority = Authority::of_role(&new.role)?;
-    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     let add = move || hub.add_user(&caller, &new.login, &new.password, authority);
-    let added = door.changes.run(add).await??;
+    let added = state.changes.run(add).await??;
     log(&session, &added.login, "added a user");
     Ok(Json(user_json(&added)).into_response())
 }
 
 /// `POST /api/tacho/users/{login}/password`: ends the user's sessions.
 pub(crate) async fn set_password(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(login): PathOf<String>,
     JsonBody(new): JsonBody<NewPassword>,
 ) -> Result<(), ApiError> {
     session.check(Action::ManageUsers)?;
-    let (hub, caller, user) = (Arc::clone(&door.hub), session.caller().clone(), login.clone());
-    door.changes.run(move || hub.set_password(&caller, &user, &new.password)).await??;
+    let (hub, caller, user) = (Arc::clone(&state.hub), session.caller().clone(), login.clone());
+    state.changes.run(move || hub.set_password(&caller, &user, &new.password)).await??;
     log(&session, &login, "changed a user's password");
     Ok(())
 }
 
 /// `POST /api/tacho/users/{login}/role`: ends the user's sessions.
 pub(crate) async fn set_role(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(login): PathOf<String>,
     JsonBody(new): JsonBody<NewRole>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
     let authority = Authority::of_role(&new.role)?;
-    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
-    let changed = door.changes.run(move || hub.set_authority(&caller, &login, authority)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let changed = state.changes.run(move || hub.set_authority(&caller, &login, authority)).await??;
     log(&session, &changed.login, "changed a user's role");
     Ok(Json(user_json(&changed)).into_response())
 }
 
 /// `DELETE /api/tacho/users/{login}`: ends the user's sessions.
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf(login): PathOf<String>,
 ) -> Result<(), ApiError> {
     session.check(Action::ManageUsers)?;
-    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
-    let deleted = door.changes.run(move || hub.delete_user(&caller, &login)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let deleted = state.changes.run(move || hub.delete_user(&caller, &login)).await??;
     log(&session, &deleted.login, "deleted a user");
     Ok(())
 }
 
 /// `POST /api/tacho/session-key`: no session token from before opens anything, the caller's own included.
-pub(crate) async fn rotate_key(State(door): State<Arc<Door>>, session: Session) -> Result<(), ApiError> {
+pub(crate) async fn rotate_key(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<(), ApiError> {
     session.check(Action::ManageUsers)?;
-    let (hub, caller) = (Arc::clone(&door.hub), session.caller().clone());
-    door.changes.run(move || hub.rotate_session_key(&caller)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    state.changes.run(move || hub.rotate_session_key(&caller)).await??;
     tracing::info!(by = session.caller().login(), "users: replaced the key of session tokens");
     Ok(())
 }

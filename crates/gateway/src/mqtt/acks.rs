@@ -9,19 +9,19 @@ use std::time::Instant;
 
 use hub::{Durability, Progress, Sequence};
 
-use super::received::ReceivedIds;
+use super::qos2::SharedQos2;
 
-/// Which connection of a worker; `generation` tells a reused slot from its former user.
+/// Identifies a connection of a worker. `generation` tells a reused slot from its former connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionKey {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// What an ack answers.
+/// The kind of an ack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckKind {
-    /// A QoS 0 message: nothing is sent; kept only so that metrics see its latency.
+    /// A QoS 0 message: no packet is sent. The entry exists for the latency metric.
     None,
     /// QoS 1.
     PubAck,
@@ -29,7 +29,7 @@ pub(crate) enum AckKind {
     PubRec,
 }
 
-/// One answer that waits.
+/// An ack that waits for durability.
 #[derive(Debug)]
 pub(crate) struct PendingAck {
     pub(crate) connection: ConnectionKey,
@@ -38,34 +38,34 @@ pub(crate) struct PendingAck {
     pub(crate) answer: Answer,
 }
 
-/// What an ack says.
+/// The content of an ack.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// The message is kept.
-    Yes,
-    /// The same for the first half of a QoS 2 exchange, whose identifier counts once the store has the message.
-    First(ReceivedIds),
-    /// The message is in the dead-letter table, and the peer understands why.
-    No(Box<Refusal>),
+    /// The message is accepted.
+    Accepted,
+    /// The message is accepted as the first half of a QoS 2 exchange. Its identifier is marked once the store has it.
+    AcceptedQos2(SharedQos2),
+    /// The message is a dead letter, and the ack tells the reason.
+    Refused(Box<Refusal>),
 }
 
 impl PendingAck {
-    /// The store has the message.
-    pub(crate) fn taken(&self) {
-        if let Answer::First(received) = &self.answer {
-            received.lock().take(self.packet_id);
+    /// Records that the store has the message.
+    pub(crate) fn stored(&self) {
+        if let Answer::AcceptedQos2(qos2) = &self.answer {
+            qos2.lock().mark_stored(self.packet_id);
         }
     }
 
-    /// The store has not: when the peer sends it again it is new.
-    pub(crate) fn withdrawn(&self) {
-        if let Answer::First(received) = &self.answer {
-            received.lock().remove(self.packet_id);
+    /// Records that the store does not have the message: if the peer sends it again, it is a new one.
+    pub(crate) fn not_stored(&self) {
+        if let Answer::AcceptedQos2(qos2) = &self.answer {
+            qos2.lock().remove(self.packet_id);
         }
     }
 }
 
-/// A refusal as MQTT 5 tells it.
+/// A refusal for an MQTT 5 client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) reason: wire::mqtt::ReasonCode,
@@ -80,11 +80,11 @@ pub(crate) struct AckGroup {
     pub(crate) acks: Vec<PendingAck>,
 }
 
-/// The queues of one worker.
+/// The waiting acks of one worker: a queue for each durability class.
 #[derive(Debug, Default)]
 pub(crate) struct AckQueues {
     by_class: [VecDeque<AckGroup>; 3],
-    /// Emptied vectors, so that a busy worker does not allocate.
+    /// Empty vectors for reuse, so a busy worker does not allocate.
     spare: Vec<Vec<PendingAck>>,
 }
 
@@ -106,7 +106,7 @@ impl AckQueues {
         self.by_class[class as usize].push_back(group);
     }
 
-    /// The next group that may leave, if any.
+    /// Takes the next group whose sequence the store has reached.
     pub(crate) fn pop_reached(&mut self, progress: Progress) -> Option<AckGroup> {
         Durability::ALL.into_iter().find_map(|class| {
             let queue = &mut self.by_class[class as usize];
@@ -114,7 +114,7 @@ impl AckQueues {
         })
     }
 
-    /// Whether a group may leave.
+    /// Whether the store has reached the sequence of a group.
     pub(crate) fn is_reached(&self, progress: Progress) -> bool {
         Durability::ALL.into_iter().any(|class| {
             self.by_class[class as usize]
@@ -123,7 +123,7 @@ impl AckQueues {
         })
     }
 
-    /// The next group, durable or not; for a store that is sealed.
+    /// Takes the next group, durable or not. For a sealed store.
     pub(crate) fn pop_any(&mut self) -> Option<AckGroup> {
         self.by_class.iter_mut().find_map(VecDeque::pop_front)
     }

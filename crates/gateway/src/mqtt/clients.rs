@@ -1,4 +1,4 @@
-//! Who is connected under which client identifier, over all workers: take-over and unfinished QoS 2 exchanges.
+//! Registers connections under their client identifiers, over all workers: take-over and unfinished QoS 2 exchanges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use super::acks::ConnectionKey;
 use super::limits;
-use super::received::ReceivedIds;
+use super::qos2::SharedQos2;
 
-/// A client identifier of a device. Devices are told apart by their tokens, and their makers give many of them the same
-/// identifier: shared, it would let one device hide another's messages.
+/// A client identifier of a device. Manufacturers give many devices the same identifier, so it is unique only within a
+/// device. Otherwise one device could take over the session of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey {
     pub(crate) device: u128,
@@ -24,92 +24,100 @@ impl ClientKey {
     }
 }
 
-/// Where a connection lives.
+/// Identifies a connection of the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionRef {
+    /// Index of its worker.
     pub(crate) worker: usize,
-    pub(crate) connection: ConnectionKey,
+    /// Its key within the worker.
+    pub(crate) key: ConnectionKey,
 }
 
 #[derive(Debug)]
 enum Client {
-    Present { place: Place, received: ReceivedIds },
-    Absent { received: ReceivedIds, ids: usize, forget_at_s: u32 },
+    Present { connection: ConnectionRef, qos2: SharedQos2 },
+    Absent { qos2: SharedQos2, ids: usize, forget_at_s: u32 },
 }
 
-/// What a connecting client finds.
+/// The result of a registration.
 #[derive(Debug)]
-pub(crate) struct Entered {
-    /// The connection that used this identifier until now and has to go [MQTT-3.1.4-3].
-    pub(crate) taken_over: Option<Place>,
-    /// Whether a former session is continued.
+pub(crate) struct Registered {
+    /// The connection that used this identifier until now and has to be closed [MQTT-3.1.4-3].
+    pub(crate) taken_over: Option<ConnectionRef>,
+    /// Whether the client continues a former session.
     pub(crate) session_present: bool,
     /// The session's unreleased QoS 2 identifiers.
-    pub(crate) received: ReceivedIds,
+    pub(crate) qos2: SharedQos2,
 }
 
-/// All clients of a door.
+/// All clients of the door.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    table: Mutex<Table>,
+    registrations: Mutex<Registrations>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct Registrations {
     clients: HashMap<ClientKey, Client>,
-    /// Identifiers that absent clients have left.
+    /// Packet identifiers that absent clients have not released.
     absent_ids: usize,
-    forgot_at_s: u32,
+    expired_at_s: u32,
 }
 
 impl Clients {
-    /// Registers a connection; `clean_start` forgets what the client left behind.
-    pub(crate) fn enter(&self, key: ClientKey, place: Place, clean_start: bool, now_s: u32) -> Entered {
-        let mut table = self.table.lock();
-        let former = table.clients.remove(&key);
-        let (taken_over, received) = match former {
+    /// Registers a connection. `clean_start` drops the former session of the client.
+    pub(crate) fn register(
+        &self,
+        key: ClientKey,
+        connection: ConnectionRef,
+        clean_start: bool,
+        now_s: u32,
+    ) -> Registered {
+        let mut registrations = self.registrations.lock();
+        let former = registrations.clients.remove(&key);
+        let (taken_over, qos2) = match former {
             None => (None, None),
-            Some(Client::Present { place, received }) => (Some(place), Some(received)),
-            Some(Client::Absent { received, ids, forget_at_s }) => {
-                table.absent_ids -= ids;
-                (None, Some(received).filter(|_| now_s < forget_at_s))
+            Some(Client::Present { connection, qos2 }) => (Some(connection), Some(qos2)),
+            Some(Client::Absent { qos2, ids, forget_at_s }) => {
+                registrations.absent_ids -= ids;
+                (None, Some(qos2).filter(|_| now_s < forget_at_s))
             }
         };
-        let received = received.filter(|_| !clean_start);
-        let session_present = received.is_some();
-        let received = received.unwrap_or_default();
-        table.clients.insert(key, Client::Present { place, received: Arc::clone(&received) });
-        Entered { taken_over, session_present, received }
+        let qos2 = qos2.filter(|_| !clean_start);
+        let session_present = qos2.is_some();
+        let qos2 = qos2.unwrap_or_default();
+        registrations.clients.insert(key, Client::Present { connection, qos2: Arc::clone(&qos2) });
+        Registered { taken_over, session_present, qos2 }
     }
 
-    /// Removes a connection, unless another one has taken the identifier over since. Keeps an unfinished QoS 2
-    /// exchange for `keep_s` seconds.
-    pub(crate) fn leave(&self, key: &ClientKey, place: Place, keep_s: u32, now_s: u32) {
-        let mut table = self.table.lock();
-        let received = match table.clients.get(key) {
-            Some(Client::Present { place: present, received }) if *present == place => Arc::clone(received),
+    /// Unregisters a connection, unless another one has taken its identifier over. Keeps unfinished QoS 2 exchanges for
+    /// `keep_s` seconds.
+    pub(crate) fn unregister(&self, key: &ClientKey, connection: ConnectionRef, keep_s: u32, now_s: u32) {
+        let mut registrations = self.registrations.lock();
+        let qos2 = match registrations.clients.get(key) {
+            Some(Client::Present { connection: present, qos2 }) if *present == connection => Arc::clone(qos2),
             _ => return,
         };
         let keep_s = keep_s.min(limits::ABSENT_SESSION_S);
-        let ids = received.lock().len();
-        table.forget_expired(ids, now_s);
-        if keep_s == 0 || ids == 0 || table.absent_ids + ids > limits::ABSENT_IDS_MAX {
-            table.clients.remove(key);
+        let ids = qos2.lock().len();
+        registrations.forget_expired(ids, now_s);
+        if keep_s == 0 || ids == 0 || registrations.absent_ids + ids > limits::ABSENT_IDS_MAX {
+            registrations.clients.remove(key);
             return;
         }
-        table.absent_ids += ids;
+        registrations.absent_ids += ids;
         let forget_at_s = now_s.saturating_add(keep_s);
-        table.clients.insert(key.clone(), Client::Absent { received, ids, forget_at_s });
+        registrations.clients.insert(key.clone(), Client::Absent { qos2, ids, forget_at_s });
     }
 }
 
-impl Table {
-    /// Looks through the absent only when they are many, and at most once a second.
+impl Registrations {
+    /// Removes expired absent clients. Scans only if the bound would be exceeded, and at most once a second.
     fn forget_expired(&mut self, ids_to_come: usize, now_s: u32) {
-        if self.absent_ids + ids_to_come <= limits::ABSENT_IDS_MAX || self.forgot_at_s == now_s {
+        if self.absent_ids + ids_to_come <= limits::ABSENT_IDS_MAX || self.expired_at_s == now_s {
             return;
         }
-        self.forgot_at_s = now_s;
+        self.expired_at_s = now_s;
         let absent_ids = &mut self.absent_ids;
         self.clients.retain(|_, client| match client {
             Client::Absent { ids, forget_at_s, .. } if now_s >= *forget_at_s => {
@@ -125,72 +133,72 @@ impl Table {
 mod tests {
     use hub::Durability;
 
-    use super::super::received::Turn;
+    use super::super::qos2::BatchRef;
     use super::*;
 
     fn key(id: &str) -> ClientKey {
         ClientKey { device: 1, client_id: id.into() }
     }
 
-    fn place(slot: u32) -> Place {
-        Place { worker: 0, connection: ConnectionKey { slot, generation: 1 } }
+    fn connection(slot: u32) -> ConnectionRef {
+        ConnectionRef { worker: 0, key: ConnectionKey { slot, generation: 1 } }
     }
 
-    fn note(received: &ReceivedIds, packet_id: u16) {
-        received.lock().submit(packet_id, Turn { worker: 0, class: Durability::Fsync });
+    fn note(qos2: &SharedQos2, packet_id: u16) {
+        qos2.lock().submit(packet_id, BatchRef { worker: 0, class: Durability::Fsync });
     }
 
     #[test]
-    fn the_second_connection_takes_the_first_ones_place() {
+    fn the_second_connection_takes_over_the_first_ones_identifier() {
         let clients = Clients::default();
-        assert_eq!(clients.enter(key("a"), place(1), true, 0).taken_over, None);
-        assert_eq!(clients.enter(key("a"), place(2), true, 0).taken_over, Some(place(1)));
-        // The first one's late farewell must not remove the second.
-        clients.leave(&key("a"), place(1), 0, 0);
-        assert_eq!(clients.enter(key("a"), place(3), true, 0).taken_over, Some(place(2)));
+        assert_eq!(clients.register(key("a"), connection(1), true, 0).taken_over, None);
+        assert_eq!(clients.register(key("a"), connection(2), true, 0).taken_over, Some(connection(1)));
+        // The late end of the first connection must not unregister the second.
+        clients.unregister(&key("a"), connection(1), 0, 0);
+        assert_eq!(clients.register(key("a"), connection(3), true, 0).taken_over, Some(connection(2)));
         let other_device = ClientKey { device: 2, ..key("a") };
-        assert_eq!(clients.enter(other_device, place(4), true, 0).taken_over, None);
+        assert_eq!(clients.register(other_device, connection(4), true, 0).taken_over, None);
     }
 
     #[test]
     fn unreleased_identifiers_outlive_the_connection_for_a_while() {
         let clients = Clients::default();
-        note(&clients.enter(key("a"), place(1), false, 0).received, 7);
-        clients.leave(&key("a"), place(1), 60, 100);
-        let back = clients.enter(key("a"), place(2), false, 159);
-        assert!(back.session_present && back.received.lock().phase(7).is_some());
-        clients.leave(&key("a"), place(2), 60, 200);
-        let late = clients.enter(key("a"), place(3), false, 260);
-        assert!(!late.session_present && late.received.lock().len() == 0);
+        note(&clients.register(key("a"), connection(1), false, 0).qos2, 7);
+        clients.unregister(&key("a"), connection(1), 60, 100);
+        let back = clients.register(key("a"), connection(2), false, 159);
+        assert!(back.session_present && back.qos2.lock().phase(7).is_some());
+        clients.unregister(&key("a"), connection(2), 60, 200);
+        let late = clients.register(key("a"), connection(3), false, 260);
+        assert!(!late.session_present && late.qos2.lock().len() == 0);
     }
 
     #[test]
     fn a_clean_start_forgets() {
         let clients = Clients::default();
-        note(&clients.enter(key("a"), place(1), false, 0).received, 7);
-        let fresh = clients.enter(key("a"), place(2), true, 0);
-        assert!(!fresh.session_present && fresh.received.lock().len() == 0);
-        assert_eq!(fresh.taken_over, Some(place(1)));
+        note(&clients.register(key("a"), connection(1), false, 0).qos2, 7);
+        let fresh = clients.register(key("a"), connection(2), true, 0);
+        assert!(!fresh.session_present && fresh.qos2.lock().len() == 0);
+        assert_eq!(fresh.taken_over, Some(connection(1)));
     }
 
     #[test]
     fn what_absent_clients_leave_has_a_bound_and_room_comes_back() {
         let clients = Clients::default();
         let leave_full = |id: &str, now_s| {
-            let entered = clients.enter(key(id), place(1), false, now_s);
-            (0..=u16::MAX).for_each(|packet_id| note(&entered.received, packet_id));
-            clients.leave(&key(id), place(1), 60, now_s);
+            let registered = clients.register(key(id), connection(1), false, now_s);
+            (0..=u16::MAX).for_each(|packet_id| note(&registered.qos2, packet_id));
+            clients.unregister(&key(id), connection(1), 60, now_s);
         };
         let fit = limits::ABSENT_IDS_MAX / (usize::from(u16::MAX) + 1);
         (0..=fit).for_each(|n| leave_full(&n.to_string(), 1));
         let is_kept = |id: usize, now_s| {
-            let back = clients.enter(key(&id.to_string()), place(2), false, now_s);
-            clients.leave(&key(&id.to_string()), place(2), 60, now_s);
+            let back = clients.register(key(&id.to_string()), connection(2), false, now_s);
+            clients.unregister(&key(&id.to_string()), connection(2), 60, now_s);
             back.session_present
         };
         assert!(is_kept(0, 2) && is_kept(fit - 1, 2) && !is_kept(fit, 2));
         leave_full("later", 100);
-        assert!(clients.enter(key("later"), place(3), false, 101).session_present);
-        assert_eq!(clients.table.lock().clients.len(), 1, "the others have expired");
+        assert!(clients.register(key("later"), connection(3), false, 101).session_present);
+        assert_eq!(clients.registrations.lock().clients.len(), 1, "the others have expired");
     }
 }

@@ -1,4 +1,4 @@
-//! One socket with what is read but not yet decoded and what is decided but not yet sent.
+//! One socket with its unhandled input and its unsent output.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 use wire::mqtt::decode;
 
 use super::limits;
-use super::session::{Close, Context, Halt, Session};
+use super::session::{Context, PacketError, Session, SessionEnd, answer_malformed_connect};
 
 /// A connection of a worker.
 #[derive(Debug)]
@@ -16,38 +16,38 @@ pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) generation: u32,
     pub(crate) session: Session,
-    /// The beginning of a packet whose rest has not arrived.
+    /// Unhandled input: the beginning of a packet, or messages that wait for the store.
     partial: Vec<u8>,
     /// Bytes to send.
     pub(crate) out: Vec<u8>,
-    /// When the peer was heard last, in seconds since the door was opened.
+    /// When the peer last sent something, in seconds since the door was opened.
     pub(crate) heard_at_s: u32,
     /// When the connection was opened, on the same clock.
     pub(crate) opened_at_s: u32,
-    /// Since when the peer takes nothing of what waits for it.
+    /// When the peer stopped taking output.
     pub(crate) unsent_since_s: Option<u32>,
     /// The socket may hold unread bytes.
     pub(crate) readable: bool,
-    /// The peer has sent all it will.
+    /// The peer has closed its side.
     pub(crate) peer_closed: bool,
-    /// In the worker's list of connections whose next message waits for the store; not read from until then.
-    pub(crate) held: bool,
+    /// In the worker's list of paused connections: the next message waits for the store, and the worker does not read.
+    pub(crate) paused: bool,
     /// In the worker's list of connections to read from.
     pub(crate) queued: bool,
     /// In the worker's list of connections to write to.
     pub(crate) dirty: bool,
 }
 
-/// How far the packets of a connection were handled.
+/// How many packets of the input were handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handled {
-    /// All that came whole.
+    /// All complete packets.
     All,
-    /// Up to a message that the store cannot take now.
+    /// The packets before a message for which the store has no room now.
     UpToMessage,
 }
 
-/// What reading once led to.
+/// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     /// The socket is empty.
@@ -72,13 +72,13 @@ impl Connection {
             unsent_since_s: None,
             readable: false,
             peer_closed: false,
-            held: false,
+            paused: false,
             queued: false,
             dirty: false,
         }
     }
 
-    /// Whether this peer may be read from: it takes its acks, and not too many wait for durability.
+    /// Whether the worker may read from the peer: the peer takes its acks, and not too many acks wait for durability.
     pub(crate) fn may_read(&self, in_flight_max: u32) -> bool {
         let in_flight = match &self.session {
             Session::New => 0,
@@ -87,17 +87,17 @@ impl Connection {
         in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
     }
 
-    /// Bytes that came and are not handled: the beginning of a packet, or messages that wait for the store.
+    /// Bytes of unhandled input.
     pub(crate) fn partial_bytes(&self) -> usize {
         self.partial.len()
     }
 
-    /// Reads once into `buffer`; `bytes` tells how many came.
+    /// Reads once into `buffer`; returns the number of bytes.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadOutcome)> {
         match self.socket.read(buffer) {
             Ok(0) => Ok((0, ReadOutcome::Closed)),
-            // A short read empties the socket; the next event announces new bytes (epoll(7), edge-triggered). The end
-            // was announced with the last bytes, if it came with them.
+            // A short read empties the socket; the next event announces new bytes (epoll(7), edge-triggered). If the end
+            // of the stream came with the last bytes, their event announced it.
             Ok(bytes) if bytes < buffer.len() && !self.peer_closed => Ok((bytes, ReadOutcome::Drained)),
             Ok(bytes) => Ok((bytes, ReadOutcome::More)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok((0, ReadOutcome::Drained)),
@@ -106,8 +106,12 @@ impl Connection {
         }
     }
 
-    /// Hands the whole packets of `input` to the session, up to a message that cannot be taken now, and keeps the rest.
-    pub(crate) fn on_bytes(&mut self, input: &[u8], context: &mut Context<'_>) -> Result<Handled, Close> {
+    /// Passes the complete packets of `input` to the session, up to a message that must wait, and keeps the rest.
+    pub(crate) fn on_bytes(
+        &mut self,
+        input: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Handled, SessionEnd> {
         if self.partial.is_empty() {
             let (consumed, handled) = consume(&mut self.session, input, context)?;
             self.partial.extend_from_slice(&input[consumed..]);
@@ -121,13 +125,13 @@ impl Connection {
             if partial.capacity() > 4_096 && partial.capacity() / 4 > partial.len() {
                 partial.shrink_to_fit();
             }
-            // An emptied buffer is given back: most connections are idle most of the time.
+            // An empty buffer is freed: most connections are idle most of the time.
             self.partial = partial;
         }
         Ok(handled)
     }
 
-    /// Sends what waits. `Ok(false)` when the peer does not take it all now.
+    /// Sends the output. `Ok(false)` if the peer does not take all of it now.
     pub(crate) fn flush(&mut self, now_s: u32) -> io::Result<bool> {
         let mut sent = 0;
         while sent < self.out.len() {
@@ -154,13 +158,13 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends what the peer takes of what waits, and says that no more follows. What came meanwhile is thrown away:
-    /// closing a socket with unread bytes resets it (RFC 1122, 4.2.2.13), and a reset may cost the peer the farewell.
-    pub(crate) fn part(&mut self, now_s: u32, buffer: &mut [u8]) {
+    /// Sends the output as far as the peer takes it, and closes the sending side. Then discards unread input: closing a socket
+    /// with unread bytes resets it (RFC 1122, 4.2.2.13), and the peer may lose the last packets.
+    pub(crate) fn close_gracefully(&mut self, now_s: u32, buffer: &mut [u8]) {
         // Best effort: the peer may be gone.
         drop(self.flush(now_s));
         drop(self.socket.shutdown(Shutdown::Write));
-        for _ in 0..limits::FAREWELL_READS_MAX {
+        for _ in 0..limits::CLOSE_READS_MAX {
             match self.socket.read(buffer) {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
@@ -173,7 +177,7 @@ fn consume(
     session: &mut Session,
     input: &[u8],
     context: &mut Context<'_>,
-) -> Result<(usize, Handled), Close> {
+) -> Result<(usize, Handled), SessionEnd> {
     let mut at = 0;
     while at < input.len() {
         let version = session.version();
@@ -185,16 +189,16 @@ fn consume(
         let Some(decoded) = decoded.map_err(|error| refused(error, session, context))? else { break };
         match session.on_packet(decoded.packet, context) {
             Ok(()) => at += decoded.consumed,
-            Err(Halt::NotNow) => return Ok((at, Handled::UpToMessage)),
-            Err(Halt::Close(close)) => return Err(close),
+            Err(PacketError::StoreBusy) => return Ok((at, Handled::UpToMessage)),
+            Err(PacketError::End(end)) => return Err(end),
         }
     }
     Ok((at, Handled::All))
 }
 
-fn refused(error: wire::mqtt::DecodeError, session: &Session, context: &mut Context<'_>) -> Close {
+fn refused(error: wire::mqtt::DecodeError, session: &Session, context: &mut Context<'_>) -> SessionEnd {
     if session.version().is_none() {
-        super::session::answer_malformed_connect(&error, context.out);
+        answer_malformed_connect(&error, context.out);
     }
-    Close::refused(error.reason_code(), "malformed", error.to_string())
+    SessionEnd::refused(error.reason_code(), "malformed", error.to_string())
 }

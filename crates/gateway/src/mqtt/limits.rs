@@ -1,69 +1,67 @@
-//! Bounds of the MQTT door. What an operator may set is in [`super::MqttOptions`]; these are fixed.
+//! Fixed bounds of the MQTT door. Options for operators are in [`super::MqttOptions`].
 
-/// Bytes one connection may hand over in one turn of the event loop; the next connection gets its turn then.
-pub(crate) const READ_BYTES_PER_TURN: usize = 64 * 1024;
-/// Payload bytes read in one turn over all connections before the batch is appended.
-pub(crate) const TURN_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes read at once from a connection while the store takes no messages; enough for a PINGREQ or a CONNECT, and
-/// little when every connection of a worker holds as much.
+/// Bytes that the worker reads from one connection in one pass of the event loop.
+pub(crate) const READ_BYTES_PER_PASS: usize = 64 * 1024;
+/// Bytes that the worker reads from all connections in one pass before it appends the batch.
+pub(crate) const PASS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that the worker reads at once from a connection while the store has no room: enough for a PINGREQ or a CONNECT, and
+/// bounded in sum over all connections.
 pub(crate) const READ_BYTES_WHILE_STALLED: usize = 4 * 1024;
-/// How long a worker waits at most before it asks a busy store again; the store announces room, but a wake-up that
-/// comes a moment too early must not cost a second.
+/// Longest wait before a worker tries a busy store again. The store announces room, but a wake-up that comes slightly too
+/// early must not cost a second.
 pub(crate) const STALLED_RETRY_MS: u64 = 50;
-/// Largest packet that an operator may allow. A dead letter of it (as base64) fits into a batch beside a full turn.
+/// Largest packet that an operator may allow. Its dead letter (as base64) fits into a batch beside the rows of a full pass.
 pub const PACKET_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 4;
-/// Smallest such packet.
+/// Smallest value of the largest packet.
 pub const PACKET_BYTES_MIN: usize = 128;
-/// Largest CONNECT, which anybody may send: token, client identifier, and a will.
+/// Largest CONNECT, which any peer may send: token, client identifier, and a will.
 pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of packets whose rest has not arrived, over all connections of a worker. A connection that passes it is
-/// closed.
+/// Bytes of unfinished packets, over all connections of a worker. Above it the worker closes the connection that holds most.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// When connections are scarce the worker closes those that have sent no CONNECT after this time.
+/// When connections are scarce, the worker closes connections without CONNECT after this time.
 pub(crate) const SILENT_GRACE_S: u32 = 2;
 /// Connections are scarce when fewer than the maximum divided by this are left.
 pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;
-/// Smallest Maximum Packet Size of an MQTT 5 client that we can serve: the longest CONNACK fits.
+/// Smallest Maximum Packet Size of an MQTT 5 client: the longest CONNACK fits.
 pub(crate) const CLIENT_PACKET_BYTES_MIN: u32 = 128;
-/// Bytes of acks that may wait for a peer that does not read. Above it we stop reading from that peer, and acks go
-/// without reason strings.
+/// Bytes of acks that wait for a peer that does not read. Above it the worker stops reading from the peer, and acks have no
+/// reason strings.
 pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
-/// Reads of [`READ_BYTES_PER_TURN`] that are thrown away when a connection is closed from our side.
-pub(crate) const FAREWELL_READS_MAX: usize = 16;
-/// A peer that takes none of its acks for this many seconds is closed.
+/// Reads of [`READ_BYTES_PER_PASS`] that the worker discards when it closes a connection.
+pub(crate) const CLOSE_READS_MAX: usize = 16;
+/// Seconds after which the worker closes a peer that takes none of its acks.
 pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
-/// Turns of the event loop begin at least this far apart while messages come faster than that, so that one turn
-/// serves several of them: waking up costs more than a small message does. A lone message never waits, and acks do not
-/// wait for the pace. It is so much less than the default interval between two syncs that clients that wait for each ack
-/// do not miss the next one.
-pub(crate) const TURN_PACE_US: u64 = 600;
-/// A turn that took this many messages is large enough; the next one begins at once.
-pub(crate) const TURN_MESSAGES_ENOUGH: u64 = 64;
+/// Shortest time between two passes while messages come faster than that, so one pass serves several messages: a wake-up
+/// costs more than a small message. A lone message never waits, and acks do not wait for the pace. The time is well below the
+/// default interval between two syncs, so a client that waits for each ack does not miss the next sync.
+pub(crate) const PASS_PACE_US: u64 = 600;
+/// After a pass with this many messages the next pass begins at once.
+pub(crate) const PASS_MESSAGES_ENOUGH: u64 = 64;
 /// Events taken from the kernel at once.
 pub(crate) const EVENTS_PER_POLL: usize = 1_024;
-/// Connections accepted but not yet taken over by a worker.
-pub(crate) const INBOX_MAX: usize = 4_096;
-/// Batches appended but not yet durable, per worker and durability class; above it reading stops.
+/// Accepted connections that wait for a worker.
+pub(crate) const WORKER_CONNECTIONS_WAITING_MAX: usize = 4_096;
+/// Appended batches that are not durable yet, per worker and durability class. Above it the worker stops reading messages.
 pub(crate) const GROUPS_IN_FLIGHT_MAX: usize = 1_024;
-/// Bytes of wills that wait for their turn, or until the store takes messages again, per worker; above it wills are lost
-/// and logged.
+/// Bytes of wills that wait for the next pass or for room in the store, per worker. Above it the worker discards and logs
+/// wills.
 pub(crate) const LATE_WILLS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What such a will counts besides its topic, payload and client identifier: the session it belongs to.
+/// Bytes that a waiting will counts for its session, besides topic, payload and client identifier.
 pub(crate) const LATE_WILL_BYTES: usize = 512;
-/// Bytes of the topics that the aliases of one session stand for. The topics that devices use are short.
+/// Bytes of the topics of one session's topic aliases. Topics of devices are short.
 pub(crate) const TOPIC_ALIAS_BYTES_MAX: usize = 4 * 1024;
 /// Topic aliases of one MQTT 5 session.
 pub(crate) const TOPIC_ALIAS_MAX: u16 = 16;
 /// Longest client identifier in bytes.
 pub(crate) const CLIENT_ID_BYTES_MAX: usize = 1_024;
-/// QoS 2 messages of one session that were taken and not released. MQTT 5 clients are bound by the receive maximum.
+/// Unreleased QoS 2 messages of one session. The receive maximum binds MQTT 5 clients too.
 pub(crate) const UNRELEASED_MAX: usize = 4_096;
-/// Identifiers of unfinished QoS 2 exchanges that are remembered for absent clients, over all of them.
+/// Identifiers of unfinished QoS 2 exchanges of absent clients, over all clients.
 pub(crate) const ABSENT_IDS_MAX: usize = 1_000_000;
-/// How long they are remembered at most.
+/// Longest time that they are kept.
 pub(crate) const ABSENT_SESSION_S: u32 = 3_600;
-/// How long a stopping door waits for acks of what it has read.
+/// How long a stopping door waits for the durability of received messages.
 pub(crate) const DRAIN_TIMEOUT_MS: u64 = 5_000;
-/// Open files kept free for the log, the parts that are written and merged, the registry, and what else the process opens;
-/// beside the connections of the other doors and the parts that are read.
+/// File descriptors reserved for the log, for parts that are written and merged, for the registry and so on. Connections of
+/// other doors and parts that are read count separately.
 pub const FILES_RESERVED: u64 = 256;

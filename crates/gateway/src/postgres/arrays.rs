@@ -10,7 +10,7 @@ use pgwire::api::Type;
 
 use super::unread::Unread;
 
-/// Stands in place of a length for no value.
+/// The length of a NULL.
 const NULL: i32 = -1;
 /// Dimensions, whether there are NULLs, the type of the elements.
 const HEAD_BYTES: usize = 12;
@@ -83,7 +83,7 @@ pub(super) fn from_binary(
     if bytes.is_empty() { Ok(Parameter::List(values)) } else { Err(Unread::Invalid) }
 }
 
-/// An array has elements of one kind, which the client has told.
+/// Checks that an element has the declared type.
 fn checked(value: Parameter, element: &DataType) -> Result<Parameter, Unread> {
     let is_right = match &value {
         Parameter::I64(_) => element.is_integer(),
@@ -98,14 +98,14 @@ fn checked(value: Parameter, element: &DataType) -> Result<Parameter, Unread> {
     if is_right { Ok(value) } else { Err(Unread::Invalid) }
 }
 
-/// Arrays on their way to the client.
+/// Arrays of an answer.
 pub(super) struct Lists {
     lists: ListArray,
     element: Type,
 }
 
 impl Lists {
-    /// If the elements are told as what they are.
+    /// The arrays of a list column with elements of this type.
     pub(super) fn of(array: &ArrayRef, element: &Type) -> Option<Self> {
         let DataType::List(_) = array.data_type() else { return None };
         Some(Self { lists: array.as_list().clone(), element: element.clone() })
@@ -115,7 +115,7 @@ impl Lists {
         self.lists.values()
     }
 
-    /// The places of a row's elements in the values of all.
+    /// The range of a row's elements in all values.
     fn range(&self, row: usize) -> std::ops::Range<usize> {
         let offsets = self.lists.value_offsets();
         offsets[row] as usize..offsets[row + 1] as usize
@@ -178,7 +178,7 @@ impl Lists {
     }
 }
 
-/// An element, in quotes where it would be read as something else.
+/// Writes an element, with quotes if it could be misread.
 fn write_quoted(element: &[u8], out: &mut BytesMut) {
     let is_special =
         |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\' | b'\x0b') || byte.is_ascii_whitespace();

@@ -1,4 +1,5 @@
-//! Cancelling: a second connection names a session by its numbers, and the query that runs there ends.
+//! Cancels queries: a second connection names a session by process number and secret, and the running query of that session
+//! ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// The sessions that can be asked to cancel, by the number that stands for their process.
+/// The sessions that can be cancelled, by process number.
 #[derive(Debug, Default)]
 pub(super) struct Cancels {
     sessions: Mutex<Sessions>,
@@ -27,7 +28,7 @@ struct Signal {
     wake: Notify,
 }
 
-/// A session's own end; forgotten when dropped.
+/// The registration of a session, until this is dropped.
 #[derive(Debug)]
 pub(super) struct CancelHandle {
     cancels: Arc<Cancels>,
@@ -37,8 +38,8 @@ pub(super) struct CancelHandle {
 }
 
 impl Cancels {
-    /// Makes a session known, with a number and a secret that only its client gets.
-    pub(super) fn enter(self: &Arc<Self>) -> CancelHandle {
+    /// Registers a session with a process number and a secret that only its client gets.
+    pub(super) fn register(self: &Arc<Self>) -> CancelHandle {
         let random = Uuid::new_v4().into_bytes();
         // The first bytes of such a UUID are random; later ones hold its version.
         let secret = i32::from_be_bytes([random[0], random[1], random[2], random[3]]);
@@ -47,14 +48,14 @@ impl Cancels {
         loop {
             sessions.last = if sessions.last == i32::MAX { 1 } else { sessions.last + 1 };
             let process = sessions.last;
-            if let Entry::Vacant(place) = sessions.known.entry(process) {
-                place.insert((secret, Arc::clone(&signal)));
+            if let Entry::Vacant(vacant) = sessions.known.entry(process) {
+                vacant.insert((secret, Arc::clone(&signal)));
                 return CancelHandle { cancels: Arc::clone(self), signal, process, secret };
             }
         }
     }
 
-    /// Asks a session to cancel what runs there, if the secret is its own. Nothing is answered, as in PostgreSQL.
+    /// Cancels the running query of a session, if the secret is right. It returns no result, as in PostgreSQL.
     pub(super) fn ask(&self, process: i32, secret: i32) {
         let sessions = self.sessions.lock();
         if let Some((_, signal)) = sessions.known.get(&process).filter(|(known, _)| *known == secret) {
@@ -65,16 +66,16 @@ impl Cancels {
 }
 
 impl CancelHandle {
-    /// Forgets what was asked while nothing ran.
+    /// Clears a request that arrived while no query ran.
     pub(super) fn begin(&self) {
         self.signal.asked.store(false, Ordering::Release);
     }
 
-    /// Returns when the client asks to cancel, or has done so since the last [`begin`](Self::begin).
+    /// Returns when the client asks to cancel, or has asked since the last [`begin`](Self::begin).
     pub(super) async fn asked(&self) {
         let woken = self.signal.wake.notified();
         tokio::pin!(woken);
-        // Listens before it looks, so that no request falls in between.
+        // Listens before it checks, so it cannot miss a request.
         woken.as_mut().enable();
         if !self.signal.asked.load(Ordering::Acquire) {
             woken.await;
@@ -97,7 +98,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_secret_cancels_and_only_what_runs() {
         let cancels = Arc::new(Cancels::default());
-        let (one, two) = (cancels.enter(), cancels.enter());
+        let (one, two) = (cancels.register(), cancels.register());
         assert_ne!(one.process, two.process);
         one.begin();
         cancels.ask(one.process, one.secret.wrapping_add(1));
@@ -116,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_woken() {
         let cancels = Arc::new(Cancels::default());
-        let session = cancels.enter();
+        let session = cancels.register();
         let (process, secret) = (session.process, session.secret);
         session.begin();
         let waiting = tokio::spawn(async move { session.asked().await });

@@ -1,4 +1,4 @@
-//! Errors as PostgreSQL's clients know them: a SQLSTATE and a message.
+//! Errors in PostgreSQL's form: a SQLSTATE and a message.
 
 use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
@@ -8,10 +8,10 @@ use pgwire::messages::PgWireBackendMessage;
 
 use super::frontend::Malformed;
 use super::statement::StatementError;
-use crate::budget::{OverBudget, Whose};
-use crate::http::error::ApiError;
+use crate::blocking::PoolError;
+use crate::budget::{OverBudget, Scope};
 
-/// A refusal.
+/// An error for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PgError {
     /// SQLSTATE (PostgreSQL's manual, "Error Codes").
@@ -20,7 +20,7 @@ pub(super) struct PgError {
     pub(super) message: String,
     /// Whether the connection ends with it.
     pub(super) is_fatal: bool,
-    /// The place in PostgreSQL's source that says the same, where drivers look for it.
+    /// The function of PostgreSQL that raises the same error, for drivers that check it.
     pub(super) routine: Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ impl PgError {
         Self::new("26000", format!("prepared statement {name:?} does not exist"))
     }
 
-    /// As it is sent.
+    /// The error as a message.
     pub(super) fn response(self) -> PgWireBackendMessage {
         let severity = if self.is_fatal { "FATAL" } else { "ERROR" };
         let mut info = ErrorInfo::new(severity.into(), self.code.into(), self.message);
@@ -76,7 +76,7 @@ impl From<StatementError> for PgError {
 impl From<OverBudget> for PgError {
     fn from(over: OverBudget) -> Self {
         // program_limit_exceeded, or out_of_memory where others hold the rest.
-        let code = if over.whose == Whose::Share { "54000" } else { "53200" };
+        let code = if over.scope == Scope::Share { "54000" } else { "53200" };
         Self::new(code, format!("{over}; deallocate statements or close portals"))
     }
 }
@@ -107,9 +107,9 @@ impl From<RegistryError> for PgError {
 }
 
 /// The queue of password checks is full, or a check failed.
-impl From<ApiError> for PgError {
-    fn from(error: ApiError) -> Self {
-        Self::fatal("53300", error.message)
+impl From<PoolError> for PgError {
+    fn from(error: PoolError) -> Self {
+        Self::fatal("53300", error.to_string())
     }
 }
 

@@ -1,39 +1,39 @@
-//! Bounds of the PostgreSQL door. What an operator may set is in [`super::PostgresOptions`]; these are fixed.
+//! Fixed bounds of the PostgreSQL door. Options for operators are in [`super::PostgresOptions`].
 
 use std::time::Duration;
 
 use crate::budget::{Limit, Limits};
 
-/// Connections at once when the operator names no other number. Further ones are told so (SQLSTATE 53300) and closed.
+/// Connections at once, by default. The door answers further ones with SQLSTATE 53300 and closes them.
 pub const CONNECTIONS_MAX: usize = 100;
 /// Bytes of one message before the login. PostgreSQL has the same bound.
 pub(crate) const STARTUP_BYTES_MAX: usize = 10_000;
-/// Bytes of one message after it. A statement has its own, smaller bound; this is for bound values.
+/// Bytes of one message after the login. A statement has its own, smaller bound; this one is for bound values.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// From the TCP connection to the end of the login; who takes longer is closed.
+/// From the TCP connection to the end of the login. The door closes slower clients.
 pub(crate) const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections too many that are being told so at once; further ones are closed without a word.
-pub(crate) const TURNED_AWAY_MAX: usize = 32;
-/// How long a connection too many has to say its startup, so that it can be told.
-pub(crate) const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(2);
-/// A client that has taken nothing for this long while we have something for it is closed.
+/// Rejected connections that are answered at once. Further ones are closed without an answer.
+pub(crate) const REJECTING_MAX: usize = 32;
+/// How long the door waits for the startup message of a rejected connection.
+pub(crate) const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The door closes a client that takes no output for this long.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of answers that are collected before they are sent.
+/// Bytes of answers that a session collects before it sends them.
 pub(crate) const OUTPUT_BYTES: usize = 64 * 1024;
 /// Bytes read from a socket at once.
 pub(crate) const INPUT_BYTES: usize = 16 * 1024;
 /// Prepared statements of one session.
 pub(crate) const STATEMENTS_MAX: usize = 1_000;
-/// Bytes that prepared statements with their plans and bound values may take: of one session, of all sessions of a login,
-/// and of all together. A plan's are estimated: `STATEMENT_BYTES` and `PLAN_BYTES_PER_TEXT_BYTE`.
+/// Bytes of prepared statements with their plans and bound values: of one session, of all sessions of a login, and in total.
+/// The bytes of a plan are estimated from `STATEMENT_BYTES` and `PLAN_BYTES_PER_TEXT_BYTE`.
 pub(crate) const STATEMENTS_SESSION_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const STATEMENTS_LOGIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) const STATEMENTS_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// What a prepared statement takes besides what its text and its columns bring.
+/// Bytes of a prepared statement besides its text and columns.
 pub(crate) const STATEMENT_BYTES: usize = 4 * 1024;
 /// Bytes of a plan for each byte of the statement.
 pub(crate) const PLAN_BYTES_PER_TEXT_BYTE: usize = 32;
-/// Bytes of a plan and a description for each column that a statement gives.
+/// Bytes of a plan and a description for each column of the result.
 pub(crate) const COLUMN_BYTES: usize = 512;
 /// The bounds of these bytes.
 pub(crate) const STATEMENT_BUDGET: Limits = Limits {
@@ -50,11 +50,11 @@ pub(crate) const SETTINGS_MAX: usize = 100;
 pub(crate) const SETTING_BYTES_MAX: usize = 1_024;
 /// Password checks at once. The registry checks one at a time.
 pub(crate) const LOGINS_AT_ONCE: usize = 1;
-/// Password checks that wait for their turn; above it logins are refused.
+/// Password checks that wait. Above it the door refuses logins.
 pub(crate) const LOGINS_WAITING_MAX: usize = 32;
-/// How long a stopping door waits for queries in flight.
+/// How long a stopping door waits for running queries.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause after the system refused to accept a connection (no file descriptors left).
+/// Pause after the system failed to accept a connection (no file descriptors left).
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 const _: () = assert!(

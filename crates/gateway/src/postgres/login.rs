@@ -1,69 +1,68 @@
-//! From the first byte to the login: no encryption, a cancel request or a startup, a password, and what a client is told
-//! before its first query.
+//! The login: declines encryption, handles a cancel request, checks the password, and sends the messages before the first query.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use hub::caller::Caller;
 use hub::sql::Reader;
-use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
 
-use super::Door;
 use super::error::PgError;
 use super::frontend::{First, Message};
 use super::session::Session;
 use super::settings::Settings;
+use super::state::PostgresState;
 use super::wire::{Ended, Wire};
 use crate::refusals;
 
 /// The only database.
 const DATABASE: &str = "tacho";
-/// The version that is spoken, as one number.
+/// The protocol version, as one number.
 const VERSION_3_0: i32 = 3 << 16;
-/// The user that reads without a password where the operator allows it.
+/// The user that reads without a password, if the operator allows it.
 const PUBLIC_USER: &str = "public";
 
-/// What a client says of itself.
+/// The startup message of a client.
 struct Startup {
     user: String,
     minor: i16,
-    /// Options of later protocol versions, which are not known here.
+    /// Options of later protocol versions, which the door does not support.
     unknown_options: Vec<String>,
     settings: Vec<(String, String)>,
 }
 
-/// Leads a client to its session. `None` for one that only wanted to cancel.
-pub(super) async fn log_in(door: &Arc<Door>, mut wire: Wire) -> Result<Option<Session>, Ended> {
-    let asked = match ask(door, &mut wire).await {
+/// Logs a client in. `None` if the client is refused or only sent a cancel request.
+pub(super) async fn log_in(state: &Arc<PostgresState>, mut wire: Wire) -> Result<Option<Session>, Ended> {
+    let asked = match ask(state, &mut wire).await {
         Ok(asked) => asked,
         Err(Ended::Refused(error)) => {
-            door.refused(error.code);
+            state.refused(error.code);
             wire.refuse(error).await?;
             return Ok(None);
         }
         Err(ended) => return Err(ended),
     };
     let Some((reader, startup)) = asked else { return Ok(None) };
-    // What a client wants and cannot have is told by the values it gets: JDBC sends its own time zone unasked.
+    // Ignores unsupported values without an error: JDBC always sends its own time zone. The reported settings show the values.
     let mut settings = Settings::new(&startup.user);
     for (name, value) in &startup.settings {
         drop(settings.set(&name.to_ascii_lowercase(), Some(value)));
     }
-    let cancel = door.cancels.enter();
+    let cancel = state.cancels.register();
     welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
-    let idle_timeout = door.options.idle_timeout;
-    let held = door.statements.share(reader.caller().user_id().unwrap_or_default());
-    Ok(Some(Session::new(wire, Arc::clone(&door.hub), reader, settings, cancel, idle_timeout, held)))
+    let idle_timeout = state.options.idle_timeout;
+    let held = state.statements.share(reader.caller().user_id().unwrap_or_default());
+    Ok(Some(Session::new(wire, Arc::clone(&state.hub), reader, settings, cancel, idle_timeout, held)))
 }
 
-async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
+async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
     let mut declined = 0;
     let (minor, parameters) = loop {
         match wire.first().await? {
-            // Once for TLS, once for Kerberos.
+            // A client may ask once for TLS and once for Kerberos.
             First::Encryption if declined < 2 => {
                 declined += 1;
                 wire.decline().await?;
@@ -73,14 +72,14 @@ async fn ask(door: &Arc<Door>, wire: &mut Wire) -> Result<Option<(Reader, Startu
                 return Err(Ended::Refused(PgError::fatal("08P01", message)));
             }
             First::Cancel { process, secret } => {
-                door.cancels.ask(process, secret);
+                state.cancels.ask(process, secret);
                 return Ok(None);
             }
             First::Startup { minor, parameters } => break (minor, parameters),
         }
     };
     let startup = startup(minor, parameters).map_err(Ended::Refused)?;
-    let reader = authenticate(door, wire, &startup.user).await?;
+    let reader = authenticate(state, wire, &startup.user).await?;
     Ok(Some((reader, startup)))
 }
 
@@ -103,7 +102,7 @@ fn startup(minor: i16, parameters: Vec<(String, String)>) -> Result<Startup, PgE
         return Err(PgError::fatal("28000", "the startup message names no user"));
     }
     match database {
-        // Clients that name no database are given the user's name by their library.
+        // Libraries use the user's name as database if the client names none.
         Some(name) if name != DATABASE && name != startup.user && !name.is_empty() => Err(PgError::fatal(
             "3D000",
             format!("database {name:?} does not exist; the only one is {DATABASE:?}"),
@@ -139,29 +138,30 @@ fn options(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The password travels as it is: the registry keeps argon2 hashes, and SCRAM would need a hash of its own for every user.
-async fn authenticate(door: &Arc<Door>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
-    let tenant = door.hub.registry().default_tenant();
-    if door.options.public_read && user == PUBLIC_USER {
+/// Checks the password. The client sends it in clear text: the registry stores argon2 hashes, and SCRAM would need another hash
+/// for every user.
+async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -> Result<Reader, Ended> {
+    let tenant = state.hub.registry().default_tenant();
+    if state.options.public_read && user == PUBLIC_USER {
         return Ok(Caller::public(tenant).into());
     }
-    wire.say(Said::Authentication(Authentication::CleartextPassword)).map_err(Ended::Refused)?;
+    wire.push(BackendMessage::Authentication(Authentication::CleartextPassword)).map_err(Ended::Refused)?;
     wire.flush().await?;
     let Message::Password(password) = wire.message().await? else {
         return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
     };
-    let (hub, login) = (Arc::clone(&door.hub), user.to_owned());
+    let (hub, login) = (Arc::clone(&state.hub), user.to_owned());
     let address = wire.peer().map(|peer| peer.ip());
     let attempt = hub.logins().begin(address, &login, Instant::now());
     let attempt = attempt.map_err(|refused| Ended::Refused(refused.into()))?;
     let check = move || hub.registry().authenticate(&login, &password);
-    let checked = door.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
+    let checked = state.logins.run(check).await.map_err(|refused| Ended::Refused(refused.into()))?;
     let known = checked.map_err(|error| Ended::Refused(error.into()))?;
     attempt.end(known.is_some(), Instant::now());
     match known {
         Some(known) => Ok(Caller::user(&known).into()),
         None => {
-            refusals::login(&door.hub, hub::Door::Postgres, wire.peer(), user);
+            refusals::login(&state.hub, hub::Door::Postgres, wire.peer(), user);
             let message = format!("password authentication failed for user {user:?}");
             Err(Ended::Refused(PgError::fatal("28P01", message)))
         }
@@ -175,15 +175,15 @@ fn welcome(
     (process, secret): (i32, i32),
 ) -> Result<(), PgError> {
     if startup.minor > 0 || !startup.unknown_options.is_empty() {
-        // Version 3.0 is what is spoken; the client may go on with it or leave.
+        // The door speaks version 3.0. The client may accept it or leave.
         let negotiate = NegotiateProtocolVersion::new(VERSION_3_0, startup.unknown_options.clone());
-        wire.say(Said::NegotiateProtocolVersion(negotiate))?;
+        wire.push(BackendMessage::NegotiateProtocolVersion(negotiate))?;
     }
-    wire.say(Said::Authentication(Authentication::Ok))?;
+    wire.push(BackendMessage::Authentication(Authentication::Ok))?;
     for (name, value) in settings.reported() {
-        wire.say(Said::ParameterStatus(ParameterStatus::new(name.into(), value)))?;
+        wire.push(BackendMessage::ParameterStatus(ParameterStatus::new(name.into(), value)))?;
     }
-    wire.say(Said::BackendKeyData(BackendKeyData::new(process, SecretKey::I32(secret))))
+    wire.push(BackendMessage::BackendKeyData(BackendKeyData::new(process, SecretKey::I32(secret))))
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Numeric values as PostgreSQL writes them.
+//! Writes numeric values in PostgreSQL's forms.
 
 use std::fmt::Write as _;
 
 use bytes::{BufMut, BytesMut};
 
-/// What a digit of the binary form counts to.
+/// The base of the digits in the binary form.
 const BASE: u128 = 10_000;
-/// Decimal digits of one.
+/// Decimal digits per digit.
 const DIGIT_PLACES: u8 = 4;
 const POSITIVE: u16 = 0;
 const NEGATIVE: u16 = 0x4000;
 
-/// Appends the decimal digits of `number / 10^scale`, all of them behind the point.
+/// Appends `number / 10^scale` in decimal, with `scale` digits after the point.
 pub(super) fn write_text(number: i128, scale: u8, out: &mut BytesMut) {
     let places = usize::from(scale);
     let digits = format!("{:0>width$}", number.unsigned_abs(), width = places + 1);
@@ -23,7 +23,7 @@ pub(super) fn write_text(number: i128, scale: u8, out: &mut BytesMut) {
 
 /// Appends the binary form: how many digits to the base of 10,000, the weight of the first, the sign, the scale, the digits.
 pub(super) fn write_binary(number: i128, scale: u8, out: &mut BytesMut) {
-    // Digits begin at the point, so some places may be missing behind the last.
+    // Digits are aligned at the point, so the last one may need trailing zeros.
     let missing = (DIGIT_PLACES - scale % DIGIT_PLACES) % DIGIT_PLACES;
     let number_abs = number.unsigned_abs();
     // The lowest digit has the missing places; all others are whole.

@@ -1,4 +1,4 @@
-//! Statements that are checked, and portals: statements with their values, on the way through their rows.
+//! Prepared statements, and portals: statements with parameter values and a position in their rows.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::budget::{Charge, OverBudget, Share};
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) statement: Statement,
-    /// What the engine knows of the query in it, if there is one.
+    /// The prepared query, if the statement has one.
     pub(super) prepared: Option<Prepared>,
-    /// Numbers of the parameters' types: the client's where it has given one.
+    /// Object ids of the parameter types. A type that the client declares takes precedence.
     pub(super) types: Vec<u32>,
-    /// What it takes, until the last portal of it is gone.
+    /// Charged bytes, until the last portal of the statement is gone.
     pub(super) held: Charge,
 }
 
@@ -46,13 +46,13 @@ impl Parsed {
     }
 }
 
-/// Holds about what a statement takes once it is planned.
+/// Charges the estimated bytes of a planned statement.
 pub(super) fn hold_statement(share: &Arc<Share>, text: &str) -> Result<Charge, OverBudget> {
     share.hold(STATEMENT_BYTES + text.len() * PLAN_BYTES_PER_TEXT_BYTE)
 }
 
-/// Whether a statement says of a parameter that it is an array of PostgreSQL's own numbers. asyncpg asks with such a statement what
-/// the arrays of all other types are, and knows this one only.
+/// Whether a statement casts a parameter to an array of object ids. asyncpg looks up all other array types with such a statement
+/// and knows only this type.
 fn is_list_of_oids(statement: &Statement, number: usize) -> bool {
     let cast = format!("${number}::oid[]");
     statement.query().is_some_and(|query| query.contains(&cast))
@@ -64,13 +64,13 @@ pub(super) struct Portal {
     pub(super) parsed: Arc<Parsed>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) formats: Vec<ValueFormat>,
-    /// Made by DECLARE: known to FETCH, and in the life of its transaction.
+    /// Created by DECLARE: FETCH may use it until the end of its transaction.
     pub(super) is_cursor: bool,
-    /// Whether the end of the transaction leaves it.
+    /// Whether it survives the end of the transaction.
     pub(super) hold: bool,
-    /// The rows, once it has begun.
+    /// The rows, once the query runs.
     pub(super) rows: Option<Rows>,
-    /// What the values take.
+    /// Charged bytes of the values.
     pub(super) held: Charge,
 }
 
@@ -85,7 +85,7 @@ impl Portal {
     }
 }
 
-/// The rows of a query, taken one by one over any number of Execute and FETCH.
+/// The rows of a query, over any number of Execute and FETCH.
 #[derive(Debug)]
 pub(super) struct Rows {
     schema: SchemaRef,
@@ -110,7 +110,7 @@ impl Rows {
         &self.headings
     }
 
-    /// Makes sure that the next row is at hand. Returns whether there is one. Dropping this in between loses nothing.
+    /// Waits until the next row is available. Returns whether there is one. The future may be dropped at any time.
     pub(super) async fn advance(&mut self) -> Result<bool, SqlError> {
         while !self.is_at_hand() {
             if self.ended {
@@ -124,12 +124,12 @@ impl Rows {
         Ok(true)
     }
 
-    /// Whether the next row needs no waiting.
+    /// Whether the next row is available.
     pub(super) fn is_at_hand(&self) -> bool {
         self.current.as_ref().is_some_and(|(batch, next)| *next < batch.num_rows())
     }
 
-    /// Takes up to so many of the rows at hand; `None` if there are none.
+    /// Takes up to `rows` of the available rows; `None` if there are none.
     pub(super) fn take(&mut self, rows: usize) -> Option<RecordBatch> {
         let (batch, next) = self.current.as_mut()?;
         let taken = batch.slice(*next, rows.min(batch.num_rows() - *next));

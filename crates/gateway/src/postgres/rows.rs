@@ -1,7 +1,7 @@
-//! Rows of answers as PostgreSQL writes them.
+//! Writes rows of answers in PostgreSQL's forms.
 //!
-//! Values of the types that tables have are written here: an answer can have millions of them, and clients read their text as they
-//! read PostgreSQL's. Values of other types are written by the library.
+//! This code writes values of the types that tables have, because an answer can have millions of them. The library writes values of
+//! other types.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ use super::numeric;
 use super::value_text::{TimeText, write_day, write_f32, write_f64};
 use super::values::{EPOCH_DAYS, EPOCH_US, Fields};
 
-/// Stands in place of a length for no value.
+/// The length of a NULL.
 const NULL: i32 = -1;
 const LENGTH_BYTES: usize = size_of::<i32>();
 
-/// Some rows of an answer, to be written one after the other.
+/// Some rows of an answer.
 pub(super) struct Page {
     columns: Vec<Column>,
     rows: usize,
 }
 
 impl Page {
-    /// `fields` is how the columns were told to the client.
+    /// `fields` are the columns as the client knows them.
     pub(super) fn new(batch: &RecordBatch, fields: &Fields) -> Self {
         let schema = batch.schema_ref();
         let columns = batch.columns().iter().zip(schema.fields()).zip(fields.iter());
@@ -52,7 +52,7 @@ impl Page {
         self.rows
     }
 
-    /// Appends the body of a DataRow. After an error a part of it may be there.
+    /// Appends the body of a DataRow. After an error the body is incomplete.
     pub(super) fn write(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
         out.put_u16(self.columns.len() as u16);
         self.columns.iter_mut().try_for_each(|column| column.write(row, out))
@@ -64,7 +64,7 @@ struct Column {
     writer: Writer,
 }
 
-/// Who writes the values of a column.
+/// The writer of the values of a column.
 enum Writer {
     Own { values: Values, is_binary: bool },
     Library { field: FieldRef, told: FieldInfo, encoder: DataRowEncoder },
@@ -85,7 +85,7 @@ impl Column {
 
     /// Appends the length of a value, and the value.
     fn write(&mut self, row: usize, out: &mut BytesMut) -> Result<(), PgError> {
-        // The library does not ask for all types.
+        // The library does not check for null in all types.
         if self.array.is_null(row) {
             out.put_i32(NULL);
             return Ok(());
@@ -105,14 +105,14 @@ impl Column {
         } else {
             values.write_text(row, out)?;
         }
-        // Fits where that of the row does, which is checked.
+        // The length fits, because the length of the row is checked.
         let length = (out.len() - start - LENGTH_BYTES) as i32;
         out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
         Ok(())
     }
 }
 
-/// Values that are written here.
+/// Values of a column that this code writes.
 enum Values {
     Bool(BooleanArray),
     I16(Int16Array),
@@ -142,11 +142,11 @@ enum Values {
 }
 
 impl Values {
-    /// Those of an array, if the client was told PostgreSQL's type for it and no other.
+    /// The values of an array, if the client expects PostgreSQL's type for it.
     fn of(array: &ArrayRef, told: &Type) -> Option<Self> {
         Some(match (array.data_type(), told) {
             (DataType::Boolean, &Type::BOOL) => Self::Bool(array.as_boolean().clone()),
-            // PostgreSQL has no integers of one byte, so two were told.
+            // PostgreSQL has no one-byte integers, so the client expects two bytes.
             (DataType::Int8, &Type::INT2) => Self::I16(array.as_primitive::<Int8Type>().unary(i16::from)),
             (DataType::Int16, &Type::INT2) => Self::I16(array.as_primitive().clone()),
             (DataType::Int32, &Type::INT4) => Self::I32(array.as_primitive().clone()),
@@ -184,7 +184,7 @@ impl Values {
         })
     }
 
-    /// A value that is an interval.
+    /// The value of an interval column.
     fn interval(&self, row: usize) -> Interval {
         match self {
             Self::Interval(array) => {
@@ -257,7 +257,7 @@ fn write_integer(number: i64, out: &mut BytesMut) {
     write!(out, "{number}").expect("BUG: memory takes text");
 }
 
-/// Times as numbers of their unit since 1970.
+/// Times as counts of their unit since 1970.
 fn counts(array: &ArrayRef, unit: TimeUnit) -> Int64Array {
     match unit {
         TimeUnit::Second => array.as_primitive::<TimestampSecondType>().reinterpret_cast(),
@@ -267,7 +267,7 @@ fn counts(array: &ArrayRef, unit: TimeUnit) -> Int64Array {
     }
 }
 
-/// A time as PostgreSQL counts it.
+/// A time in microseconds.
 fn micros(count: i64, unit: TimeUnit) -> Result<i64, PgError> {
     let micros = match unit {
         TimeUnit::Second => count.checked_mul(1_000_000),

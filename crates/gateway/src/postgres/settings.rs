@@ -1,5 +1,5 @@
-//! Settings of a session: what drivers set and show. None of them changes an answer but `statement_timeout`; those that
-//! would need to (another time zone, another encoding) are refused.
+//! Settings of a session, which drivers set and show. Only `statement_timeout` has an effect. The door refuses values that would
+//! have to change answers, such as another time zone or encoding.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::error::PgError;
 use super::limits::{SETTING_BYTES_MAX, SETTINGS_MAX};
 
-/// Version of PostgreSQL whose protocol and catalog this is like; clients choose their queries by it.
+/// The version of PostgreSQL that the protocol and the catalog imitate. Clients choose their queries by it.
 pub(super) const SERVER_VERSION: &str = "16.6";
 
-/// Settings with their values at the start; the first ones are told to every client.
+/// Settings with their defaults. The door reports the first ones to every client.
 const DEFAULTS: [(&str, &str); 27] = [
     ("server_version", SERVER_VERSION),
     ("server_encoding", "UTF8"),
@@ -41,7 +41,7 @@ const DEFAULTS: [(&str, &str); 27] = [
     ("lc_ctype", "C"),
 ];
 
-/// How many of [`DEFAULTS`] are told at the start and when they change.
+/// Number of [`DEFAULTS`] that the door reports at the start and when they change.
 const REPORTED: usize = 13;
 
 /// The settings of one session.
@@ -52,12 +52,12 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Of a session of `user`.
+    /// The settings of a session of `user`.
     pub(super) fn new(user: &str) -> Self {
         Self { changed: BTreeMap::new(), user: user.into() }
     }
 
-    /// What is told at the start: PostgreSQL's spelling of the name, and the value.
+    /// The settings to report at the start: PostgreSQL's spelling of the name, and the value.
     pub(super) fn reported(&self) -> impl Iterator<Item = (&'static str, String)> {
         DEFAULTS[..REPORTED].iter().map(|(name, _)| (spelling(name), self.get(name).unwrap_or_default()))
     }
@@ -72,7 +72,7 @@ impl Settings {
         self.changed.get(name).cloned().or_else(default)
     }
 
-    /// Changes a setting, or sets it back. Returns what the client must be told of it.
+    /// Changes a setting, or resets it. Returns the name and value to report to the client, if any.
     pub(super) fn set(
         &mut self,
         name: &str,
@@ -97,12 +97,12 @@ impl Settings {
         Ok(reported.map(|(known, _)| (spelling(known), self.get(known).unwrap_or_default())))
     }
 
-    /// Sets everything back.
+    /// Resets all settings.
     pub(super) fn reset(&mut self) {
         self.changed.clear();
     }
 
-    /// How long a statement of this session may take, if the client has a wish.
+    /// The statement timeout of this session, if the client has set one.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         self.changed.get("statement_timeout").and_then(|text| timeout(text)).filter(|limit| !limit.is_zero())
     }
@@ -151,7 +151,7 @@ fn is_utc(value: &str) -> bool {
     names.contains(&value.to_ascii_lowercase().as_str())
 }
 
-/// Drivers compare these with what PostgreSQL says.
+/// The value in PostgreSQL's spelling, which drivers compare.
 fn canonical(name: &str, value: &str) -> String {
     match name {
         "client_encoding" => "UTF8".into(),
@@ -174,7 +174,7 @@ fn timeout(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.saturating_mul(unit_ms)))
 }
 
-/// Some clients know some settings by PostgreSQL's spelling only.
+/// PostgreSQL's spelling of a name. Some clients know only that.
 fn spelling(name: &'static str) -> &'static str {
     match name {
         "datestyle" => "DateStyle",

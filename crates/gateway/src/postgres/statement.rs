@@ -1,14 +1,14 @@
 //! Statements that the door answers itself: transactions, settings, cursors. Everything else is a query.
 //!
-//! Nothing is written here, so transactions change only what the client is told about their state: every query sees what
-//! is stored when it begins.
+//! Statements only read, so a transaction changes only the reported transaction state. Every query sees the rows that are
+//! stored when it begins.
 
 use crate::statements::{Kind, Token, tokens, unquoted};
 
-/// What one statement asks for.
+/// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
-    /// Nothing but blanks and comments.
+    /// Only blanks and comments.
     Empty,
     /// BEGIN, START TRANSACTION
     Begin,
@@ -36,12 +36,12 @@ pub(super) enum Statement {
     Close { cursor: Option<String> },
     /// LISTEN, UNLISTEN, and others that change nothing here; the tag.
     Ignored(&'static str),
-    /// For the query engine.
+    /// A query for the engine.
     Query(String),
 }
 
 impl Statement {
-    /// What it asks the query engine, now or when rows are fetched.
+    /// The query for the engine, which runs now or when rows are fetched.
     pub(super) fn query(&self) -> Option<&str> {
         match self {
             Self::Query(query) | Self::Declare { query, .. } => Some(query),
@@ -50,7 +50,7 @@ impl Statement {
     }
 }
 
-/// A statement of the door that is not written as it must be.
+/// A statement of the door with wrong syntax.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StatementError {
     #[error("syntax error: {0}")]

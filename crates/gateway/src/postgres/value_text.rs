@@ -1,6 +1,7 @@
-//! Numbers and times in text as PostgreSQL writes them (its manual, sections 8.1.3 and 8.5.2): clients parse it.
+//! Writes numbers and times in PostgreSQL's text form (its manual, sections 8.1.3 and 8.5.2), which clients parse.
 //!
-//! Of a few numbers PostgreSQL writes more digits, `9.999999999999999e+22` for `1e+23`: it does not count on readers to round to even.
+//! For a few numbers PostgreSQL writes more digits, such as `9.999999999999999e+22` for `1e+23`: it does not rely on readers that
+//! round to even.
 
 use std::fmt::{Arguments, Write as _};
 use std::io::Write as _;
@@ -8,15 +9,14 @@ use std::io::Write as _;
 use bytes::{BufMut, BytesMut};
 use model::{Date, Timestamp};
 
-use crate::number::{F64_BYTES_MAX, write_few_digits};
-use crate::utc_text::UtcText;
+use crate::text::{F64_BYTES_MAX, UtcText, write_few_digits};
 
 /// Powers of ten from which on a number has an exponent (PostgreSQL's `d2s.c` and `f2s.c`).
 const F64_EXPONENT_MIN: i32 = 15;
 const F32_EXPONENT_MIN: i32 = 6;
-/// The smallest power of ten without one.
+/// The smallest power of ten without an exponent.
 const PLAIN_EXPONENT_MIN: i32 = -4;
-/// More bytes than the longest number with an exponent has.
+/// Upper bound of the text of a number with an exponent.
 const DIGITS_BYTES: usize = 32;
 const DAY_US: i64 = 86_400_000_000;
 /// `YYYY-MM-DD`
@@ -26,7 +26,7 @@ const TIME_BYTES: usize = 8;
 /// A point and six digits.
 const FRACTION_BYTES: usize = 7;
 
-/// Appends the shortest text that means the number.
+/// Appends the shortest text that parses to the number.
 pub(super) fn write_f64(number: f64, out: &mut BytesMut) {
     let mut room = [0; F64_BYTES_MAX];
     if let Some(length) = write_few_digits(number, &mut room) {
@@ -39,7 +39,7 @@ pub(super) fn write_f64(number: f64, out: &mut BytesMut) {
     }
 }
 
-/// The same of a number of four bytes.
+/// Like [`write_f64`], for a four-byte number.
 pub(super) fn write_f32(number: f32, out: &mut BytesMut) {
     if number.is_finite() {
         write_digits(format_args!("{number:e}"), F32_EXPONENT_MIN, out);
@@ -111,7 +111,7 @@ impl TimeText {
             out.put_slice(&self.text[..DATE_BYTES]);
             false
         } else {
-            // The time of day is that of any day.
+            // The time of day does not depend on the date.
             self.utc.write(micros.rem_euclid(DAY_US), &mut self.text);
             write_date(Timestamp::from_micros(micros).date(), out)
         };
@@ -139,7 +139,7 @@ pub(super) fn write_day(days: i32, out: &mut BytesMut) {
     }
 }
 
-/// Appends a date whose year does not have four digits. Returns whether it counts backwards from the year 1, before which there is none.
+/// Appends a date whose year may have more or fewer than four digits. Returns whether the year is before Christ.
 fn write_date(Date { year, month, day }: Date, out: &mut BytesMut) -> bool {
     let counted = if year > 0 { year } else { 1 - year };
     write!(out, "{counted:04}-{month:02}-{day:02}").expect("BUG: memory takes text");

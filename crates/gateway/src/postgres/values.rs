@@ -1,4 +1,4 @@
-//! Values in PostgreSQL's forms: parameters from the client, rows to the client.
+//! Types and values in PostgreSQL's forms: parameters of the client, and descriptions of columns.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use super::unread::Unread;
 pub(super) const EPOCH_US: i64 = 946_684_800_000_000;
 pub(super) const EPOCH_DAYS: i32 = 10_957;
 
-/// The columns of an answer as they are told and written.
+/// The columns of an answer as the session describes and writes them.
 pub(super) type Fields = Arc<Vec<FieldInfo>>;
 
-/// The columns of an answer. One format stands for all columns, none for text.
+/// The columns of an answer. A single format applies to all columns; no format means text.
 pub(super) fn fields(schema: &Schema, formats: &[ValueFormat]) -> Result<Fields, PgError> {
     let columns = schema.fields().len();
     if formats.len() > 1 && formats.len() != columns {
@@ -39,13 +39,13 @@ pub(super) fn fields(schema: &Schema, formats: &[ValueFormat]) -> Result<Fields,
     Ok(Arc::new(arrow_schema_to_pg_fields(schema, &format, None)?))
 }
 
-/// A column of text that the door itself answers with.
+/// The text column of an answer of the door itself.
 pub(super) fn text_field(name: &str) -> Fields {
     let format = pgwire::api::results::FieldFormat::Text;
     Arc::new(vec![FieldInfo::new(name.into(), None, None, Type::TEXT, format)])
 }
 
-/// What Describe says of columns. They have the names of `headings`, unless those are none.
+/// The description of columns. They have the names of `headings`, if there are any.
 pub(super) fn description(fields: &Fields, headings: &[String]) -> RowDescription {
     let mut description = RowDescription::new(fields.iter().map(described).collect());
     if headings.len() == fields.len() {
@@ -67,16 +67,16 @@ fn described(field: &FieldInfo) -> FieldDescription {
     FieldDescription::from(&field.clone().with_type_size(size))
 }
 
-/// The number by which clients know a type.
+/// The object id of a type.
 pub(super) fn type_number(data_type: &DataType) -> Result<u32, PgError> {
     Ok(match data_type {
-        // What clients may send as they like.
+        // A parameter without a type may have any text.
         DataType::Null => Type::TEXT.oid(),
         other => into_pg_type(other)?.oid(),
     })
 }
 
-/// What a client says of a parameter's type; nothing where it leaves it open.
+/// The type of a parameter that a client declares; `None` if it leaves the type open.
 pub(super) fn data_type(number: u32) -> Option<DataType> {
     let kind = Type::from_oid(number)?;
     if let Some(element) = arrays::element_of(&kind) {
@@ -101,7 +101,7 @@ pub(super) fn data_type(number: u32) -> Option<DataType> {
     })
 }
 
-/// A value that a client has bound to parameter `position` (from 1) of the type with this number.
+/// The value that a client has bound to parameter `position` (from 1) of the type with this object id.
 pub(super) fn parameter(position: usize, number: u32, bound: &Bound) -> Result<Parameter, PgError> {
     let Some(bytes) = &bound.bytes else { return Ok(Parameter::Null) };
     let kind = Type::from_oid(number).unwrap_or(Type::UNKNOWN);
@@ -128,7 +128,7 @@ fn from_text(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
         }
         Type::FLOAT4 | Type::FLOAT8 => Parameter::F64(trimmed.parse().map_err(|_| Unread::Invalid)?),
         Type::BYTEA => Parameter::Bytes(hex(trimmed.strip_prefix("\\x").ok_or(Unread::Invalid)?)?),
-        // The engine reads the rest, such as times and arrays.
+        // The engine parses the rest, such as times and arrays.
         _ => Parameter::Text(text.into()),
     })
 }
@@ -144,7 +144,7 @@ fn hex(digits: &str) -> Result<Vec<u8>, Unread> {
 
 fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
     if let Some(element) = arrays::element_of(kind) {
-        // Decimal numbers have no type of their own here and come as text.
+        // Decimal numbers have no parameter type and become text.
         let wanted = data_type(element.oid()).unwrap_or(DataType::Utf8);
         return arrays::from_binary(bytes, &wanted, from_binary);
     }
@@ -180,7 +180,7 @@ fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
     })
 }
 
-/// The digits of a number: groups of four decimal digits, the place of the first, sign and scale.
+/// Parses a numeric: groups of four decimal digits, the weight of the first, sign and scale.
 fn numeric(mut bytes: &[u8]) -> Result<String, Unread> {
     if bytes.len() < 8 {
         return Err(Unread::Invalid);

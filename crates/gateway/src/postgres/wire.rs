@@ -1,4 +1,4 @@
-//! One client's socket: whole messages in, whole messages out, both through bounded buffers.
+//! The socket of a client: it reads and writes whole messages through bounded buffers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::limits::{INPUT_BYTES, MESSAGE_BYTES_MAX, OUTPUT_BYTES, SEND_TIMEOUT};
 /// The type of the message that has a row.
 const DATA_ROW: u8 = b'D';
 
-/// A socket with what was read and not decoded, and what was said and not sent.
+/// A socket with its undecoded input and its unsent output.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
@@ -24,7 +24,7 @@ pub(super) struct Wire {
     output: BytesMut,
 }
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     /// The client left.
@@ -48,12 +48,12 @@ impl Wire {
         Self { stream, input: BytesMut::new(), output: BytesMut::new() }
     }
 
-    /// The other end, if it is still there.
+    /// The address of the peer, if it is still connected.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
         self.stream.peer_addr().ok()
     }
 
-    /// The next message before the login. Nothing is read ahead of it: what follows may be encrypted.
+    /// The next message before the login. It reads nothing beyond it, because the following bytes may be encrypted.
     pub(super) async fn first(&mut self) -> Result<First, Ended> {
         loop {
             if let Some(first) = take_first(&mut self.input)? {
@@ -63,7 +63,7 @@ impl Wire {
         }
     }
 
-    /// The next message. What was said is sent before this waits. Dropping this in between loses nothing.
+    /// The next message. It sends the output before it waits. The future may be dropped at any time.
     pub(super) async fn message(&mut self) -> Result<Message, Ended> {
         loop {
             if let Some(message) = take(&mut self.input)? {
@@ -87,11 +87,11 @@ impl Wire {
         }
     }
 
-    /// Returns when the client is gone. Reads ahead what it sends meanwhile, up to a bound.
+    /// Returns when the client is gone. Meanwhile it reads input ahead, up to a bound.
     pub(super) async fn closed(&mut self) -> Ended {
         loop {
             if self.input.len() >= MESSAGE_BYTES_MAX {
-                // Enough is waiting; whether the client lives shows when it is answered.
+                // The input is full. The next output shows whether the client is still there.
                 return std::future::pending().await;
             }
             if let Err(ended) = self.fill().await {
@@ -100,8 +100,8 @@ impl Wire {
         }
     }
 
-    /// Says something; it leaves with the next [`flush`](Self::flush).
-    pub(super) fn say(&mut self, message: PgWireBackendMessage) -> Result<(), PgError> {
+    /// Adds a message to the output; [`flush`](Self::flush) sends it.
+    pub(super) fn push(&mut self, message: PgWireBackendMessage) -> Result<(), PgError> {
         let before = self.output.len();
         message.encode(&mut self.output).map_err(|error| {
             // Half a message must not stay.
@@ -110,8 +110,8 @@ impl Wire {
         })
     }
 
-    /// Says a row of an answer, the body of whose message `write` appends.
-    pub(super) fn say_row(
+    /// Adds the message of a row to the output. `write` appends its body.
+    pub(super) fn push_row(
         &mut self,
         write: impl FnOnce(&mut BytesMut) -> Result<(), PgError>,
     ) -> Result<(), PgError> {
@@ -132,12 +132,12 @@ impl Wire {
         written.map(drop)
     }
 
-    /// Whether so much has been said that it is time to send it.
+    /// Whether the output is large enough to send.
     pub(super) fn is_full(&self) -> bool {
         self.output.len() >= OUTPUT_BYTES
     }
 
-    /// Sends everything said. This is where a slow client makes its query stand still.
+    /// Sends the output. A slow client stops its query here.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             let sent = timeout(SEND_TIMEOUT, self.stream.write_buf(&mut self.output)).await;
@@ -148,15 +148,15 @@ impl Wire {
         Ok(())
     }
 
-    /// One byte that stands for no: no encryption here.
+    /// Declines encryption with one byte.
     pub(super) async fn decline(&mut self) -> io::Result<()> {
         self.stream.write_all(b"N").await
     }
 
-    /// Says why and ends the connection in order.
+    /// Sends an error and closes the connection gracefully.
     pub(super) async fn refuse(&mut self, error: PgError) -> io::Result<()> {
-        // What cannot be said cannot be said; the connection ends either way.
-        drop(self.say(error.response()));
+        // An error without an encoding is not sent; the connection ends anyway.
+        drop(self.push(error.response()));
         self.flush().await?;
         self.stream.shutdown().await
     }

@@ -1,14 +1,14 @@
-//! What a cell of an Arrow column is in a table. A value is taken exactly, or whoever asks is told that it is not.
+//! Converts cells of Arrow columns to values of a table. A conversion is exact, or reports that it is not.
 //!
 //! | Arrow type | field | tag |
 //! |---|---|---|
 //! | bool, int8 to int64, uint8 to uint32 | the same | its text |
-//! | uint64 | int64; beyond 63 bits it is left out | its digits |
+//! | uint64 | int64; left out beyond 63 bits | its digits |
 //! | float16, float32, float64 | float64 | the shortest text that reads back as the same number |
 //! | decimal | int64 without decimal places, else float64; more than 15 digits are rounded | its digits |
 //! | text | text | the same |
 //! | date, time, timestamp | text: `2024-05-01`, `08:00:00.5`, `2024-05-01T08:00:00Z` (without `Z` if it has no zone) | the same text |
-//! | dictionary | as the values that it holds | the same |
+//! | dictionary | like the type of its values | the same |
 //! | all others: lists, structs, maps, bytes, durations, intervals | not imported | refused |
 
 use std::fmt::Write;
@@ -35,17 +35,17 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// A cell as the value of a field.
 #[derive(Debug, PartialEq)]
 pub(super) enum Cell<'a> {
-    /// Exactly that.
+    /// The exact value.
     Value(ValueRef<'a>),
-    /// The nearest number: the decimal has more digits than one keeps.
+    /// The nearest number, because the decimal has more digits than a number keeps.
     Rounded(f64),
-    /// Nothing.
+    /// No value.
     Null,
     /// A whole number beyond 63 bits.
     TooLarge,
 }
 
-/// The type of the values of a column: that of its dictionary, if it has one.
+/// The type of the values of a column; for a dictionary that of its values.
 pub(super) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => value_type(values),
@@ -89,7 +89,7 @@ pub(super) fn is_value(data_type: &DataType) -> bool {
     )
 }
 
-/// The value of a cell. `buffer` holds the text of what is no text in the column; `json` says that texts are JSON.
+/// The value of a cell. `buffer` holds text that is not in the column itself. `json` means that the texts are JSON.
 pub(super) fn value<'a>(column: &'a dyn Array, row: usize, json: bool, buffer: &'a mut String) -> Cell<'a> {
     if column.is_null(row) {
         return Cell::Null;
@@ -129,13 +129,13 @@ pub(super) fn value<'a>(column: &'a dyn Array, row: usize, json: bool, buffer: &
     Cell::Value(value)
 }
 
-/// The text of a cell as a tag, exactly what the value is; `None` for nothing.
+/// The exact text of a cell as a tag; `None` for no value.
 pub(super) fn tag(column: &dyn Array, row: usize) -> Option<String> {
     let mut text = String::new();
     (!column.is_null(row) && put_text(column, row, &mut text)).then_some(text)
 }
 
-/// A cell of a column of texts; `None` for nothing and for other columns.
+/// The text of a cell of a text column; `None` for no value and for other columns.
 pub(super) fn text(column: &dyn Array, row: usize) -> Option<&str> {
     let is_text = matches!(column.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     (is_text && column.is_valid(row)).then(|| plain_text(column, row))
@@ -149,7 +149,7 @@ fn plain_text(column: &dyn Array, row: usize) -> &str {
     }
 }
 
-/// `false` when the type has no text of its own.
+/// Writes the text of a cell. Returns `false` if the type has no text form.
 fn put_text(column: &dyn Array, row: usize, out: &mut String) -> bool {
     macro_rules! put {
         ($format:literal, $type:ty) => {
@@ -209,7 +209,7 @@ fn put_text(column: &dyn Array, row: usize, out: &mut String) -> bool {
     true
 }
 
-/// A time in whole microseconds, rounded towards the past, and whether that cut something off.
+/// A time in whole microseconds, rounded towards the past, and whether it was rounded.
 pub(super) fn time(column: &dyn Array, row: usize) -> Result<Option<(Timestamp, bool)>, ()> {
     if column.is_null(row) {
         return Ok(None);
@@ -226,7 +226,7 @@ pub(super) fn time(column: &dyn Array, row: usize) -> Result<Option<(Timestamp, 
     time.map(|time| Some((time, cut))).ok_or(())
 }
 
-/// A timestamp's number, and how many of its unit a second has.
+/// The count of a timestamp, and its units per second.
 fn ticks(column: &dyn Array, row: usize, unit: TimeUnit) -> (i64, i64) {
     match unit {
         TimeUnit::Second => (column.as_primitive::<TimestampSecondType>().value(row), 1),

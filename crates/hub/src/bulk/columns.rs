@@ -1,4 +1,4 @@
-//! What the columns of a file are: the time, tags, fields.
+//! The roles of the columns of a file: the time, tags, fields.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -12,27 +12,27 @@ use store::table::{COLUMN_KIND, COLUMN_NAME, TS_COLUMN};
 use super::BulkError;
 use super::cells;
 
-/// What the columns of a file are.
+/// The roles of the columns of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     pub(super) ts: usize,
     pub(super) tags: Vec<(usize, String)>,
-    /// With whether the texts are JSON.
+    /// Fields, each with whether its texts are JSON.
     pub(super) fields: Vec<(usize, String, bool)>,
-    /// For each field the column with the exact integers of a column of numbers, as an export of a key with both kinds has it: a row
-    /// that has one is not read twice.
+    /// For each field the column with the exact integers of the same key, as an export writes it. A row with an integer has no
+    /// second value.
     pub(super) exact: Vec<Option<usize>>,
     /// Columns that are not imported, with the reason.
     pub skipped: Vec<(String, String)>,
 }
 
 impl Columns {
-    /// Reads a schema: what an export wrote says what each column is; otherwise `tags` and `ts` name columns, and all
-    /// others are fields.
+    /// Reads a schema. The schema of an export has the role of each column. Otherwise `tags` and `ts` name columns, and all others
+    /// are fields.
     ///
     /// # Errors
-    /// In words: a named column is not there, there is no time, a tag has no text, two columns have one name, a name
-    /// breaks the rules.
+    /// The reason in words: a named column is missing, there is no time, a tag has no text form, two columns have the same name,
+    /// or a name breaks the rules.
     pub fn of(schema: &Schema, tags: &[String], ts: Option<&str>) -> Result<Self, BulkError> {
         let (tags_found, fields, exact) = (Vec::new(), Vec::new(), Vec::new());
         let mut columns = Self { ts: usize::MAX, tags: tags_found, fields, exact, skipped: Vec::new() };
@@ -112,18 +112,18 @@ impl Columns {
         Ok(())
     }
 
-    /// The exact text of a cell of any column that can be a tag; `None` for nothing.
+    /// The exact text of a cell of any column that can be a tag; `None` for no value.
     pub fn text_of(column: &dyn Array, row: usize) -> Option<String> {
         cells::tag(column, row)
     }
 
-    /// The time of a row that has such columns, in microseconds; `None` if it has none that can be represented.
+    /// The time of a row in microseconds; `None` if it has no time that can be represented.
     pub fn time_of(&self, rows: &RecordBatch, row: usize) -> Option<i64> {
         let time = cells::time(rows.column(self.ts).as_ref(), row);
         time.ok().flatten().map(|(ts, _)| ts.micros())
     }
 
-    /// Hashes the tags of a row that has such columns.
+    /// Hashes the tags of a row.
     pub fn hash_tags(&self, rows: &RecordBatch, row: usize, state: &mut impl Hasher) {
         for (index, name) in &self.tags {
             let column = rows.column(*index).as_ref();
@@ -134,7 +134,7 @@ impl Columns {
         }
     }
 
-    /// Names of the fields of which a row has a value, in the order of the columns.
+    /// Names of the fields for which a row has a value, in the order of the columns.
     pub fn fields_of(&self, rows: &RecordBatch, row: usize) -> impl Iterator<Item = &str> {
         let fields = self.fields.iter();
         fields.filter_map(move |(index, name, _)| rows.column(*index).is_valid(row).then_some(name.as_str()))
@@ -147,10 +147,10 @@ fn known(schema: &Schema) -> String {
 }
 
 impl Columns {
-    /// The columns that are imported, with a schema that says what each is, so that [`of`](Self::of) needs no names.
+    /// The imported columns, with a schema that has the role of each, so [`of`](Self::of) needs no names.
     ///
     /// # Errors
-    /// [`BulkError::Data`] when the batch is not one of the schema that these columns were read from.
+    /// [`BulkError::Data`] if the batch has another schema.
     pub fn described(&self, rows: &RecordBatch) -> Result<RecordBatch, BulkError> {
         let mut fields = Vec::new();
         let mut columns = Vec::new();
@@ -171,10 +171,10 @@ impl Columns {
     }
 }
 
-/// The columns of a batch, without dictionaries.
+/// The columns of a batch, with dictionaries decoded.
 ///
 /// # Errors
-/// [`BulkError::Data`] when a key lies outside of its dictionary.
+/// [`BulkError::Data`] if a key is outside of its dictionary.
 pub(super) fn plain_columns(rows: &RecordBatch) -> Result<Vec<ArrayRef>, BulkError> {
     rows.columns().iter().map(plain).collect()
 }

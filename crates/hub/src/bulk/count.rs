@@ -1,4 +1,4 @@
-//! How many values a device has: what an import reads back.
+//! Counts the values of a device, so an import can verify them.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use store::{Column, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
 
 use super::BulkError;
 
-/// The values of each key that a device has in a time.
+/// The number of values of each key of a device in a time range.
 ///
 /// # Errors
-/// When there is no such table, and a file that cannot be read.
+/// The table does not exist, or a file cannot be read.
 pub fn count_values(
     store: &dyn Store,
     table: &str,

@@ -1,65 +1,65 @@
-//! What an import takes, and what became of the rows.
+//! The bounds of an import, and the counts of its rows.
 
 use model::limits::IngestLimits;
 use model::{TimeRange, Timestamp};
 
-/// What an import takes of a row: the bounds that the doors for devices have.
+/// The bounds on rows of an import: those of the doors for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportRules {
-    /// Other times are left out: they are those of a wrong unit more often than not.
+    /// Rows with other times are left out: such times mostly have a wrong unit.
     pub plausible: TimeRange,
     /// Longer texts are left out.
     pub text_value_bytes_max: usize,
 }
 
 impl ImportRules {
-    /// The bounds of devices at this moment; every time that can be represented with `any_time`.
+    /// The present bounds of devices. With `any_time` every time that can be represented is allowed.
     pub fn of(limits: &IngestLimits, now: Timestamp, any_time: bool) -> Self {
         let plausible = if any_time { TimeRange::ALL } else { limits.plausible(now) };
         Self { plausible, text_value_bytes_max: limits.text_value_bytes_max }
     }
 }
 
-/// What became of the rows.
+/// Counts of imported and left-out rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// Rows that are durable.
     pub rows: u64,
-    /// Their values.
+    /// Values of these rows.
     pub values: u64,
     /// Rows without a time.
     pub without_time: u64,
     /// Rows without any value.
     pub without_value: u64,
-    /// Rows whose time is beyond what can be represented, or beyond what a range of times can hold.
+    /// Rows with a time that cannot be represented.
     pub time_out_of_range: u64,
     /// Rows whose time is not plausible.
     pub implausible: u64,
     /// The first of these times, in microseconds since 1970.
     pub first_implausible_us: Option<i64>,
-    /// Rows older than their table keeps them.
+    /// Rows older than the retention of their table.
     pub too_old: u64,
-    /// Rows whose tags the store refuses, with the first reason.
+    /// Rows with tags that the store refuses.
     pub bad_tags: u64,
     /// The first of those reasons.
     pub bad_tags_reason: Option<String>,
-    /// Lines, or times of them, that whoever reads the file does not understand.
+    /// Lines of the file that cannot be parsed, or whose time cannot be parsed.
     pub bad_lines: u64,
-    /// What is wrong with the first of them.
+    /// The fault of the first of them.
     pub bad_lines_reason: Option<String>,
-    /// Whole numbers beyond 63 bits; the other values of their rows were taken.
+    /// Integers beyond 63 bits. The other values of their rows are imported.
     pub too_large: u64,
-    /// Texts that are too long; the other values of their rows were taken.
+    /// Texts that are too long. The other values of their rows are imported.
     pub too_long: u64,
-    /// Rows whose local time clocks showed twice or never.
+    /// Rows with an ambiguous or skipped local time.
     pub clock_changes: u64,
     /// The first of these times.
     pub clock_changes_reason: Option<String>,
-    /// Local times that came twice or never, of which one was chosen as asked for.
+    /// Ambiguous or skipped local times for which the import chose a time by its rule.
     pub chosen_times: u64,
-    /// Times that were cut to whole microseconds.
+    /// Times that were truncated to whole microseconds.
     pub cut_times: u64,
-    /// Decimals with more digits than a number keeps: the nearest number was taken.
+    /// Decimals with more digits than a number keeps. The nearest number is imported.
     pub rounded: u64,
 }
 

@@ -1,7 +1,7 @@
-//! CSV (RFC 4180 with line feeds) that keeps null and empty text apart.
+//! Exports tables as CSV.
 //!
-//! Text holds integers and floats alike, so the exact integers of a key need no column of their own: they stand in that of all its
-//! numbers.
+//! A CSV column can hold integers and floats, so the exact integers of a key need no column of their own: they are in the column
+//! of its numbers.
 
 use std::io::{self, Write};
 
@@ -12,20 +12,22 @@ use arrow_schema::DataType;
 use model::Timestamp;
 use store::TableColumns;
 
+use crate::csv::{CsvLines, Dialect};
+
 /// Microseconds of a second.
 const SECOND_US: i64 = 1_000_000;
 
 pub(super) struct CsvWriter<'a> {
     out: &'a mut (dyn Write + Send),
-    /// The columns that are written.
+    /// The exported columns.
     columns: Vec<Numbered>,
-    lines: Vec<u8>,
+    lines: CsvLines,
 }
 
-/// A column by its number in the batches.
+/// A column by its index in the batches.
 struct Numbered {
     column: usize,
-    /// That of the exact integers, which are written instead.
+    /// The column of the exact integers of the same key, which take precedence.
     integers: Option<usize>,
 }
 
@@ -38,51 +40,39 @@ impl<'a> CsvWriter<'a> {
         let integers: Vec<usize> = columns.iter().filter_map(|of| of.integers).collect();
         columns.retain(|of| !integers.contains(&of.column));
         let names: Vec<&String> = columns.iter().map(|of| schema.field(of.column).name()).collect();
-        let mut writer = Self { out, columns: Vec::new(), lines: Vec::new() };
-        for (index, name) in names.into_iter().enumerate() {
-            writer.separate(index);
-            put_text(&mut writer.lines, name);
-        }
-        writer.end_line()?;
+        let mut writer = Self { out, columns: Vec::new(), lines: CsvLines::new(Dialect::EXPORT) };
+        names.into_iter().for_each(|name| writer.lines.text_cell(name.as_bytes()));
+        writer.lines.end_line();
+        writer.write()?;
         Ok(Self { columns, ..writer })
     }
 
     /// Writes the rows of all columns of the table.
     pub(super) fn batch(&mut self, batch: &RecordBatch) -> io::Result<()> {
         for row in 0..batch.num_rows() {
-            for (index, of) in self.columns.iter().enumerate() {
-                if index > 0 {
-                    self.lines.push(b',');
-                }
+            for of in &self.columns {
+                self.lines.begin_cell();
                 let integers = of.integers.map(|integers| batch.column(integers));
                 let exact = integers.filter(|integers| integers.is_valid(row));
                 put_cell(&mut self.lines, exact.unwrap_or(batch.column(of.column)).as_ref(), row)?;
             }
-            self.lines.push(b'\n');
+            self.lines.end_line();
         }
-        self.out.write_all(&self.lines)?;
-        self.lines.clear();
-        Ok(())
+        self.write()
     }
 
-    fn separate(&mut self, index: usize) {
-        if index > 0 {
-            self.lines.push(b',');
-        }
-    }
-
-    fn end_line(&mut self) -> io::Result<()> {
-        self.lines.push(b'\n');
-        self.out.write_all(&self.lines)?;
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(self.lines.lines())?;
         self.lines.clear();
         Ok(())
     }
 }
 
-fn put_cell(out: &mut Vec<u8>, column: &dyn Array, row: usize) -> io::Result<()> {
+fn put_cell(lines: &mut CsvLines, column: &dyn Array, row: usize) -> io::Result<()> {
     if column.is_null(row) {
         return Ok(());
     }
+    let out = lines.out();
     match column.data_type() {
         DataType::Boolean => {
             out.extend_from_slice(if column.as_boolean().value(row) { b"true" } else { b"false" })
@@ -90,7 +80,7 @@ fn put_cell(out: &mut Vec<u8>, column: &dyn Array, row: usize) -> io::Result<()>
         DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row))?,
         // The shortest text that reads back as the same number.
         DataType::Float64 => write!(out, "{:?}", column.as_primitive::<Float64Type>().value(row))?,
-        DataType::Utf8View => put_text(out, column.as_string_view().value(row)),
+        DataType::Utf8View => lines.text(column.as_string_view().value(row).as_bytes()),
         DataType::Timestamp(_, _) => {
             put_time(out, column.as_primitive::<TimestampMicrosecondType>().value(row))?;
         }
@@ -99,17 +89,7 @@ fn put_cell(out: &mut Vec<u8>, column: &dyn Array, row: usize) -> io::Result<()>
     Ok(())
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    if !text.is_empty() && !text.contains([',', '"', '\n', '\r']) && text.trim() == text {
-        out.extend_from_slice(text.as_bytes());
-        return;
-    }
-    out.push(b'"');
-    out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
-    out.push(b'"');
-}
-
-/// A time in UTC with as many digits as it has.
+/// Writes a time in UTC with as many decimals as necessary.
 fn put_time(out: &mut Vec<u8>, micros: i64) -> io::Result<()> {
     let (second, fraction) = (micros.div_euclid(SECOND_US), micros.rem_euclid(SECOND_US));
     let in_day = second.rem_euclid(86_400);
@@ -140,15 +120,5 @@ mod tests {
         assert_eq!(time(-1), "1969-12-31T23:59:59.999999Z");
         assert_eq!(time(1_714_550_400_250_000), "2024-05-01T08:00:00.25Z");
         assert_eq!(time(951_782_400_000_000), "2000-02-29T00:00:00Z");
-    }
-
-    #[test]
-    fn text_that_could_be_misread_is_quoted() {
-        let quoted = |text_: &str| text(|out| put_text(out, text_));
-        assert_eq!(quoted("plain"), "plain");
-        assert_eq!(quoted(""), "\"\"");
-        assert_eq!(quoted("a,b"), "\"a,b\"");
-        assert_eq!(quoted("say \"x\""), "\"say \"\"x\"\"\"");
-        assert_eq!(quoted(" x"), "\" x\"");
     }
 }

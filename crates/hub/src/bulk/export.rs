@@ -1,4 +1,4 @@
-//! A table as a file: batches from a snapshot, written as they come.
+//! Exports a table as a file: reads batches of a snapshot and writes them one by one.
 
 use std::io::Write;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ use store::{BatchReader, ReadOrder, Store, TableColumns, TableRead, TagColumn, T
 use super::BulkError;
 use super::csv::CsvWriter;
 
-/// How a table is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Lines of cells; null is nothing, an empty text is `""`, times are RFC 3339 in UTC. Integers and floats of a key stand in one
-    /// column, each with its digits.
+    /// CSV. A cell without a value is empty, empty text is `""`, times are RFC 3339 in UTC. Integers and floats of a key share one
+    /// column, each with its exact digits.
     Csv,
-    /// Parquet, zstd, with what each column is in its schema, so that an import needs no flags.
+    /// Parquet with zstd. The schema has the role of each column, so an import needs no flags.
     Parquet,
 }
 
@@ -36,20 +36,20 @@ impl FromStr for ExportFormat {
     }
 }
 
-/// What to export.
+/// A request to export a table.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
     /// The table.
     pub table: String,
-    /// Only series that satisfy all of these.
+    /// Conditions on tags; an exported series satisfies all of them.
     pub matchers: Vec<TagMatcher>,
-    /// Only rows of this time.
+    /// Time range of the exported rows.
     pub range: TimeRange,
-    /// How.
+    /// Format of the file.
     pub format: ExportFormat,
 }
 
-/// A table at one moment, ready to be written.
+/// A snapshot of a table, ready to be written.
 pub struct Export {
     columns: TableColumns,
     readers: Vec<Box<dyn BatchReader>>,
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Export {
 }
 
 impl Export {
-    /// Takes a snapshot. Nothing is read yet.
+    /// Takes a snapshot. It reads no rows yet.
     ///
     /// # Errors
-    /// When there is no such table or the store cannot be asked.
+    /// The table does not exist, or the store fails.
     pub fn begin(store: &dyn Store, request: &ExportRequest) -> Result<Self, BulkError> {
         let snapshot = store.snapshot(&request.table)?;
         let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, &request.table))?;
@@ -92,15 +92,15 @@ impl Export {
         Ok(Self { columns, readers, format: request.format, rows_max: snapshot.rows_max() })
     }
 
-    /// At least as many rows as will be written.
+    /// Upper bound of the number of rows.
     pub fn rows_max(&self) -> u64 {
         self.rows_max
     }
 
-    /// Writes everything and returns how many rows that were; `progress` is told how many there are so far.
+    /// Writes all rows and returns their number. It calls `progress` with the number so far.
     ///
     /// # Errors
-    /// Those of `out`, and a file of the store that cannot be read.
+    /// The errors of `out`, or a file of the store cannot be read.
     pub fn write(
         mut self,
         out: &mut (dyn Write + Send),
@@ -137,7 +137,7 @@ impl Export {
     }
 }
 
-/// A condition on a tag that no row has would be met by none, or by all.
+/// Refuses a condition on an unknown tag: no row or every row would meet it.
 fn check_tag(matcher: &TagMatcher, table: &str, tags: &[TagColumn]) -> Result<(), BulkError> {
     if tags.iter().any(|tag| *tag.tag == *matcher.tag) {
         return Ok(());
@@ -169,10 +169,10 @@ fn parquet_error(error: ParquetError) -> BulkError {
     }
 }
 
-/// A condition on a tag as it is typed: `tag=value`, `tag!=value`, `tag~pattern`, `tag!~pattern`.
+/// Parses a condition on a tag: `tag=value`, `tag!=value`, `tag~pattern`, `tag!~pattern`.
 ///
 /// # Errors
-/// In words, when it is none of these.
+/// The fault in words.
 pub fn parse_matcher(text: &str) -> Result<TagMatcher, String> {
     let wrong =
         || format!("{text:?} is no condition; write tag=value, tag!=value, tag~pattern or tag!~pattern");

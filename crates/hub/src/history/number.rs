@@ -1,15 +1,15 @@
-//! Numbers among the values of a key: integers, floats, and integers that no 64 bits hold.
+//! Numbers among the values of a key: integers, floats, and integers beyond 64 bits.
 
 use std::cmp::Ordering;
 
 use model::ValueRef;
 
-/// A number. The order is that of the numbers themselves, whatever holds them.
+/// A number. The order is the numeric order, whatever the type.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number<'a> {
     I64(i64),
     F64(f64),
-    /// Beyond 64 bits: a JSON document that is a whole number. The digits begin with another than 0.
+    /// An integer beyond 64 bits, as a JSON document. Its first digit is not 0.
     Large {
         is_negative: bool,
         digits: &'a str,
@@ -17,12 +17,12 @@ pub(super) enum Number<'a> {
     },
 }
 
-/// 2^63, the least positive number that is no i64.
+/// 2^63, the least positive number above all i64.
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 
 impl<'a> Number<'a> {
-    /// The number that a value is. `None` for all others, for documents that only contain numbers, and for what is beyond the range of
-    /// an f64 (1e400).
+    /// The number of a numeric value. `None` for other types, for a document that contains a number beside other content, and
+    /// for a number beyond the range of an f64 (1e400).
     pub(super) fn of(value: ValueRef<'a>) -> Option<Self> {
         match value {
             ValueRef::I64(number) => Some(Self::I64(number)),
@@ -34,7 +34,7 @@ impl<'a> Number<'a> {
 
     fn of_document(text: &'a str) -> Option<Self> {
         let digits = text.strip_prefix('-').unwrap_or(text);
-        // Rust reads words such as `inf` as numbers too, JSON does not.
+        // Rust also parses words such as `inf` as numbers; JSON does not.
         if !digits.starts_with(|first: char| first.is_ascii_digit()) {
             return None;
         }

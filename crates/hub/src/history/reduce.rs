@@ -1,45 +1,44 @@
-//! One value per interval, of one series or of several together.
+//! Aggregates one or several series: one value per key and interval.
 
-use std::cmp::Ordering;
-use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{self, AtomicI64};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use model::SeriesId;
 use model::limits::READ_TEXT_BYTES_MAX;
-use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use store::{Order, Scan, Store, ValueColumn};
 
-use super::number::Number;
-use super::rows::give_reduced;
-use super::{
-    Aggregation, History, HistoryError, HistoryRequest, RowSink, Sample, Sink, check, number_of, numbers,
-    scan_of, value_of,
-};
+use super::accumulator::Accumulator;
+use super::align::give_as_rows;
+use super::block::number_of;
+use super::intervals::{Intervals, Run};
+use super::request::{HistoryError, HistoryRequest, check, scan_of};
+use super::sink::{History, RowSink, Sample, Sink};
 
-/// Intervals of a page.
+/// Intervals per page.
 const PAGE: usize = 64;
 
-/// What has become of the values of some series: for each key and interval what all of them together have.
+/// Aggregates of several series: for each key and interval the aggregate over all series.
 #[derive(Debug)]
 pub struct Reduction {
     intervals: Intervals,
-    /// What an interval without rows has.
+    /// The aggregate of an interval without rows.
     empty: Accumulator,
     of_keys: Vec<Reduced>,
 }
 
-/// The bytes of text that reductions of one request hold together: numbers are bounded by their count, texts are not.
+/// The bytes of text that the reductions of one request hold. The number of values bounds numbers, but not texts.
 #[derive(Debug, Default)]
 pub struct TextHeld(AtomicI64);
 
 impl TextHeld {
     fn add(&self, bytes: i64) -> u64 {
-        u64::try_from(self.0.fetch_add(bytes, atomic::Ordering::Relaxed) + bytes).unwrap_or(0)
+        u64::try_from(self.0.fetch_add(bytes, Ordering::Relaxed) + bytes).unwrap_or(0)
     }
 }
 
 impl Reduction {
-    /// Reduces the values of the series as the request says, which has an aggregation. Each series counts as often as it
-    /// is named. Reads files: call it where blocking is allowed.
+    /// Aggregates the values of the series. The request must have an aggregation. A series that is named twice counts twice.
+    /// Reads files: call it on a thread that may block.
     pub fn read(
         store: &dyn Store,
         series: &[SeriesId],
@@ -57,7 +56,8 @@ impl Reduction {
         Ok(reduction)
     }
 
-    /// Adds the rows of a series. They are cheapest in ascending order; the few values that come of them are turned round.
+    /// Adds the rows of a series. It reads them in ascending order, the cheapest; [`samples`](Self::samples) applies the order
+    /// of the request to the few results.
     fn add(
         &mut self,
         store: &dyn Store,
@@ -83,7 +83,7 @@ impl Reduction {
         Ok(())
     }
 
-    /// Returns how many bytes of text more are held.
+    /// Adds a block of rows; returns by how many bytes the held text grows.
     fn add_block(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], runs: &mut Vec<Run>) -> i64 {
         let Self { intervals, empty, of_keys } = self;
         intervals.cut(times, runs);
@@ -96,12 +96,12 @@ impl Reduction {
         text
     }
 
-    /// Adds what has become of other series, reduced by the same request.
+    /// Adds the aggregates of other series for the same request.
     pub fn merge(&mut self, other: Self) {
         self.of_keys.iter_mut().zip(other.of_keys).for_each(|(one, other)| one.merge(other));
     }
 
-    /// Gives the values of each key to the sink.
+    /// Passes the values of each key to the sink.
     pub fn give(self, order: Order, sink: &mut impl Sink) {
         for (key, samples) in self.samples(order).enumerate() {
             if give_samples(sink, key, &samples).is_break() {
@@ -110,10 +110,10 @@ impl Reduction {
         }
     }
 
-    /// Gives the values to the sink, those of all keys in one interval as a row. The keys are those of the request.
+    /// Passes the values to the sink, the values of all keys in one interval as a row. `keys` are the keys of the request.
     pub fn give_rows(self, keys: &[String], order: Order, sink: &mut impl RowSink) {
         let history: History = keys.iter().cloned().zip(self.samples(order)).collect();
-        give_reduced(&history, order, sink);
+        give_as_rows(&history, order, sink);
     }
 
     fn samples(self, order: Order) -> impl Iterator<Item = Vec<Sample>> {
@@ -128,7 +128,7 @@ impl Reduction {
     }
 }
 
-/// How many values so many answers to a request can have; refuses more than may be held at once.
+/// The largest number of values in `answers` answers to the request. Refuses more than one answer may hold in memory.
 pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, HistoryError> {
     let intervals = Intervals::new(request.range, request.interval_us).count().max(1);
     let lists = (request.keys.len().max(1) as u64).saturating_mul(answers as u64);
@@ -144,17 +144,7 @@ pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, 
     Ok(count)
 }
 
-pub(super) fn read(
-    store: &dyn Store,
-    series: SeriesId,
-    request: &HistoryRequest,
-    sink: &mut impl Sink,
-) -> Result<(), HistoryError> {
-    Reduction::read(store, &[series], request, &TextHeld::default())?.give(request.order, sink);
-    Ok(())
-}
-
-/// Gives the values of a key to the sink: as numbers, if all are, as means are.
+/// Passes the values of a key to the sink: as numbers if all are f64, such as means.
 fn give_samples(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()> {
     let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number_of(value)).collect();
     if let Some(numbers) = numbers {
@@ -164,11 +154,8 @@ fn give_samples(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> Control
     samples.iter().try_for_each(|(ts, value)| sink.value(key, *ts, value.as_ref()))
 }
 
-/// Rows of one interval.
-type Run = (u64, Range<usize>);
-
-/// What has become of the values of one key: an accumulator for each interval, in pages that are made when an interval
-/// of theirs has a row.
+/// The aggregates of one key: an accumulator for each interval, in pages. A page is allocated when one of its intervals has
+/// a row.
 #[derive(Debug, Clone, Default)]
 struct Reduced {
     pages: Vec<Vec<Accumulator>>,
@@ -177,16 +164,16 @@ struct Reduced {
 impl Reduced {
     fn at(&mut self, index: u64, intervals: &Intervals, empty: &Accumulator) -> &mut Accumulator {
         let index = usize::try_from(index).expect("BUG: intervals were counted");
-        let (page, place) = (index / PAGE, index % PAGE);
+        let (page, offset) = (index / PAGE, index % PAGE);
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, Vec::new);
         }
         let page = &mut self.pages[page];
         if page.is_empty() {
-            let left = intervals.count() - (index - place) as u64;
+            let left = intervals.count() - (index - offset) as u64;
             page.resize(left.min(PAGE as u64) as usize, empty.clone());
         }
-        &mut page[place]
+        &mut page[offset]
     }
 
     fn merge(&mut self, other: Self) {
@@ -211,199 +198,15 @@ impl Reduced {
     }
 }
 
-/// The intervals of a range, counted from its start. A range can be longer than an `i64` has numbers of microseconds.
-#[derive(Debug, Clone)]
-struct Intervals {
-    range: TimeRange,
-    span_us: u64,
-    length_us: u64,
-}
-
-impl Intervals {
-    /// An interval that is not positive is as long as the range.
-    fn new(range: TimeRange, interval_us: i64) -> Self {
-        let span_us = if range.is_empty() { 0 } else { range.end.micros().abs_diff(range.start.micros()) };
-        let length_us = u64::try_from(interval_us).ok().filter(|length_us| *length_us > 0);
-        let length_us = length_us.map_or(span_us, |length_us| length_us.min(span_us)).max(1);
-        Self { range, span_us, length_us }
-    }
-
-    fn count(&self) -> u64 {
-        self.span_us.div_ceil(self.length_us)
-    }
-
-    /// A time so long after the start, not after the end.
-    fn at(&self, offset_us: u64) -> i64 {
-        self.range.start.micros().wrapping_add_unsigned(offset_us)
-    }
-
-    fn end_offset_us(&self, index: u64) -> u64 {
-        (index * self.length_us).saturating_add(self.length_us).min(self.span_us)
-    }
-
-    fn middle(&self, index: u64) -> Timestamp {
-        let (start_us, end_us) = (index * self.length_us, self.end_offset_us(index));
-        Timestamp::from_micros(self.at(start_us + (end_us - start_us) / 2))
-    }
-
-    /// Runs of rows of one interval each; times ascend and are inside the range.
-    fn cut(&self, times: &[i64], runs: &mut Vec<Run>) {
-        runs.clear();
-        let (mut begin, mut length) = (0, 1);
-        while let Some(ts) = times.get(begin) {
-            let offset_us = ts.abs_diff(self.range.start.micros());
-            assert!(offset_us < self.span_us, "BUG: a row outside of the range that was asked for");
-            let index = offset_us / self.length_us;
-            let end = self.at(self.end_offset_us(index));
-            length = length_below(&times[begin..], end, length);
-            runs.push((index, begin..begin + length));
-            begin += length;
-        }
-    }
-}
-
-/// How many of the ascending times are before `end`. Most intervals have as many as the one before, so `guess` is tried.
-fn length_below(times: &[i64], end: i64, guess: usize) -> usize {
-    let is_below = |at: usize| times.get(at).is_some_and(|ts| *ts < end);
-    if is_below(guess - 1) && !is_below(guess) {
-        return guess;
-    }
-    times.partition_point(|ts| *ts < end)
-}
-
-/// What has been seen of one interval.
-#[derive(Debug, Clone)]
-enum Accumulator {
-    /// Values of any type.
-    Count(u64),
-    Numbers {
-        count: u64,
-        sum: f64,
-        /// As long as all are integers and it fits.
-        integers: Option<i64>,
-        mean: bool,
-    },
-    Extreme {
-        wanted: Ordering,
-        value: Option<Value>,
-    },
-}
-
-impl Accumulator {
-    fn new(aggregation: Aggregation) -> Self {
-        let numbers = |mean| Self::Numbers { count: 0, sum: 0.0, integers: Some(0), mean };
-        let extreme = |wanted| Self::Extreme { wanted, value: None };
-        match aggregation {
-            Aggregation::Avg => numbers(true),
-            Aggregation::Sum => numbers(false),
-            Aggregation::Min => extreme(Ordering::Less),
-            Aggregation::Max => extreme(Ordering::Greater),
-            Aggregation::Count => Self::Count(0),
-            Aggregation::None => panic!("BUG: plain values are not reduced"),
-        }
-    }
-
-    /// Adds what the rows have in the columns of one key; returns how many bytes of text more are held.
-    fn add_rows(&mut self, columns: &[ValueColumn], rows: Range<usize>) -> i64 {
-        match (&mut *self, numbers(columns)) {
-            (Self::Numbers { count, sum, integers, .. }, Some(numbers)) => {
-                *count += rows.len() as u64;
-                *integers = None;
-                *sum = numbers[rows].iter().fold(*sum, |sum, number| sum + number);
-                0
-            }
-            (Self::Count(count), Some(_)) => {
-                *count += rows.len() as u64;
-                0
-            }
-            _ => {
-                let held = self.text_bytes();
-                rows.filter_map(|row| value_of(columns, row)).for_each(|value| self.add(value));
-                self.text_bytes() - held
-            }
-        }
-    }
-
-    fn text_bytes(&self) -> i64 {
-        match self {
-            Self::Extreme { value: Some(Value::String(text) | Value::Json(text)), .. } => text.len() as i64,
-            Self::Extreme { .. } | Self::Count(_) | Self::Numbers { .. } => 0,
-        }
-    }
-
-    fn add(&mut self, value: ValueRef<'_>) {
-        match self {
-            Self::Count(count) => *count += 1,
-            Self::Numbers { count, sum, integers, .. } => {
-                let Some(number) = Number::of(value) else { return };
-                *count += 1;
-                *sum += number.to_f64();
-                let integer = if let Number::I64(integer) = number { Some(integer) } else { None };
-                *integers = add_integers(*integers, integer);
-            }
-            Self::Extreme { wanted, value: present } => {
-                if is_replaced(value, present.as_ref(), *wanted) {
-                    *present = Some(value.to_owned());
-                }
-            }
-        }
-    }
-
-    /// Adds what has been seen of the same interval elsewhere.
-    fn merge(&mut self, other: Self) {
-        match (self, other) {
-            (Self::Count(count), Self::Count(more)) => *count += more,
-            (
-                Self::Numbers { count, sum, integers, .. },
-                Self::Numbers { count: more, sum: more_sum, integers: more_integers, .. },
-            ) => {
-                *count += more;
-                *sum += more_sum;
-                *integers = add_integers(*integers, more_integers);
-            }
-            (one, Self::Extreme { value, .. }) => {
-                value.iter().for_each(|value| one.add(value.as_ref()));
-            }
-            _ => panic!("BUG: reductions of different requests"),
-        }
-    }
-
-    fn result(self) -> Option<Value> {
-        match self {
-            Self::Count(0) | Self::Numbers { count: 0, .. } => None,
-            Self::Count(count) => Some(Value::I64(count as i64)),
-            Self::Numbers { count, sum, mean: true, .. } => Some(Value::F64(sum / count as f64)),
-            Self::Numbers { integers: Some(sum), .. } => Some(Value::I64(sum)),
-            Self::Numbers { sum, .. } => Some(Value::F64(sum)),
-            Self::Extreme { value, .. } => value,
-        }
-    }
-}
-
-fn add_integers(one: Option<i64>, other: Option<i64>) -> Option<i64> {
-    one?.checked_add(other?)
-}
-
-/// Numbers go before strings; other types have no order.
-fn is_replaced(value: ValueRef<'_>, present: Option<&Value>, wanted: Ordering) -> bool {
-    let present = present.map(Value::as_ref);
-    match (Number::of(value), present) {
-        (Some(number), Some(present)) => {
-            Number::of(present).is_none_or(|present| number.compare(present) == wanted)
-        }
-        (Some(_), None) => true,
-        (None, present) => match (value, present) {
-            (ValueRef::String(_), None) => true,
-            (ValueRef::String(one), Some(ValueRef::String(other))) => one.cmp(other) == wanted,
-            _ => false,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Float64Array, Int64Array};
+    use std::ops::Range;
 
+    use arrow_array::{Float64Array, Int64Array};
+    use model::{TimeRange, Timestamp, Value};
+
+    use super::super::block::numbers;
+    use super::super::request::Aggregation;
     use super::*;
 
     /// Eleven rows: numbers of two types, a hole of three rows, times with nothing between them.
@@ -457,35 +260,5 @@ mod tests {
         let sums = reduced(Aggregation::Sum, &Intervals::new(range, 30), &[0..4, 4..11]);
         let of = |micros, sum| (Timestamp::from_micros(micros), Value::F64(sum));
         assert_eq!(sums, [of(15, 5.1), of(45, 13.2)]);
-    }
-
-    #[test]
-    fn ranges_longer_than_times_can_be_counted_have_their_intervals() {
-        let year_us = 365 * 86_400_000_000;
-        let intervals =
-            Intervals::new(TimeRange::new(Timestamp::MIN, Timestamp::from_micros(year_us)), year_us);
-        assert_eq!(intervals.count(), (1 << 63) / year_us as u64 + 2);
-        let times = [i64::MIN, i64::MIN + 1, -1, 0, year_us - 1];
-        let mut runs = Vec::new();
-        intervals.cut(&times, &mut runs);
-        let whole = (1 << 63) / year_us as u64;
-        assert_eq!(runs, [(0, 0..2), (whole, 2..4), (whole + 1, 4..5)]);
-        let middles: Vec<i64> = runs.iter().map(|(index, _)| intervals.middle(*index).micros()).collect();
-        assert!(middles.is_sorted() && middles[0] == i64::MIN + year_us / 2, "{middles:?}");
-        let ends = TimeRange::new(Timestamp::MIN, Timestamp::MAX);
-        assert_eq!(Intervals::new(ends, i64::MAX).count(), 3);
-    }
-
-    #[test]
-    fn the_guess_changes_nothing() {
-        let times = [-7, -7, 0, 1, 3, 3, 3, 8];
-        for count in 1..=times.len() {
-            for end in -9..10 {
-                let expected = times[..count].iter().filter(|ts| **ts < end).count();
-                for guess in 1..12 {
-                    assert_eq!(length_below(&times[..count], end, guess), expected, "{count} {end} {guess}");
-                }
-            }
-        }
     }
 }

@@ -1,28 +1,17 @@
-//! Histories row by row: the values that a device reported for one moment stand together.
+//! Reads a history row by row: a row has all values that a device reported for one time.
 
 use std::ops::{ControlFlow, Range};
 
-use arrow_array::Float64Array;
-use model::{SeriesId, Timestamp, ValueRef, limits};
-use store::{Order, Store, ValueColumn};
+use model::{SeriesId, limits};
+use store::{Store, ValueColumn};
 
-use super::{
-    Aggregation, History, HistoryError, HistoryRequest, Reduction, Sample, TextHeld, check, number_of,
-    numbers, scan_of, value_of,
-};
+use super::block::{numbers, value_of};
+use super::reduce::{Reduction, TextHeld};
+use super::request::{Aggregation, HistoryError, HistoryRequest, check, scan_of};
+use super::sink::RowSink;
 
-/// Takes the rows of an answer in their order. In a row at least one key has a value.
-pub trait RowSink {
-    /// Takes some rows of a block: its times in microseconds, and for each key the columns that have its values. No more
-    /// are wanted after a `Break`.
-    fn rows(&mut self, times: &[i64], columns: &[Vec<ValueColumn>], rows: Range<usize>) -> ControlFlow<()>;
-
-    /// Takes one row with the value of each key.
-    fn row(&mut self, ts: Timestamp, values: &[Option<ValueRef<'_>>]) -> ControlFlow<()>;
-}
-
-/// Reads the history of one series row by row; [`HistoryRequest::limit`] counts rows. What the sink got before an error
-/// is no answer.
+/// Reads the history of one series row by row; [`HistoryRequest::limit`] counts rows. After an error the caller must discard
+/// what `sink` received.
 pub fn read_rows_into(
     store: &dyn Store,
     series: SeriesId,
@@ -58,7 +47,7 @@ fn read_plain(
             left -= rows.len();
             values += rows.len() as u64 * keys;
             sink.rows(block.times, block.columns, rows)?;
-            // One block more than may be held is enough to know.
+            // The limit is exceeded by at most one run of rows.
             if left == 0 || values > limits::READ_ROWS_MAX as u64 {
                 return ControlFlow::Break(());
             }
@@ -68,7 +57,7 @@ fn read_plain(
     check("the number of rows times that of keys", values, "ask for fewer keys or a smaller limit")
 }
 
-/// Runs of rows in which some key has a value.
+/// Runs of rows that have a value for some key.
 fn rows_with_values(count: usize, columns: &[Vec<ValueColumn>]) -> Vec<Range<usize>> {
     if columns.iter().any(|columns| numbers(columns).is_some()) {
         return std::iter::once(0..count).collect();
@@ -84,69 +73,12 @@ fn rows_with_values(count: usize, columns: &[Vec<ValueColumn>]) -> Vec<Range<usi
     runs
 }
 
-/// Puts together what the keys have in the same interval.
-pub(super) fn give_reduced(history: &History, order: Order, sink: &mut impl RowSink) {
-    let times = times_of(history, order);
-    let columns: Option<Vec<Vec<ValueColumn>>> = history
-        .iter()
-        .map(|(_, samples)| Some(vec![ValueColumn::F64(numbers_at(&times, samples)?)]))
-        .collect();
-    let Some(columns) = columns else { return give_values(history, &times, sink) };
-    // There are no more rows, whether the sink wants them or not.
-    let _ = sink.rows(&times, &columns, 0..times.len());
-}
-
-/// The times of all keys' samples, each once, in the order in which the samples are.
-fn times_of(history: &History, order: Order) -> Vec<i64> {
-    let mut times: Vec<i64> =
-        history.iter().flat_map(|(_, samples)| samples.iter().map(|(ts, _)| ts.micros())).collect();
-    if history.len() > 1 {
-        times.sort_unstable();
-        times.dedup();
-        if order == Order::Descending {
-            times.reverse();
-        }
-    }
-    times
-}
-
-/// The samples of a key by the times of all, null where it has none; `None` if one of them is no f64, as means are.
-fn numbers_at(times: &[i64], samples: &[Sample]) -> Option<Float64Array> {
-    if samples.len() == times.len() {
-        let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number_of(value)).collect();
-        return numbers.map(Float64Array::from);
-    }
-    let mut left = samples.iter().peekable();
-    let at = |ts: &i64| match left.next_if(|(at, _)| at.micros() == *ts) {
-        Some((_, value)) => number_of(value).map(Some),
-        None => Some(None),
-    };
-    let numbers: Option<Vec<Option<f64>>> = times.iter().map(at).collect();
-    numbers.map(Float64Array::from)
-}
-
-fn give_values(history: &History, times: &[i64], sink: &mut impl RowSink) {
-    let mut left: Vec<_> = history.iter().map(|(_, samples)| samples.iter().peekable()).collect();
-    let mut values = Vec::with_capacity(left.len());
-    for ts in times {
-        values.clear();
-        values.extend(
-            left.iter_mut().map(|samples| {
-                samples.next_if(|(at, _)| at.micros() == *ts).map(|(_, value)| value.as_ref())
-            }),
-        );
-        if sink.row(Timestamp::from_micros(*ts), &values).is_break() {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use model::{Batch, SeriesKey, TimeRange, Value};
-    use store::{Durability, MemoryStore};
+    use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
+    use store::{Durability, MemoryStore, Order};
 
-    use super::super::read;
+    use super::super::values::read;
     use super::*;
 
     type Row = (i64, Vec<Option<Value>>);

@@ -1,7 +1,8 @@
-use model::{Batch, SeriesKey};
-use store::Durability;
+use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
+use store::{Durability, Order, Store};
 
+use super::values::Collected;
 use super::*;
 
 fn at(micros: i64) -> Timestamp {

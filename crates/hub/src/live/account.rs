@@ -1,4 +1,5 @@
-//! Bytes that wait for live subscribers: counted for each connection, for each login and in all. Who holds most goes first.
+//! Bytes that live subscribers have not read: counted for each connection, for each login and in total. When a bound is
+//! exceeded, the server gives up the connection that holds most.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,23 +9,27 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::mailbox::Mailbox;
-
-/// Why a connection gets no updates any more. Its text fits into a close frame.
+/// Why the server gave a connection up. The text fits into a WebSocket close frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{whose} left {actual} bytes of updates unread, {limit} is {bytes}; read faster or watch less")]
 pub struct Overrun {
-    /// Who is over the limit.
+    /// The connection, the login or all connections.
     pub whose: &'static str,
     /// Name of the limit.
     pub limit: &'static str,
-    /// Its value.
+    /// Value of the limit.
     pub bytes: usize,
-    /// How many bytes waited.
+    /// Unread bytes.
     pub actual: usize,
 }
 
-/// Bytes that may wait.
+/// Unread updates whose bytes are counted for a connection.
+pub(super) trait Unread: std::fmt::Debug + Send + Sync {
+    /// Drops the updates and releases their bytes.
+    fn discard(&self);
+}
+
+/// Bounds of unread bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) connection: usize,
@@ -33,7 +38,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// What of these bounds this machine's memory allows.
+    /// Scales the bounds to the memory of this machine.
     fn on(self, memory: Portion) -> Self {
         let Self { connection, login, total } = self;
         Self { connection: memory.of(connection), login: memory.of(login), total: memory.of(total) }
@@ -47,8 +52,8 @@ impl Default for Limits {
     }
 }
 
-/// All connections and what waits for them. An update that waits for several counts for each of them, so the bytes in
-/// memory are never more.
+/// Unread bytes of all connections. An update counts once for each connection that has not read it, so the bytes in memory
+/// are at most the counted ones.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     limits: Limits,
@@ -60,7 +65,7 @@ struct State {
     last_id: u64,
     total: usize,
     logins: HashMap<Uuid, usize>,
-    /// Those that are not over.
+    /// Connections that were not given up.
     connections: HashMap<u64, Holder>,
 }
 
@@ -68,11 +73,11 @@ struct State {
 struct Holder {
     login: Uuid,
     bytes: usize,
-    mailboxes: Vec<Weak<Mailbox>>,
+    unread: Vec<Weak<dyn Unread>>,
     over: watch::Sender<Option<Overrun>>,
 }
 
-/// A connection's place in the accounts, until this is dropped.
+/// The account of one connection, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Account {
     accounts: Arc<Accounts>,
@@ -81,7 +86,7 @@ pub(super) struct Account {
 }
 
 impl Accounts {
-    /// The usual bounds, as far as this machine's memory allows.
+    /// With the default bounds, scaled to the memory of this machine.
     pub(super) fn on(memory: Portion) -> Self {
         Self { limits: Limits::default().on(memory), state: Mutex::default() }
     }
@@ -91,13 +96,13 @@ impl Accounts {
         Self { limits, state: Mutex::default() }
     }
 
-    /// A connection to which nothing waits.
+    /// Opens the account of a connection without unread bytes.
     pub(super) fn open(self: &Arc<Self>, login: Uuid) -> Account {
         let (over, receiver) = watch::channel(None);
         let mut state = self.state.lock();
         state.last_id += 1;
         let id = state.last_id;
-        state.connections.insert(id, Holder { login, bytes: 0, mailboxes: Vec::new(), over });
+        state.connections.insert(id, Holder { login, bytes: 0, unread: Vec::new(), over });
         Account { accounts: Arc::clone(self), id, over: receiver }
     }
 
@@ -108,15 +113,16 @@ impl Accounts {
 }
 
 impl Account {
-    /// A mailbox whose content counts for the connection.
-    pub(super) fn add_mailbox(&self, mailbox: &Arc<Mailbox>) {
+    /// Adds a mailbox whose bytes count for the connection.
+    pub(super) fn add<U: Unread + 'static>(&self, unread: &Arc<U>) {
         if let Some(holder) = self.accounts.state.lock().connections.get_mut(&self.id) {
-            holder.mailboxes.retain(|other| other.strong_count() > 0);
-            holder.mailboxes.push(Arc::downgrade(mailbox));
+            holder.unread.retain(|other| other.strong_count() > 0);
+            let unread: Weak<U> = Arc::downgrade(unread);
+            holder.unread.push(unread);
         }
     }
 
-    /// Waits until the connection is over one of the limits and was given up.
+    /// Waits until the server gives the connection up.
     pub(super) async fn overrun(&self) -> Overrun {
         let mut over = self.over.clone();
         loop {
@@ -124,7 +130,7 @@ impl Account {
                 return overrun.clone();
             }
             if over.changed().await.is_err() {
-                // Only the end of the account ends its sender without a word.
+                // The sender ends only with the account.
                 std::future::pending::<()>().await;
             }
         }
@@ -135,7 +141,7 @@ impl Account {
         self.over.borrow().is_some()
     }
 
-    /// Counts bytes that begin to wait; says whether a limit is exceeded by now.
+    /// Adds unread bytes; returns whether a limit is now exceeded.
     pub(super) fn charge(&self, bytes: usize) -> bool {
         let limits = self.accounts.limits;
         let mut state = self.accounts.state.lock();
@@ -143,14 +149,14 @@ impl Account {
         own.connection > limits.connection || own.login > limits.login || state.total > limits.total
     }
 
-    /// Counts bytes that wait no more.
+    /// Subtracts bytes that are no longer unread.
     pub(super) fn release(&self, bytes: usize) {
         if bytes > 0 {
             self.accounts.state.lock().add(self.id, -(bytes as isize));
         }
     }
 
-    /// Gives up connections until the limits hold: this one if it is over its own, else those that hold most.
+    /// Gives up connections until the limits hold: this one if it exceeds its own limit, else the largest ones.
     pub(super) fn enforce(&self) {
         let limits = self.accounts.limits;
         let mut given_up = Vec::new();
@@ -176,8 +182,8 @@ impl Account {
                 given_up.extend(state.give_up(largest, overrun));
             }
         }
-        // Without the lock: who empties a mailbox holds it while bytes are counted.
-        given_up.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.clear());
+        // After the lock is released: a mailbox holds its own lock while it counts bytes here.
+        given_up.iter().filter_map(Weak::upgrade).for_each(|unread| unread.discard());
     }
 }
 
@@ -187,14 +193,14 @@ impl Drop for Account {
     }
 }
 
-/// What a connection and its login hold.
+/// Unread bytes of a connection and of its login.
 struct Held {
     connection: usize,
     login: usize,
 }
 
 impl State {
-    /// Adds to what a connection holds; nothing if it was given up.
+    /// Adds bytes to a connection; `None` if it was given up.
     fn add(&mut self, id: u64, bytes: isize) -> Option<Held> {
         let holder = self.connections.get_mut(&id)?;
         holder.bytes = holder.bytes.saturating_add_signed(bytes);
@@ -213,11 +219,11 @@ impl State {
         holders.max_by_key(|(_, holder)| holder.bytes).map(|(id, _)| *id)
     }
 
-    /// Takes a connection out of the accounts and tells it so; returns its mailboxes.
-    fn give_up(&mut self, id: u64, overrun: Overrun) -> Vec<Weak<Mailbox>> {
+    /// Removes a connection and signals its overrun; returns its mailboxes.
+    fn give_up(&mut self, id: u64, overrun: Overrun) -> Vec<Weak<dyn Unread>> {
         let Some(holder) = self.remove(id) else { return Vec::new() };
         holder.over.send_replace(Some(overrun));
-        holder.mailboxes
+        holder.unread
     }
 
     fn remove(&mut self, id: u64) -> Option<Holder> {

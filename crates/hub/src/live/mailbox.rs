@@ -1,15 +1,13 @@
-//! Where a subscriber's updates wait for it.
+//! The mailbox of a subscriber: updates that the subscriber has not taken yet.
 
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use model::SeriesId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::account::Account;
-use super::{MAILBOX_REDUCE_BYTES, MAILBOX_UPDATES_MAX, Update};
+use super::account::{Account, Unread};
+use super::update::{MAILBOX_REDUCE_BYTES, MAILBOX_UPDATES_MAX, Update, coalesce};
 
 /// The mailbox of one subscriber.
 #[derive(Debug)]
@@ -23,12 +21,13 @@ pub(super) struct Mailbox {
 struct Content {
     updates: Vec<Arc<Update>>,
     bytes: usize,
-    /// More updates or bytes than this are reduced. It is twice of what was left the last time: with more keys than the
-    /// maximum, reducing at every update would cost all of them every time.
+    /// Above this many updates or bytes the mailbox is reduced. The bound is twice the size after the last reduction: with
+    /// more keys than the maximum, a reduction at every update would visit all keys every time.
     reduce_above: (usize, usize),
 }
 
-/// Updates that were taken out of a mailbox, oldest first. They count for the connection until this is dropped.
+/// Updates that a subscriber took out of its mailbox, oldest first. Their bytes count for the connection until this is
+/// dropped.
 #[derive(Debug)]
 pub struct Updates {
     account: Arc<Account>,
@@ -56,8 +55,8 @@ impl Mailbox {
         Self { account, content: Mutex::default(), filled: Notify::new() }
     }
 
-    /// Adds updates, which the subscriber finds together; returns how many older ones had to go. A connection that leaves
-    /// too much unread is given up, or another one that leaves more.
+    /// Adds updates, which the subscriber takes together. Returns how many older updates were dropped. If too many bytes are
+    /// unread, this connection or a larger one is closed.
     pub(super) fn put(&self, updates: &[Arc<Update>]) -> usize {
         if self.account.is_over() {
             return updates.len();
@@ -66,7 +65,7 @@ impl Mailbox {
             let mut content = self.content.lock();
             let before = content.bytes;
             let lost = content.add(updates);
-            // Under the lock, or who takes the content could release what is not yet counted.
+            // Counted under the lock: otherwise the subscriber could release bytes that are not yet counted.
             (lost, self.count(before, content.bytes))
         };
         if is_over {
@@ -90,8 +89,8 @@ impl Mailbox {
         false
     }
 
-    /// Waits until there are updates and takes them, oldest first. Of very many it takes the first: the others can still be
-    /// reduced while these are sent.
+    /// Waits for updates and takes them, oldest first. Of a large content it takes only the first updates: the rest can be
+    /// reduced while the door sends these.
     pub(super) async fn take(&self) -> Updates {
         loop {
             if let Some(taken) = self.take_now() {
@@ -106,27 +105,28 @@ impl Mailbox {
         (!updates.is_empty()).then(|| Updates { account: Arc::clone(&self.account), updates, bytes })
     }
 
-    /// Throws the content away.
-    pub(super) fn clear(&self) {
-        let Content { updates, bytes, .. } = std::mem::take(&mut *self.content.lock());
-        drop(updates);
-        self.account.release(bytes);
-    }
-
     #[cfg(test)]
     pub(super) fn waiting(&self) -> Vec<Arc<Update>> {
         self.content.lock().updates.clone()
     }
 }
 
+impl Unread for Mailbox {
+    fn discard(&self) {
+        let Content { updates, bytes, .. } = std::mem::take(&mut *self.content.lock());
+        drop(updates);
+        self.account.release(bytes);
+    }
+}
+
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        self.clear();
+        self.discard();
     }
 }
 
 impl Content {
-    /// The first updates, and their bytes.
+    /// Takes the first updates; returns them with their bytes.
     fn take(&mut self) -> (Vec<Arc<Update>>, usize) {
         if self.bytes <= MAILBOX_REDUCE_BYTES {
             let Self { updates, bytes, .. } = std::mem::take(self);
@@ -166,27 +166,11 @@ impl Content {
     }
 }
 
-/// Keeps the newest value (by ts, then by arrival) of each key of each series, in the order of arrival.
-pub(super) fn coalesce(updates: &mut Vec<Arc<Update>>) -> usize {
-    let before = updates.len();
-    let mut newest: HashMap<(SeriesId, &str), usize> = HashMap::new();
-    for (index, update) in updates.iter().enumerate() {
-        let kept = newest.entry((update.series, update.key.as_str())).or_insert(index);
-        if updates[*kept].ts <= update.ts {
-            *kept = index;
-        }
-    }
-    let mut keep = vec![false; before];
-    newest.into_values().for_each(|index| keep[index] = true);
-    let mut kept = keep.into_iter();
-    updates.retain(|_| kept.next() == Some(true));
-    updates.shrink_to(2 * updates.len());
-    before - updates.len()
-}
-
 #[cfg(test)]
 mod tests {
-    use model::{Timestamp, Value};
+    use std::collections::HashMap;
+
+    use model::{SeriesId, Timestamp, Value};
     use uuid::Uuid;
 
     use super::super::account::{Accounts, Limits};
@@ -195,7 +179,7 @@ mod tests {
     fn mailbox(limits: Limits) -> (Arc<Accounts>, Arc<Mailbox>) {
         let accounts = Arc::new(Accounts::with_limits(limits));
         let mailbox = Arc::new(Mailbox::new(Arc::new(accounts.open(Uuid::nil()))));
-        mailbox.account.add_mailbox(&mailbox);
+        mailbox.account.add(&mailbox);
         (accounts, mailbox)
     }
 

@@ -1,14 +1,13 @@
-//! Updates that wait until they are durable.
+//! Updates of watched series that are not durable yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use store::{Durability, Progress, Sequence};
 
-use super::mailbox::coalesce;
-use super::{PENDING_REDUCE_BYTES, PENDING_UPDATES_MAX, Update};
+use super::update::{PENDING_REDUCE_BYTES, PENDING_UPDATES_MAX, Update, coalesce};
 
-/// One queue for each durability class, each in the order of its sequences.
+/// One queue for each durability class, in the order of the sequences.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     queues: [Queue; 3],
@@ -19,7 +18,7 @@ struct Queue {
     entries: VecDeque<Entry>,
     updates: usize,
     bytes: usize,
-    /// More updates or bytes than this are reduced; see [`Queue::reduce`].
+    /// Above this many updates or bytes the queue is reduced; see [`Queue::reduce`].
     reduce_above: (usize, usize),
 }
 
@@ -30,12 +29,12 @@ struct Entry {
 }
 
 impl Pending {
-    /// How many updates wait.
+    /// Number of updates in all queues.
     pub(super) fn len(&self) -> usize {
         self.queues.iter().map(|queue| queue.updates).sum()
     }
 
-    /// Adds the updates of a batch; returns how many older ones had to go.
+    /// Adds the updates of a batch. Returns how many older updates were dropped.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -45,17 +44,17 @@ impl Pending {
         let queue = &mut self.queues[durability as usize];
         queue.updates += updates.len();
         queue.bytes += weight(&updates);
-        // Two threads may queue in another order than they appended; that is never far from the end.
+        // Two threads may queue in another order than they appended, so the place is near the end.
         let after = queue.entries.iter().rev().take_while(|entry| entry.sequence > sequence).count();
-        let place = queue.entries.len() - after;
-        queue.entries.insert(place, Entry { sequence, updates });
+        let index = queue.entries.len() - after;
+        queue.entries.insert(index, Entry { sequence, updates });
         let (count, bytes) = queue.reduce_above;
         let is_over =
             queue.updates > count.max(PENDING_UPDATES_MAX) || queue.bytes > bytes.max(PENDING_REDUCE_BYTES);
         if is_over { queue.reduce() } else { 0 }
     }
 
-    /// Removes what `progress` has reached, and what a sealed store will never reach.
+    /// Takes the updates that `progress` has reached. Drops all others if the store is sealed.
     pub(super) fn take_ready(&mut self, progress: Progress) -> Vec<Arc<Update>> {
         let mut ready = Vec::new();
         for durability in Durability::ALL {
@@ -75,9 +74,9 @@ impl Pending {
 }
 
 impl Queue {
-    /// Keeps the newest value of each key. It counts as durable when the last of all is: later than needed, never
-    /// earlier. What is left may double before the next time, so that a value costs the same however many keys
-    /// there are.
+    /// Keeps the newest value of each key under the last sequence of the queue: it becomes visible later than necessary,
+    /// never earlier. The queue may then double before the next reduction, so the cost of a value does not depend on the
+    /// number of keys.
     fn reduce(&mut self) -> usize {
         let Some(sequence) = self.entries.back().map(|entry| entry.sequence) else { return 0 };
         let mut updates: Vec<Arc<Update>> = self.entries.drain(..).flat_map(|entry| entry.updates).collect();

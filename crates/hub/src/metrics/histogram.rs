@@ -1,4 +1,4 @@
-//! Latencies in buckets of atomics: many equal observations cost as much as one, and nothing is locked.
+//! A histogram of latencies in atomic buckets. Many equal observations cost as much as one, and there is no lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 const BOUNDED: usize = 42;
 /// Upper bound of the first bucket in seconds.
 const FIRST_S: f64 = 20e-6;
-/// Each bound is this many times the one before: 20 us to about 20 s, fine enough to interpolate a p99.
+/// Ratio of two bounds: from 20 us to about 20 s, fine enough to interpolate a p99.
 const FACTOR: f64 = 1.4;
 
 /// A histogram of latencies in seconds. Clones are the same histogram.

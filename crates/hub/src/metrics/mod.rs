@@ -1,6 +1,6 @@
-//! What the platform counts about itself, for Prometheus.
+//! Metrics of the platform for Prometheus.
 //!
-//! The hot path touches only atomics; names and labels are resolved once, when [`Metrics`] is made.
+//! The hot path touches only atomics. [`Metrics::new`] resolves names and labels once.
 
 mod histogram;
 
@@ -20,7 +20,7 @@ use store::{Durability, StoreStatus};
 
 pub use histogram::LatencyHistogram;
 
-/// A front door, as a label.
+/// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Door {
     /// MQTT 3.1.1 and 5.
@@ -32,7 +32,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// The label's text.
+    /// The text of the label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mqtt => "mqtt",
@@ -45,7 +45,7 @@ impl Door {
 /// Counters of one door.
 #[derive(Debug, Clone)]
 pub struct DoorMetrics {
-    /// Messages taken, whatever became of them.
+    /// Received messages, accepted or refused.
     pub messages: Counter,
     /// Bytes of their payloads.
     pub bytes: Counter,
@@ -53,7 +53,7 @@ pub struct DoorMetrics {
     pub connections: Gauge,
     /// Connections ever opened.
     pub connections_opened: Counter,
-    /// From the end of reading a message to the ack being handed to the socket.
+    /// Latency from the end of reading a message to writing its ack to the socket.
     pub ack_latency: LatencyHistogram,
 }
 
@@ -77,9 +77,9 @@ pub struct Metrics {
     compaction_read_bytes: Counter,
     damaged_parts: Counter,
     merge_panics: Counter,
-    /// Values handed to live subscribers.
+    /// Values delivered to live subscribers.
     pub live_values: Counter,
-    /// Values a slow live subscriber did not get because a newer one replaced them.
+    /// Values that a slow live subscriber did not get, because newer ones replaced them.
     pub live_coalesced: Counter,
     store: StoreGauges,
     sql: SqlGauges,
@@ -104,9 +104,9 @@ struct ClassLabel {
 /// Parts that a flush or a merge made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made {
-    /// How long it took.
+    /// Duration.
     pub duration: Duration,
-    /// How many parts.
+    /// Number of parts.
     pub parts: u64,
     /// Their rows.
     pub rows: u64,
@@ -257,7 +257,7 @@ impl Metrics {
         self.merge_panics.inc();
     }
 
-    /// The text that Prometheus scrapes, with the sizes of the store and the SQL engine as of now.
+    /// The metrics as text for Prometheus, with the present sizes of the store and of the SQL engine.
     pub fn render(&self, status: &StoreStatus, sql: Option<EngineStatus>) -> String {
         self.store.set(status);
         if let Some(sql) = sql {
@@ -323,7 +323,7 @@ impl StoreGauges {
     }
 }
 
-/// What the SQL engine does at this moment.
+/// The present state of the SQL engine.
 #[derive(Debug, Default)]
 struct SqlGauges {
     running: Gauge,

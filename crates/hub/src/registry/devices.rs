@@ -7,12 +7,15 @@ use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX, PAGE_DEVICES_MAX};
 use model::name::check_tag_value;
 use uuid::Uuid;
 
+use super::defaults::DEFAULT_NAME;
+use super::entity::{BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::error::RegistryError;
+use super::handle::Registry;
 use super::index::Index;
-use super::{BulkDevices, DEFAULT_NAME, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
-use super::{Registry, RegistryError, file, random};
+use super::{file, random};
 
 impl Registry {
-    /// The device with that access token. From memory: one hash lookup under a read lock.
+    /// The device with this access token: one hash lookup in memory under a read lock.
     pub fn device_by_token(&self, token: &str) -> Option<Arc<Device>> {
         self.index.read().device_by_token(token).cloned()
     }
@@ -27,7 +30,7 @@ impl Registry {
         self.index.read().device_by_name(tenant, name).cloned()
     }
 
-    /// How many devices there are, of all tenants.
+    /// Number of devices of all tenants.
     pub fn device_count(&self) -> usize {
         self.index.read().device_count()
     }
@@ -78,8 +81,8 @@ impl Registry {
         self.provision(request, wanted)
     }
 
-    /// Gives a device another access token, a random one if `token` is `None`. The old one is refused from now on.
-    /// Waits for the disk.
+    /// Replaces the access token of a device, by a random one if `token` is `None`. The old token is invalid from now on. Waits
+    /// for the disk.
     pub fn set_token(&self, device: Uuid, token: Option<&str>) -> Result<Arc<str>, RegistryError> {
         let token: Arc<str> = token.map_or_else(random::token, str::to_owned).into();
         check_token(&token)?;
@@ -96,8 +99,8 @@ impl Registry {
         Ok(token)
     }
 
-    /// Gives a device another name. Its identity and its access token stay. Series go by names: what it reported before
-    /// stays under the old name, and what it reports from now on is that of the new one. Waits for the disk.
+    /// Renames a device. Its id and its access token stay. A series has the name of its device: old values keep the old name, and
+    /// new values have the new one. Waits for the disk.
     pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
         check_tag_value(name)?;
         let mut writer = self.writer.lock();
@@ -122,12 +125,12 @@ impl Registry {
         Ok(renamed)
     }
 
-    /// Deletes a device and its credentials. What it reported stays in the store. Waits for the disk.
+    /// Deletes a device and its credentials. Its values stay in the store. Waits for the disk.
     pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
         let mut writer = self.writer.lock();
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
         self.commit(&mut writer, "delete a device", |transaction| {
-            // Its token goes with it, by the foreign key.
+            // The foreign key deletes its token too.
             transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
             Ok(())
         })?;
@@ -150,7 +153,7 @@ impl Registry {
         Ok(devices)
     }
 
-    /// What is to be created and what is there already; or why the request is refused.
+    /// Plans a request: the devices to create and the existing ones. Fails if the request must be refused.
     fn plan(
         &self,
         request: Request<'_>,
@@ -166,7 +169,7 @@ impl Registry {
     }
 }
 
-/// What all devices of a request have in common.
+/// The common properties of all devices of a request.
 struct Request<'a> {
     tenant: Uuid,
     profile: Option<&'a str>,
@@ -231,7 +234,7 @@ fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> r
     Ok(())
 }
 
-/// Tokens travel as MQTT user names and as path segments of URLs: visible ASCII.
+/// Checks an access token: visible ASCII, because it is used as MQTT user name and in URL paths.
 fn check_token(token: &str) -> Result<(), RegistryError> {
     over_limit("access token's length in bytes", token.len(), ACCESS_TOKEN_BYTES_MAX)?;
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {

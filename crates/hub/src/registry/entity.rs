@@ -1,4 +1,4 @@
-//! What the registry keeps.
+//! The entities of the registry: tenants, users, profiles, devices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use model::Timestamp;
 use store::Durability;
 use uuid::Uuid;
 
-use super::RegistryError;
+use super::error::RegistryError;
 use crate::caller::Role;
 
-/// An isolation boundary: users see the devices of their tenant only.
+/// A tenant. Users see only the devices of their own tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
     /// Identity.
@@ -20,14 +20,14 @@ pub struct Tenant {
     pub name: String,
 }
 
-/// What a user may do.
+/// The authority of a user, in ThingsBoard's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Authority {
-    /// The installation: tenants.
+    /// Administers the installation.
     SysAdmin,
-    /// Everything within the tenant.
+    /// Does everything within the tenant.
     TenantAdmin,
-    /// Reading within the tenant.
+    /// Reads within the tenant.
     CustomerUser,
 }
 
@@ -44,7 +44,7 @@ impl Authority {
         }
     }
 
-    /// The role that comes with it.
+    /// The role of a user with this authority.
     pub const fn role(self) -> Role {
         match self {
             Self::SysAdmin | Self::TenantAdmin => Role::Administrator,
@@ -52,7 +52,7 @@ impl Authority {
         }
     }
 
-    /// What a user with the role of that name gets.
+    /// The authority for the role with this name.
     pub fn of_role(name: &str) -> Result<Self, RegistryError> {
         let roles = [Self::TenantAdmin, Self::CustomerUser];
         roles.into_iter().find(|authority| authority.role().name() == name).ok_or_else(|| {
@@ -79,48 +79,48 @@ impl FromStr for Authority {
     }
 }
 
-/// Somebody who logs in with a password.
+/// A user, who logs in with a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// Identity.
     pub id: Uuid,
-    /// Where the user belongs.
+    /// Tenant of the user.
     pub tenant: Uuid,
     /// Login name in lower case, unique in the installation, such as `admin@tachograph.local`.
     pub login: String,
-    /// What the user may do.
+    /// Authority of the user.
     pub authority: Authority,
-    /// When the password was set last.
+    /// When the password was last set.
     pub password_changed_at: Timestamp,
     /// Grows with every new password or role. Sessions of an earlier epoch are over.
     pub session_epoch: i64,
 }
 
-/// The type of devices: where their rows go and what their acks promise.
+/// The type of a device: the table of its rows and the durability of its acks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// Identity.
     pub id: Uuid,
-    /// Where the profile belongs.
+    /// Tenant of the profile.
     pub tenant: Uuid,
     /// Name, unique in the tenant.
     pub name: String,
-    /// The table that its devices write to.
+    /// Table of the rows of its devices.
     pub table: String,
-    /// What an ack to its devices promises.
+    /// Durability that an ack to its devices promises.
     pub durability: Durability,
 }
 
-/// A named thing that reports values.
+/// A device, which reports values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Identity.
     pub id: Uuid,
-    /// Where the device belongs.
+    /// Tenant of the device.
     pub tenant: Uuid,
     /// Name, unique in the tenant; the tag `device` of its series.
     pub name: String,
-    /// Its type. Devices of one profile share it.
+    /// Profile of the device. Devices of one profile share the object.
     pub profile: Arc<Profile>,
     /// When it was added; whole milliseconds.
     pub created_at: Timestamp,
@@ -140,18 +140,18 @@ pub struct NewDevice<'a> {
 /// Many devices to add: `<prefix><n>` for `count` numbers from `start_index` on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BulkDevices<'a> {
-    /// How many.
+    /// Number of devices.
     pub count: usize,
     /// The first number.
     pub start_index: u64,
-    /// What stands before the number in the names.
+    /// Prefix of the names.
     pub prefix: &'a str,
-    /// What stands before the number in the access tokens; random tokens when it is `None`.
+    /// Prefix of the access tokens; random tokens when it is `None`.
     pub token_prefix: Option<&'a str>,
     /// Name of the profile; `default` when it is `None`.
     pub profile: Option<&'a str>,
-    /// Keep a device that is there already with the same name and the wanted token and profile (any token or profile
-    /// when none is wanted) instead of refusing the whole request.
+    /// Keep an existing device with the same name instead of refusing the whole request. Its token and profile must match,
+    /// if the request names them.
     pub existing_ok: bool,
 }
 
@@ -167,7 +167,7 @@ pub struct Provisioned {
 }
 
 impl fmt::Debug for Provisioned {
-    /// Leaves the token out: it is a secret, and debug output ends in logs.
+    /// Leaves out the token: it is a secret, and debug output ends in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, created, .. } = self;
         f.debug_struct("Provisioned")
@@ -177,25 +177,25 @@ impl fmt::Debug for Provisioned {
     }
 }
 
-/// Which part of a listing is wanted.
+/// A request for a page of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest<'a> {
     /// Number of the page, from 0.
     pub page: usize,
     /// Entries per page, 1 to [`model::limits::PAGE_DEVICES_MAX`].
     pub page_size: usize,
-    /// Only names that hold this text, in whatever case; all when it is `None` or empty.
+    /// Only names that contain this text, ignoring case; all when it is `None` or empty.
     pub filter: Option<&'a str>,
 }
 
-/// A part of a listing.
+/// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The entries, sorted by name.
     pub data: Vec<T>,
-    /// How many pages there are.
+    /// Number of pages.
     pub total_pages: usize,
-    /// How many entries there are on all pages.
+    /// Number of entries on all pages.
     pub total_elements: usize,
     /// Whether a page follows.
     pub has_next: bool,

@@ -1,4 +1,4 @@
-//! Why the registry could not do what was asked, and whose turn it is.
+//! Errors of the registry.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ pub enum RegistryError {
     /// A name breaks the rules.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A value that is no name breaks the rules.
+    /// A value other than a name breaks the rules.
     #[error("the {what} {reason}")]
     Invalid {
-        /// What was given, such as "access token".
+        /// Kind of the value, such as "access token".
         what: &'static str,
-        /// What is wrong with it and what is right.
+        /// What is wrong, and what is allowed.
         reason: String,
     },
     /// The request is larger than a limit allows.
     #[error("the {what} is {actual}, the limit is {limit}")]
     OverLimit {
-        /// What was counted.
+        /// The counted quantity.
         what: &'static str,
-        /// What it counted to.
+        /// Its value.
         actual: usize,
         /// The limit.
         limit: usize,
@@ -36,45 +36,45 @@ pub enum RegistryError {
     /// The name is taken.
     #[error("the {what} {name:?} exists already; choose another name or delete it first")]
     Exists {
-        /// Which kind of thing.
+        /// Kind of the object.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// Another device has the access token. The token itself is not told.
+    /// Another device has the access token. The text does not contain the token.
     #[error(
         "the access token for {wanted_by:?} is that of the device {held_by:?}; every device needs its own"
     )]
     TokenTaken {
-        /// The device that was to get it.
+        /// Name of the device that should get the token.
         wanted_by: String,
-        /// The device that has it.
+        /// Name of the device that has the token.
         held_by: String,
     },
-    /// Who asks may not do this.
+    /// The caller lacks a permission.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
-    /// Nobody would be left to manage users.
+    /// The tenant would have no administrator.
     #[error("{login} is the last administrator; add another one first (tacho user add --role administrator)")]
     LastAdministrator {
         /// The user's login.
         login: String,
     },
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("there is no {what} {name:?}; check the spelling or create it first")]
     Unknown {
-        /// Which kind of thing.
+        /// Kind of the object.
         what: &'static str,
         /// Its name or id.
         name: String,
     },
-    /// Too many password checks wait already.
+    /// Too many password checks wait.
     #[error("{waiting} logins wait for their turn, which is the limit; try again in a second")]
     LoginsBusy {
-        /// How many wait.
+        /// Number of waiting checks.
         waiting: usize,
     },
-    /// Another process has the file.
+    /// Another process has the file open.
     #[error("{} is in use by another process; stop it, or ask the running server instead", .path.display())]
     InUse {
         /// The registry's file.
@@ -101,32 +101,32 @@ pub enum RegistryError {
         /// What is wrong in it.
         reason: String,
     },
-    /// SQLite refused.
+    /// SQLite failed.
     #[error("cannot {what} in {}: {source}", .path.display())]
     Sqlite {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// In which file.
+        /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// The operating system refused.
+    /// The operating system failed.
     #[error("cannot {verb} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         verb: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl RegistryError {
-    /// Whose turn it is. No wildcard arm: a new variant must decide.
+    /// Who can resolve the error. No wildcard arm: a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Name(_)
@@ -150,12 +150,12 @@ impl RegistryError {
         }
     }
 
-    /// Wraps an I/O error with what was tried on which file.
+    /// Wraps an I/O error with the operation and the file.
     pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { verb, path: path.into(), source }
     }
 
-    /// Wraps an error of SQLite with what was tried in which file.
+    /// Wraps an error of SQLite with the operation and the file.
     pub(crate) fn sqlite(what: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> Self {
         move |source| match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::InUse { path: path.into() },

@@ -1,4 +1,4 @@
-//! The registry's file: opening, migrating, filling a new one, reading it into memory.
+//! The registry's file: opens it, migrates it, fills a new one, and loads it into memory.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -9,21 +9,23 @@ use std::time::Duration;
 
 use model::Timestamp;
 use rusqlite::types::Type;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 use store::Durability;
 use uuid::Uuid;
 
+use super::defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
+use super::entity::{Authority, Device, Profile, Tenant, User};
+use super::error::RegistryError;
 use super::index::{Account, Index};
-use super::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE, Device, Profile, RegistryError, Tenant, User};
-use super::{Authority, password, random};
+use super::{password, random};
 
-/// "TACH" in the file's header, so that `file` and we tell a registry from other databases.
+/// "TACH" in the header of the file. It tells a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;
 
 /// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.
 const MIGRATIONS: &[&str] = &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
 
-/// How long another process gets to finish with the file.
+/// How long to wait for another process that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Opens the file, created and brought to the newest version as needed.
@@ -37,7 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, RegistryError> {
     Ok(connection)
 }
 
-/// Everything the file holds.
+/// Loads the whole file.
 pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, RegistryError> {
     let read = || {
         let mut index = Index::default();
@@ -62,19 +64,8 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
     read().map_err(RegistryError::sqlite("read the registry", path))
 }
 
-/// A value of the installation.
-pub(super) fn setting<T: rusqlite::types::FromSql>(
-    connection: &Connection,
-    path: &Path,
-    key: &str,
-) -> Result<Option<T>, RegistryError> {
-    let sql = "SELECT value FROM setting WHERE key = ?1";
-    let value = connection.query_row(sql, [key], |row| row.get(0)).optional();
-    value.map_err(RegistryError::sqlite("read a setting", path))
-}
-
-/// Creates the file if it is missing, readable by its owner only: it holds tokens and the key of all sessions. SQLite
-/// gives its own side files the same mode.
+/// Creates the file if it is missing, readable by its owner only: it contains tokens and the key of session tokens. SQLite
+/// gives its side files the same mode.
 fn create_private(path: &Path) -> Result<(), RegistryError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => {
@@ -86,7 +77,7 @@ fn create_private(path: &Path) -> Result<(), RegistryError> {
     }
 }
 
-/// Makes the names in the directory of `path` survive a power cut.
+/// Syncs the directory of `path`, so a new or renamed file survives a power cut.
 pub(super) fn sync_directory_of(path: &Path) -> Result<(), RegistryError> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -164,7 +155,7 @@ fn version(transaction: &Transaction<'_>, path: &Path) -> Result<i32, RegistryEr
     Err(RegistryError::NotARegistry { path: path.into(), reason })
 }
 
-/// What a first start finds: one tenant, one profile, one administrator who has no password yet.
+/// Fills a new registry: one tenant, one profile, one administrator without a password.
 fn fill(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let (tenant, profile, admin) = (new_id(), new_id(), new_id());
     transaction.execute("INSERT INTO tenant (id, name) VALUES (?1, ?2)", (tenant, DEFAULT_NAME))?;
@@ -187,7 +178,7 @@ pub(super) fn new_session_secret() -> [u8; 32] {
     random::bytes()
 }
 
-/// A new identity.
+/// A new random id.
 pub(super) fn new_id() -> Uuid {
     uuid::Builder::from_random_bytes(random::bytes()).into_uuid()
 }

@@ -1,4 +1,4 @@
-//! The administrator's first password, until somebody has it.
+//! The administrator's first password, until it is written down.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Registry, RegistryError, file, random};
+use super::error::RegistryError;
+use super::handle::Registry;
+use super::{file, random};
 
 /// Name of the file in the data directory that keeps the administrator's first password.
 pub const ADMIN_PASSWORD_FILE: &str = "admin-password";
@@ -32,8 +34,8 @@ impl FirstStart {
         Ok(Self { login, password })
     }
 
-    /// Writes the password into [`ADMIN_PASSWORD_FILE`] in `directory`, readable by its owner only, and makes it the
-    /// lasting one. Replaces a file that an earlier, interrupted start left there.
+    /// Writes the password into [`ADMIN_PASSWORD_FILE`] in `directory`, readable by its owner only, and makes it the lasting
+    /// password. Replaces the file of an earlier, interrupted start.
     pub fn keep(&self, registry: &Registry, directory: &Path) -> Result<PathBuf, RegistryError> {
         let path = directory.join(ADMIN_PASSWORD_FILE);
         write_private(&path, &format!("{}\n", self.password))?;
@@ -52,13 +54,13 @@ impl Registry {
     }
 }
 
-/// Removes the file with the first password: it is no longer the right one, and a wrong one misleads commands.
+/// Removes the file with the first password, which is no longer valid and would mislead commands.
 pub(super) fn forget_kept(registry: &Path) {
-    // Failing is no reason to refuse what was asked: the password in the file opens nothing.
+    // A failure does not matter: the password in the file is not valid.
     drop(std::fs::remove_file(registry.with_file_name(ADMIN_PASSWORD_FILE)));
 }
 
-/// File, sync, rename, sync of the directory: at any moment the whole text is there or none of it.
+/// Writes and syncs a temporary file, renames it, and syncs the directory: the file is complete or absent at any moment.
 fn write_private(path: &Path, text: &str) -> Result<(), RegistryError> {
     let unfinished = path.with_extension("tmp");
     match std::fs::remove_file(&unfinished) {
@@ -67,7 +69,7 @@ fn write_private(path: &Path, text: &str) -> Result<(), RegistryError> {
         }
         _ => {}
     }
-    // A new file, because the mode of one that somebody else put there would stay.
+    // A new file: an existing one could have another mode.
     let written =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).and_then(|mut file| {
             file.write_all(text.as_bytes())?;

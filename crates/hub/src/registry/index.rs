@@ -1,6 +1,6 @@
-//! The registry in memory: what doors look up, without touching SQLite.
+//! The index of the registry in memory. Lookups use only this index, not SQLite.
 //!
-//! Built when the registry opens, changed only after the commit of the same change.
+//! It is built when the registry opens. A change enters it only after its commit.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
+use super::entity::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
 
-/// A user with what the password is checked against.
+/// A user with the hash of the password.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) user: Arc<User>,
@@ -133,7 +133,7 @@ impl Index {
     }
 }
 
-/// A device that is ordered and found by its name.
+/// A device in the order of names.
 #[derive(Debug)]
 struct ByName(Arc<Device>);
 

@@ -7,24 +7,24 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use model::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN, PASSWORD_CHECKS_WAITING_MAX};
 use parking_lot::Mutex;
 
-use super::{RegistryError, random};
+use super::error::RegistryError;
+use super::random;
 
 /// The OWASP cheat sheet's recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// A hash that belongs to no password, with the same cost as a real one. Checking it makes an unknown login as slow as
-/// a wrong password, so that the time of the answer does not tell which logins exist.
+/// A hash of no password, with the cost of a real one. Checking it makes an unknown login as slow as a wrong password, so the
+/// response time does not reveal which logins exist.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$dGFjaG9ncmFwaC5ub2JvZHk\
                             $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of an account that cannot log in until a password is set.
 pub(super) const UNUSABLE: &str = "!";
 
-/// Hashes and checks passwords, one at a time: a flood of logins leaves the other cores to the devices. The working memory
-/// of 19 MiB is allocated at the first and used again: allocated by every thread that checks one, it would stay with each
-/// of them.
+/// Hashes and checks passwords, one at a time, so a flood of logins leaves the other cores to the devices. It allocates the
+/// working memory of 19 MiB once: memory that each thread allocated would stay with each thread.
 #[derive(Default)]
 pub(super) struct Passwords {
     waiting: AtomicUsize,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    /// The hash to store for `password`, salt and parameters included (PHC string).
+    /// The hash of `password` for storage, with salt and parameters (PHC string).
     pub(super) fn hash(&self, password: &str) -> Result<String, RegistryError> {
         check(password)?;
         self.in_turn(|memory| {
@@ -48,10 +48,10 @@ impl Passwords {
         })
     }
 
-    /// Whether `password` is the one of `hash`; `None` stands for an unknown login and takes as long.
+    /// Whether `password` matches `hash`. `None` means an unknown login, and takes as long.
     pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, RegistryError> {
         if password.len() > PASSWORD_BYTES_MAX {
-            // Nobody has such a password, and hashing it would let the sender choose how long we work.
+            // No user has such a password, and the client must not control the time of hashing.
             return Ok(false);
         }
         self.in_turn(|memory| {
@@ -59,7 +59,7 @@ impl Passwords {
             let (Ok(parameters), Some(salt)) = (Params::try_from(&expected), expected.salt) else {
                 return false;
             };
-            // A registry that somebody else made does not choose how much memory we take.
+            // A foreign registry file must not control the memory of hashing.
             if parameters.m_cost() > MEMORY_KIB {
                 return false;
             }

@@ -1,4 +1,4 @@
-//! Profiles: where the rows of a type of devices go and what their acks promise.
+//! Profiles: the table and the durability of a type of devices.
 
 use std::sync::Arc;
 
@@ -6,8 +6,11 @@ use model::name::{check_table, check_tag_value};
 use store::Durability;
 use uuid::Uuid;
 
-use super::{Profile, Registry, RegistryError, file};
-use crate::ingest::DEAD_LETTER_TABLE;
+use super::entity::Profile;
+use super::error::RegistryError;
+use super::file;
+use super::handle::Registry;
+use crate::dead_letter::DEAD_LETTER_TABLE;
 
 impl Registry {
     /// The profiles of a tenant, sorted by name.
@@ -49,8 +52,7 @@ impl Registry {
         Ok(profile)
     }
 
-    /// Changes a profile, for all its devices at once. Rows already written stay in the table they are in. Waits for
-    /// the disk.
+    /// Changes a profile for all its devices. Existing rows stay in their table. Waits for the disk.
     pub fn set_profile(
         &self,
         tenant: Uuid,

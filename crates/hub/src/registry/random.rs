@@ -1,6 +1,6 @@
 //! Secrets from the operating system's random source.
 
-/// What access tokens and passwords are made of. No characters that need quoting anywhere.
+/// The alphabet of access tokens and passwords, without characters that need quoting.
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Length of a generated access token; ThingsBoard's, 119 bits.
@@ -9,12 +9,12 @@ const TOKEN_CHARS: usize = 20;
 /// Length of a generated password, 142 bits.
 const PASSWORD_CHARS: usize = 24;
 
-/// An access token that nobody guesses.
+/// A random access token.
 pub(super) fn token() -> String {
     alphanumeric(TOKEN_CHARS)
 }
 
-/// A password that nobody guesses.
+/// A random password.
 pub(super) fn password() -> String {
     alphanumeric(PASSWORD_CHARS)
 }

@@ -9,18 +9,23 @@ use rusqlite::Transaction;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::defaults::ADMIN_LOGIN;
+use super::entity::{Authority, User};
+use super::error::RegistryError;
+use super::file;
 use super::first_start::forget_kept;
+use super::handle::Registry;
 use super::index::Account;
-use super::{ADMIN_LOGIN, Authority, Registry, RegistryError, SESSION_SECRET, User, file, keep_setting};
+use super::settings::{SESSION_SECRET, keep_setting};
 use crate::caller::{Caller, Role};
 use crate::clock::system_now;
 use crate::session_token::{Claims, SessionTokens, TokenError, TokenPair};
 
 impl Registry {
-    /// The user whose login and password these are; `None` if either is wrong, after the same time.
+    /// Checks a login and password. Returns `None` if either is wrong; both cases take the same time.
     ///
-    /// Slow on purpose, and one check runs at a time: call it on a blocking thread. Fails with
-    /// [`RegistryError::LoginsBusy`] when too many wait.
+    /// A check is slow on purpose, and one runs at a time: call it on a thread that may block. Fails with
+    /// [`RegistryError::LoginsBusy`] if too many checks wait.
     pub fn authenticate(&self, login: &str, password: &str) -> Result<Option<Arc<User>>, RegistryError> {
         let account = self.index.read().account(&login.to_lowercase()).cloned();
         let hash = account.as_ref().map(|account| account.password_hash.as_str());
@@ -28,13 +33,13 @@ impl Registry {
         Ok(account.filter(|_| right).map(|account| Arc::clone(&account.user)))
     }
 
-    /// The login as it is kept, if a user has it.
+    /// The stored spelling of a login, if a user has it.
     pub fn login_of(&self, login: &str) -> Option<String> {
         let index = self.index.read();
         index.account(&login.to_lowercase()).map(|account| account.user.login.clone())
     }
 
-    /// The user with that login, in whatever case.
+    /// The user with that login; the case does not matter.
     pub fn user_by_login(&self, login: &str) -> Option<Arc<User>> {
         let index = self.index.read();
         index.account(&login.to_lowercase()).map(|account| Arc::clone(&account.user))
@@ -87,7 +92,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives a user another role and ends the user's sessions. The last administrator stays one. Waits for the disk.
+    /// Gives a user another role and ends the user's sessions. Refuses it for the last administrator. Waits for the disk.
     pub fn set_authority(&self, login: &str, authority: Authority) -> Result<Arc<User>, RegistryError> {
         let mut writer = self.writer.lock();
         let account = self.account_of(login)?;
@@ -106,11 +111,11 @@ impl Registry {
         })?;
         let password_hash = account.password_hash.clone();
         self.index.write().put_account(Account { user: Arc::clone(&user), password_hash });
-        self.tell_sessions();
+        self.signal_sessions();
         Ok(user)
     }
 
-    /// Deletes a user and ends the user's sessions. The last administrator stays. Waits for the disk.
+    /// Deletes a user and ends the user's sessions. Refuses it for the last administrator. Waits for the disk.
     pub fn delete_user(&self, login: &str) -> Result<Arc<User>, RegistryError> {
         let mut writer = self.writer.lock();
         let user = Arc::clone(&self.account_of(login)?.user);
@@ -120,12 +125,12 @@ impl Registry {
             end_first_start(transaction, &user.login)
         })?;
         self.index.write().remove_account(&user.login);
-        self.tell_sessions();
+        self.signal_sessions();
         self.forget_first_password(&user.login);
         Ok(user)
     }
 
-    /// Replaces the key of session tokens: no token from before opens anything. Waits for the disk.
+    /// Replaces the key of session tokens, so all issued tokens become invalid. Waits for the disk.
     pub fn rotate_session_key(&self) -> Result<(), RegistryError> {
         let secret = file::new_session_secret();
         let mut writer = self.writer.lock();
@@ -133,16 +138,16 @@ impl Registry {
             keep_setting(transaction, SESSION_SECRET, secret)
         })?;
         *self.sessions.write() = SessionTokens::new(&secret);
-        self.tell_sessions();
+        self.signal_sessions();
         Ok(())
     }
 
-    /// Wakes when sessions may have ended. A door that keeps a session open then checks it again.
+    /// Signals that sessions may have ended. A door with an open session then checks it again.
     pub fn session_changes(&self) -> watch::Receiver<u64> {
         self.session_changes.subscribe()
     }
 
-    /// `lasting` is false for a first password that nobody has seen yet.
+    /// Stores the hash of a password. `lasting` is false for a first password that was not printed yet.
     pub(super) fn store_password(
         &self,
         login: &str,
@@ -162,7 +167,7 @@ impl Registry {
             if lasting { end_first_start(transaction, login) } else { Ok(()) }
         })?;
         self.index.write().put_account(Account { user, password_hash });
-        self.tell_sessions();
+        self.signal_sessions();
         Ok(())
     }
 
@@ -171,21 +176,21 @@ impl Registry {
         self.sessions.read().issue(user, now)
     }
 
-    /// Opens a session that may read a tenant's devices and nothing else, for anybody: demonstrations. Its tokens hold
-    /// after a restart too, so a server that is no demonstration refuses sessions of [`Role::Public`].
+    /// Opens a session without a login that may only read the devices of a tenant. Its tokens stay valid after a restart, so
+    /// a server without public reading refuses sessions of [`Role::Public`].
     pub fn open_public_session(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
         self.sessions.read().issue_public(tenant, now)
     }
 
-    /// Whose session `token` is. Refuses what was not issued here, has expired, or ended with a new password or role.
-    /// From memory.
+    /// The caller of the session of `token`. Refuses a token that this server did not issue, that has expired, or that ended
+    /// with a new password or role. Reads only memory.
     pub fn check_session(&self, token: &str, now: Timestamp) -> Result<Caller, TokenError> {
         let claims = self.sessions.read().verify(token, now)?;
         let user = self.user_of(&claims)?;
         Ok(user.map_or_else(|| Caller::public(claims.tenant_id), |user| Caller::user(&user)))
     }
 
-    /// Refuses a caller whose session has ended since. From memory.
+    /// Refuses a caller whose session has ended. Reads only memory.
     pub fn check_caller(&self, caller: &Caller) -> Result<(), TokenError> {
         let Some(id) = caller.user_id() else { return Ok(()) };
         match self.index.read().user(id).is_some_and(|user| caller.is_of(user)) {
@@ -194,7 +199,7 @@ impl Registry {
         }
     }
 
-    /// Goes on with a session by its refresh token.
+    /// Renews a session with its refresh token.
     pub fn renew_session(&self, refresh_token: &str, now: Timestamp) -> Result<TokenPair, TokenError> {
         let sessions = self.sessions.read();
         let claims = sessions.verify_refresh(refresh_token, now)?;
@@ -204,7 +209,7 @@ impl Registry {
         })
     }
 
-    /// The user of a session; none if it is a public one.
+    /// The user of a session; `None` for a public session.
     fn user_of(&self, claims: &Claims) -> Result<Option<Arc<User>>, TokenError> {
         if claims.is_public {
             return Ok(None);
@@ -221,7 +226,7 @@ impl Registry {
         account.ok_or_else(|| RegistryError::unknown("user", login))
     }
 
-    /// Refuses to take an administrator away from a tenant that has no other. Under the writer's lock.
+    /// Refuses to remove the only administrator of a tenant. Call it under the writer's lock.
     fn check_not_last(&self, user: &User) -> Result<(), RegistryError> {
         let is_administrator = |user: &User| user.authority.role() == Role::Administrator;
         let is_other = |other: &&Arc<User>| other.id != user.id && other.tenant == user.tenant;
@@ -232,8 +237,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Tells who keeps sessions open that some may have ended. After the index shows the change.
-    fn tell_sessions(&self) {
+    /// Signals that sessions may have ended. Call it after the index shows the change.
+    fn signal_sessions(&self) {
         self.session_changes.send_modify(|count| *count += 1);
     }
 
@@ -244,7 +249,7 @@ impl Registry {
     }
 }
 
-/// Nobody waits for a user's first password any more.
+/// Ends the first start: the user has a lasting password.
 fn end_first_start(transaction: &Transaction<'_>, login: &str) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM setting WHERE key = 'admin_pending' AND value = ?1", [login])?;
     Ok(())

@@ -1,7 +1,7 @@
 //! HMAC-SHA-256 for the JWT library.
 //!
-//! The library's ready-made providers bring RSA and elliptic curves along (one of them in C), which we never use and
-//! would have to build, audit and patch. This one offers the one algorithm we accept and refuses all others.
+//! The providers of the library include RSA and elliptic curves (one of them in C), which we never use and would have to build,
+//! audit and patch. This provider offers the only algorithm that we accept and refuses all others.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -18,7 +18,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 
 /// Makes the library use this module, in the whole process. Later calls change nothing.
 pub(super) fn install() {
-    // An error means that a provider is there already: ours, since nobody else in this program installs one.
+    // An error means that a provider is installed already. It is this one, because no other code installs one.
     PROVIDER.install_default().ok();
 }
 

@@ -1,7 +1,7 @@
 //! Session tokens: JSON Web Tokens as ThingsBoard issues them, so that its REST clients can read them.
 //!
-//! HS256 with the installation's own key (RFC 7519, RFC 7515). The time is always an argument. Whether the user still
-//! exists is not asked here: [`Registry::check_session`](crate::registry::Registry::check_session) does both.
+//! HS256 with the key of the installation (RFC 7519, RFC 7515). The time is always an argument. This module does not check
+//! whether the user exists; [`Registry::check_session`](crate::registry::Registry::check_session) does.
 
 mod hs256;
 
@@ -12,22 +12,22 @@ use uuid::Uuid;
 
 use crate::registry::{Authority, User};
 
-/// How long an access token holds, in seconds; ThingsBoard's default of two and a half hours.
+/// Lifetime of an access token in seconds: ThingsBoard's default of two and a half hours.
 pub const ACCESS_TOKEN_SECONDS: i64 = 9_000;
 
-/// How long a refresh token holds, in seconds; ThingsBoard's default of a week.
+/// Lifetime of a refresh token in seconds: ThingsBoard's default of a week.
 pub const REFRESH_TOKEN_SECONDS: i64 = 604_800;
 
-/// Who issued the tokens (`iss`).
+/// The issuer of the tokens (`iss`).
 const ISSUER: &str = "tachograph";
 
-/// The scope that makes a token a refresh token, which opens nothing but new sessions.
+/// The scope of a refresh token, which can only renew a session.
 const REFRESH_SCOPE: &str = "REFRESH_TOKEN";
 
 /// The subject of public sessions.
 const PUBLIC_SUBJECT: &str = "public";
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claims {
@@ -35,19 +35,19 @@ pub struct Claims {
     pub sub: String,
     /// Id of the user; all zeros in a public session.
     pub user_id: Uuid,
-    /// The tenant whose devices may be seen.
+    /// Tenant of the session.
     pub tenant_id: Uuid,
     /// Names of [`Authority`] or, in a refresh token, `REFRESH_TOKEN`.
     pub scopes: Vec<String>,
-    /// Who issued the token.
+    /// Issuer of the token.
     pub iss: String,
     /// When it was issued, in seconds since the epoch.
     pub iat: i64,
     /// When it ends, in seconds since the epoch.
     pub exp: i64,
-    /// Whether anybody may have this token. It allows reading only, whatever else it says.
+    /// Whether it is a public token. It allows only reading, whatever the other claims say.
     pub is_public: bool,
-    /// The epoch of the user's sessions in which it was issued; 0 where the token names none.
+    /// The session epoch of the user at the time of issue; 0 if the token has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub session_epoch: i64,
 }
@@ -61,9 +61,9 @@ impl Claims {
 /// Both tokens of a session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenPair {
-    /// Opens the API for [`ACCESS_TOKEN_SECONDS`].
+    /// Access token, valid for [`ACCESS_TOKEN_SECONDS`].
     pub token: String,
-    /// Opens a new session within [`REFRESH_TOKEN_SECONDS`].
+    /// Refresh token, valid for [`REFRESH_TOKEN_SECONDS`].
     pub refresh_token: String,
 }
 
@@ -73,16 +73,16 @@ impl std::fmt::Debug for TokenPair {
     }
 }
 
-/// Why a token opens nothing. All of them are answered with 401.
+/// An invalid token. The door answers with 401.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Not a token, or one that another installation signed, or one that was changed.
+    /// It is not a token, another installation signed it, or it was changed.
     #[error("the session token is not one of this installation; log in again")]
     Invalid,
-    /// Its time is over.
+    /// It has expired.
     #[error("the session token has expired; log in again or use the refresh token")]
     Expired,
-    /// A refresh token where an access token is needed, or the other way round.
+    /// It is a refresh token instead of an access token, or the other way round.
     #[error(
         "this is the wrong one of the session's two tokens: `token` opens the API, `refreshToken` a new session"
     )]
@@ -105,7 +105,7 @@ impl SessionTokens {
     pub fn new(secret: &[u8]) -> Self {
         hs256::install();
         let mut validation = Validation::new(Algorithm::HS256);
-        // The library would look at the wall clock; `decode` below compares with the time it is given.
+        // The library would use the system clock; `decode` below compares with its own argument.
         validation.validate_exp = false;
         validation.set_required_spec_claims(&["iss"]);
         validation.set_issuer(&[ISSUER]);
@@ -128,7 +128,7 @@ impl SessionTokens {
         })
     }
 
-    /// Tokens of a session that anybody may have and that reads only.
+    /// Tokens of a public session, which may only read.
     pub fn issue_public(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
         self.pair(now, |scope, exp| Claims {
             sub: PUBLIC_SUBJECT.into(),
@@ -143,12 +143,12 @@ impl SessionTokens {
         })
     }
 
-    /// What an access token says, if it is one of ours and holds at `now`.
+    /// The claims of an access token, if this installation issued it and it is valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
         self.decode(token, now, false)
     }
 
-    /// What a refresh token says, if it is one of ours and holds at `now`.
+    /// The claims of a refresh token, if this installation issued it and it is valid at `now`.
     pub fn verify_refresh(&self, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
         self.decode(token, now, true)
     }
@@ -167,7 +167,7 @@ impl SessionTokens {
 
     fn decode(&self, token: &str, now: Timestamp, refresh: bool) -> Result<Claims, TokenError> {
         let decoded = jsonwebtoken::decode::<Claims>(token, &self.verifying, &self.validation);
-        // One answer for every defect: the differences help nobody but a forger.
+        // One error for every defect: details would only help a forger.
         let claims = decoded.map_err(|_| TokenError::Invalid)?.claims;
         if seconds(now) >= claims.exp {
             return Err(TokenError::Expired);

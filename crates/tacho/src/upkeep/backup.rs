@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hub::upkeep::{BackupStream, stopped_registry};
+use hub::maintenance::{BackupStream, stopped_registry};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use store::backup::BackupList;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use hub::registry::problems_of;
-use hub::upkeep::registry_findings;
+use hub::maintenance::registry_findings;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::Value;
 use store::backup::Digest;

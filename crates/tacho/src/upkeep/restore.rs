@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use hub::registry::problems_of;
-use hub::upkeep::SMALL_FILES;
+use hub::maintenance::SMALL_FILES;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use store::backup::Digest;

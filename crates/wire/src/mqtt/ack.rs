@@ -1,17 +1,17 @@
 //! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH: packets of a reason code and properties.
 
 use super::error::{DecodeError, EncodeError};
-use super::fixed_header::PacketType;
-use super::packet::ProtocolVersion;
+use super::packet_type::PacketType;
 use super::properties::Properties;
-use super::property::place_of;
+use super::property::scope_of;
 use super::reader::Reader;
+use super::version::ProtocolVersion;
 use super::{ReasonCode, writer};
 
 /// PUBACK, PUBREC, PUBREL or PUBCOMP [MQTT5 3.4 to 3.7].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack<'a> {
-    /// The message it is about.
+    /// Identifier of the acknowledged message.
     pub packet_id: u16,
     /// MQTT 5 only; success otherwise.
     pub reason: ReasonCode,
@@ -20,7 +20,7 @@ pub struct Ack<'a> {
 }
 
 impl Ack<'_> {
-    /// A plain "yes" for a message.
+    /// A successful ack without properties.
     pub const fn success(packet_id: u16) -> Self {
         Self { packet_id, reason: ReasonCode::SUCCESS, properties: Properties::NONE }
     }
@@ -67,7 +67,7 @@ pub(super) fn decode_auth<'a>(body: &mut Reader<'a>) -> Result<Auth<'a>, DecodeE
     Ok(auth)
 }
 
-/// Only the plain success, which may have no body at all, does without a method [MQTT5 3.15.2.1, 3.15.2.2.2].
+/// Only a plain success may lack an authentication method; it may have no body at all [MQTT5 3.15.2.1, 3.15.2.2.2].
 fn check_auth(auth: &Auth<'_>) -> Result<(), DecodeError> {
     let plain = auth.reason == ReasonCode::SUCCESS && auth.properties.is_empty();
     if plain || auth.properties.authentication_method().is_some() {
@@ -76,7 +76,7 @@ fn check_auth(auth: &Auth<'_>) -> Result<(), DecodeError> {
     Err(DecodeError::protocol("an AUTH without Authentication Method [MQTT5 3.15.2.2.2]"))
 }
 
-/// Both may be left out at the end of the packet [MQTT5 3.4.2.1].
+/// The sender may leave out both at the end of the packet [MQTT5 3.4.2.1].
 fn reason_and_properties<'a>(
     packet_type: PacketType,
     body: &mut Reader<'a>,
@@ -91,7 +91,7 @@ fn reason_and_properties<'a>(
     if body.is_at_end() {
         return Ok((reason, Properties::NONE));
     }
-    Ok((reason, Properties::read(body, place_of(packet_type))?))
+    Ok((reason, Properties::read(body, scope_of(packet_type))?))
 }
 
 fn check_reason(packet_type: PacketType, reason: ReasonCode) -> Result<(), DecodeError> {
@@ -136,7 +136,7 @@ pub(super) fn encode_auth(auth: &Auth<'_>, out: &mut Vec<u8>) -> Result<(), Enco
     })
 }
 
-/// The shortest form: success without properties is nothing, a reason without properties one byte.
+/// Writes the shortest form: no byte for a success without properties, one byte for a reason without properties.
 fn write_tail(
     packet_type: PacketType,
     reason: ReasonCode,
@@ -151,11 +151,11 @@ fn write_tail(
     if properties.is_empty() {
         return Ok(());
     }
-    properties.write(place_of(packet_type), out)
+    properties.write(scope_of(packet_type), out)
 }
 
-/// Appends a PUBACK that says success; the same four bytes in both versions. `packet_id` is one that was received
-/// and so not zero.
+/// Appends a successful PUBACK: the same four bytes in all versions. `packet_id` comes from a received packet, so it is
+/// not zero.
 pub fn encode_puback(packet_id: u16, _version: ProtocolVersion, out: &mut Vec<u8>) {
     debug_assert_ne!(packet_id, 0, "BUG: no received packet has the identifier zero");
     let [high, low] = packet_id.to_be_bytes();

@@ -1,11 +1,12 @@
 //! CONNECT and CONNACK [MQTT5 3.1, 3.2].
 
 use super::error::{DecodeError, EncodeError};
-use super::fixed_header::PacketType;
-use super::packet::{ProtocolVersion, QoS};
+use super::packet_type::PacketType;
 use super::properties::Properties;
-use super::property::{WILL, place_of};
+use super::property::{WILL, scope_of};
+use super::qos::QoS;
 use super::reader::Reader;
+use super::version::ProtocolVersion;
 use super::{ReasonCode, is_valid_name, writer};
 
 /// CONNECT.
@@ -19,12 +20,12 @@ pub struct Connect<'a> {
     pub keep_alive_s: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
-    /// May be empty: the server chooses one then, if the session is a clean one [MQTT-3.1.3-7 and -8 of 3.1.1]. MQTT 3.1
-    /// wants 1 to 23 characters; longer ones are common.
+    /// The client identifier. If it is empty and the session is clean, the server chooses one [MQTT-3.1.3-7 and -8 of
+    /// 3.1.1]. MQTT 3.1 allows 1 to 23 characters; longer identifiers are common.
     pub client_id: &'a str,
-    /// What the server publishes when the connection ends without DISCONNECT.
+    /// The message that the server publishes when the connection ends without DISCONNECT.
     pub will: Option<Will<'a>>,
-    /// Where ThingsBoard devices put their access token.
+    /// ThingsBoard devices send their access token here.
     pub username: Option<&'a str>,
     /// Bytes, not text.
     pub password: Option<&'a [u8]>,
@@ -33,21 +34,21 @@ pub struct Connect<'a> {
 /// The will of a CONNECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Will<'a> {
-    /// Delivery promise.
+    /// Quality of service of the will.
     pub qos: QoS,
     /// Asks the server to keep the message.
     pub retain: bool,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
-    /// Where to.
+    /// Topic of the will.
     pub topic: &'a str,
-    /// What.
+    /// Payload of the will.
     pub payload: &'a [u8],
 }
 
 /// CONNACK.
 ///
-/// MQTT 3.1 has the same bytes as 3.1.1, but for the flag `session_present`, which it does not know.
+/// MQTT 3.1 and 3.1.1 share one layout, but MQTT 3.1 has no flag `session_present`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnAck<'a> {
     /// The server continues a former session.
@@ -74,7 +75,7 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
     check_flags(flags, version).map_err(|error| error.at(flags_offset))?;
     let keep_alive_s = body.u16()?;
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::Connect))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::Connect))? } else { Properties::NONE };
     let client_id = body.string()?;
     let will = if flags & WILL_FLAG != 0 { Some(decode_will(flags, body, v5)?) } else { None };
     // In MQTT 3.1 the packet may end before what its flags announce [MQTT31 3.1, "User name and password"].
@@ -156,7 +157,7 @@ pub(super) fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result
         out.extend_from_slice(&[level, flags]);
         out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
         if v5 {
-            connect.properties.write(place_of(PacketType::Connect), out)?;
+            connect.properties.write(scope_of(PacketType::Connect), out)?;
         }
         writer::string("the client identifier", connect.client_id, out)?;
         if let Some(will) = &connect.will {
@@ -201,7 +202,7 @@ pub(super) fn decode_connack<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Conn
     let code = body.u8()?;
     check_connack(session_present, code, v5).map_err(|error| error.at(offset + 1))?;
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::ConnAck))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::ConnAck))? } else { Properties::NONE };
     Ok(ConnAck { session_present, code, properties })
 }
 
@@ -223,7 +224,7 @@ pub(super) fn encode_connack(connack: &ConnAck<'_>, v5: bool, out: &mut Vec<u8>)
     writer::packet(PacketType::ConnAck.first_byte(), out, |out| {
         out.extend_from_slice(&[u8::from(connack.session_present), connack.code]);
         if v5 {
-            connack.properties.write(place_of(PacketType::ConnAck), out)?;
+            connack.properties.write(scope_of(PacketType::ConnAck), out)?;
         }
         Ok(())
     })

@@ -1,17 +1,17 @@
-//! Why bytes are not a packet, and why a packet cannot become bytes.
+//! Errors of decoding and encoding.
 
-use super::ReasonCode;
+use super::reason::ReasonCode;
 
-/// Bytes that break the protocol: always the peer's fault, and the end of its connection.
+/// The peer broke the protocol. The receiver has to close the connection.
 ///
-/// [`DecodeError::reason_code`] tells the kinds apart: `PACKET_TOO_LARGE`, `UNSUPPORTED_PROTOCOL_VERSION` and so on.
-/// The code may always be sent: in CONNACK when no CONNECT had been seen, in DISCONNECT afterwards.
+/// [`DecodeError::reason_code`] gives the kind, such as `PACKET_TOO_LARGE` or `UNSUPPORTED_PROTOCOL_VERSION`. A server may
+/// send this code in CONNACK before the first CONNECT, and in DISCONNECT afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} (at byte {offset} of the packet; {})", .reason)]
 pub struct DecodeError {
     /// Offset from the first byte of the packet.
     pub offset: usize,
-    /// What is wrong, with the clause it breaks where there is one.
+    /// The fault, with the clause of the specification if there is one.
     pub cause: &'static str,
     reason: ReasonCode,
 }
@@ -40,30 +40,30 @@ impl DecodeError {
     }
 }
 
-/// A packet that has no encoding.
+/// A packet that cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A string or binary field of more than 65,535 bytes.
     #[error("{what} has {bytes} bytes; MQTT strings hold at most 65535")]
     StringTooLong {
-        /// Which field.
+        /// Name of the field.
         what: &'static str,
-        /// Its length.
+        /// Length of the field.
         bytes: usize,
     },
-    /// The packet is larger than a remaining length can say.
+    /// The remaining length of the packet is above the protocol's maximum.
     #[error("the packet's remaining length is {bytes}; MQTT allows at most 268435455")]
     PacketTooLong {
-        /// The remaining length it would need.
+        /// Remaining length of the packet.
         bytes: usize,
     },
     /// A packet identifier of zero where one is needed [MQTT-2.2.1-3].
     #[error("the packet identifier is zero")]
     ZeroPacketId,
-    /// The peer would have to refuse the packet.
+    /// The packet breaks the protocol, so the peer would refuse it.
     #[error("the packet would break the protocol: {cause}")]
     Invalid {
-        /// What is wrong, with the clause it breaks where there is one.
+        /// The fault, with the clause of the specification if there is one.
         cause: &'static str,
     },
     /// The packet type does not exist in this version of the protocol.
@@ -71,7 +71,7 @@ pub enum EncodeError {
     NotInThisVersion,
 }
 
-/// A packet is checked by the same rules on its way out as on its way in; only the offset means nothing there.
+/// `encode` uses the checks of `decode`; the offset has no meaning there.
 impl From<DecodeError> for EncodeError {
     fn from(error: DecodeError) -> Self {
         Self::Invalid { cause: error.cause }

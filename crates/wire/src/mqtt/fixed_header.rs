@@ -1,79 +1,26 @@
 //! The fixed header: packet type, flags and remaining length [MQTT5 2.1].
 
 use super::error::DecodeError;
-use super::packet::{ProtocolVersion, QoS};
-use super::{ReasonCode, reader};
+use super::packet_type::PacketType;
+use super::qos::QoS;
+use super::reader;
+use super::reason::ReasonCode;
+use super::version::ProtocolVersion;
 
-/// The type in the upper half of the first byte [MQTT5 table 2-1].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs)] // The names are the specification's.
-pub enum PacketType {
-    Connect = 1,
-    ConnAck = 2,
-    Publish = 3,
-    PubAck = 4,
-    PubRec = 5,
-    PubRel = 6,
-    PubComp = 7,
-    Subscribe = 8,
-    SubAck = 9,
-    Unsubscribe = 10,
-    UnsubAck = 11,
-    PingReq = 12,
-    PingResp = 13,
-    Disconnect = 14,
-    Auth = 15,
-}
-
-impl PacketType {
-    const fn from_bits(bits: u8) -> Option<Self> {
-        Some(match bits {
-            1 => Self::Connect,
-            2 => Self::ConnAck,
-            3 => Self::Publish,
-            4 => Self::PubAck,
-            5 => Self::PubRec,
-            6 => Self::PubRel,
-            7 => Self::PubComp,
-            8 => Self::Subscribe,
-            9 => Self::SubAck,
-            10 => Self::Unsubscribe,
-            11 => Self::UnsubAck,
-            12 => Self::PingReq,
-            13 => Self::PingResp,
-            14 => Self::Disconnect,
-            15 => Self::Auth,
-            _ => return None,
-        })
-    }
-
-    /// The fixed flags of every type but PUBLISH [MQTT-2.1.3-1].
-    const fn flags(self) -> u8 {
-        match self {
-            Self::PubRel | Self::Subscribe | Self::Unsubscribe => 0b0010,
-            _ => 0,
-        }
-    }
-
-    pub(super) const fn first_byte(self) -> u8 {
-        (self as u8) << 4 | self.flags()
-    }
-}
-
-/// What the first two to five bytes say.
+/// The first two to five bytes of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FixedHeader {
     pub(super) packet_type: PacketType,
-    /// The lower half of the first byte; it says something for PUBLISH only.
+    /// The lower half of the first byte. Only PUBLISH has flags that vary.
     pub(super) flags: u8,
     pub(super) remaining: u32,
-    /// How many bytes `remaining` took.
+    /// Bytes of the encoded remaining length.
     pub(super) length_bytes: usize,
 }
 
 impl FixedHeader {
-    /// Reads a header; `None` when bytes are missing. What can be refused is refused here, before the body arrives.
+    /// Reads a header; `None` when bytes are missing. Refuses a bad type, bad flags or a packet that is too large before
+    /// the body arrives.
     pub(super) fn read(
         input: &[u8],
         version: Option<ProtocolVersion>,

@@ -1,46 +1,15 @@
-//! Packets: one place that tells the types apart, for both directions.
+//! Control packets: decodes and encodes a packet of any type.
 
 use super::ack::{self, Ack, Auth, Disconnect};
 use super::connect::{self, ConnAck, Connect};
 use super::error::{DecodeError, EncodeError};
-use super::fixed_header::{FixedHeader, PacketType};
+use super::fixed_header::FixedHeader;
+use super::packet_type::PacketType;
 use super::publish::{self, Publish};
 use super::reader::{self, Reader};
 use super::subscribe::{self, SubAck, Subscribe, UnsubAck, Unsubscribe};
+use super::version::ProtocolVersion;
 use super::writer;
-
-/// Versions of the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProtocolVersion {
-    /// MQTT 3.1, protocol name `MQIsdp` and level 3: what GSM modems and old libraries speak.
-    V31,
-    /// MQTT 3.1.1, protocol level 4.
-    V311,
-    /// MQTT 5.0, protocol level 5.
-    V5,
-}
-
-/// How often a message may arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QoS {
-    /// 0: at most once.
-    AtMostOnce = 0,
-    /// 1: at least once.
-    AtLeastOnce = 1,
-    /// 2: exactly once.
-    ExactlyOnce = 2,
-}
-
-impl QoS {
-    pub(super) const fn from_bits(bits: u8) -> Option<Self> {
-        match bits {
-            0 => Some(Self::AtMostOnce),
-            1 => Some(Self::AtLeastOnce),
-            2 => Some(Self::ExactlyOnce),
-            _ => None,
-        }
-    }
-}
 
 /// A control packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,23 +32,23 @@ pub enum Packet<'a> {
     Auth(Auth<'a>),
 }
 
-/// A packet and how many bytes it took.
+/// A decoded packet and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded<'a> {
     /// The packet.
     pub packet: Packet<'a>,
-    /// Bytes of input it took.
+    /// Bytes of input that the packet took.
     pub consumed: usize,
 }
 
 /// Decodes the packet at the beginning of `input`; `Ok(None)` when bytes are missing.
 ///
-/// `version` is `None` on a connection that has not seen CONNECT: only CONNECT is accepted then, and it names its own
-/// version. With `Some` a CONNECT is the forbidden second one. `packet_bytes_max` bounds a whole packet; a larger one
-/// is refused as soon as its length is known.
+/// `version` is `None` before the first CONNECT. The decoder then accepts only CONNECT, which names its own version. With
+/// `Some`, a CONNECT is the forbidden second one. `packet_bytes_max` bounds a whole packet; the decoder refuses a larger
+/// one as soon as it knows the length.
 ///
-/// Directions are the caller's business: a server has to refuse CONNACK and the like by itself, and so what a client
-/// may not say inside of a packet (a Subscription Identifier in PUBLISH [MQTT-3.3.4-6]).
+/// The caller checks directions: a server has to refuse CONNACK and the like, and content that a client may not send (a
+/// Subscription Identifier in PUBLISH [MQTT-3.3.4-6]).
 pub fn decode(
     input: &[u8],
     version: Option<ProtocolVersion>,
@@ -101,7 +70,7 @@ fn decode_body<'a>(
     version: Option<ProtocolVersion>,
 ) -> Result<Packet<'a>, DecodeError> {
     let packet_type = header.packet_type;
-    // Only CONNECT comes without a version, and it brings its own.
+    // Without a version only CONNECT gets here, and it names its own version.
     let v5 = version == Some(ProtocolVersion::V5);
     let packet = match packet_type {
         PacketType::Connect => Packet::Connect(decode_connect(header, &mut body)?),
@@ -127,7 +96,7 @@ fn decode_body<'a>(
 fn decode_connect<'a>(header: &FixedHeader, body: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
     let connect = connect::decode_connect(body)?;
     if connect.version == ProtocolVersion::V5 {
-        // Only now it is known which rule the length had to obey.
+        // The version decides whether the length must be the shortest one.
         reader::check_shortest(header.remaining, header.length_bytes).map_err(|error| error.at(1))?;
     }
     Ok(connect)
@@ -135,9 +104,9 @@ fn decode_connect<'a>(header: &FixedHeader, body: &mut Reader<'a>) -> Result<Con
 
 /// Appends the packet's bytes to `out`. On an error `out` is as it was.
 ///
-/// What is written obeys the rules that [`decode`] checks, so a peer has no reason to refuse it: wrong reason codes,
-/// misplaced properties or topics with wildcards are errors. CONNECT is written in its own version, not in `version`.
-/// Before MQTT 5 properties and the reason codes of acks do not exist and are left out.
+/// The encoder applies the rules that [`decode`] checks: wrong reason codes, misplaced properties or topics with wildcards
+/// are errors. It writes CONNECT in the version of the CONNECT, not in `version`. For versions before MQTT 5 it leaves out
+/// properties and the reason codes of acks.
 pub fn encode(packet: &Packet<'_>, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let v5 = version == ProtocolVersion::V5;
     match packet {

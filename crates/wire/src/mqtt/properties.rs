@@ -7,7 +7,7 @@ use super::{limits, writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// The properties of one packet: checked when it was decoded, read again when somebody asks.
+/// The properties of one packet. `decode` checks them once; each getter parses them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Properties<'a> {
     raw: &'a [u8],
@@ -17,23 +17,23 @@ impl<'a> Properties<'a> {
     /// No properties.
     pub const NONE: Self = Self { raw: &[] };
 
-    pub(super) fn read(reader: &mut Reader<'a>, place: u16) -> Result<Self> {
+    pub(super) fn read(reader: &mut Reader<'a>, scope: u16) -> Result<Self> {
         let len = reader.variable_int()?;
         let base = reader.offset();
         let raw = reader.take(len as usize)?;
         if !raw.is_empty() {
-            check(Reader::new(raw, base), place)?;
+            check(Reader::new(raw, base), scope)?;
         }
         Ok(Self { raw })
     }
 
-    /// Writes the length and the properties, if `place` may carry them.
-    pub(super) fn write(&self, place: u16, out: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
+    /// Writes the length and the properties, if `scope` allows them.
+    pub(super) fn write(&self, scope: u16, out: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
         if self.raw.len() > limits::REMAINING_LENGTH_MAX {
             return Err(EncodeError::PacketTooLong { bytes: self.raw.len() });
         }
         if !self.raw.is_empty() {
-            check(Reader::new(self.raw, 0), place)?;
+            check(Reader::new(self.raw, 0), scope)?;
         }
         writer::variable_int(self.raw.len() as u32, out);
         out.extend_from_slice(self.raw);
@@ -50,7 +50,7 @@ impl<'a> Properties<'a> {
         Self { raw }
     }
 
-    /// Whether there are none.
+    /// Whether the packet has no properties.
     pub const fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
@@ -98,21 +98,21 @@ impl<'a> Properties<'a> {
     }
 }
 
-fn check(mut reader: Reader<'_>, place: u16) -> Result<()> {
+fn check(mut reader: Reader<'_>, scope: u16) -> Result<()> {
     // A bit per identifier; the largest is 0x2A.
     let mut seen = 0_u64;
     while !reader.is_at_end() {
         let offset = reader.offset();
         let property = Property::read(&mut reader)?;
         let id = property.id();
-        if id.allowed() & place == 0 {
+        if id.allowed() & scope == 0 {
             return Err(DecodeError::protocol(
                 "the property does not belong into this packet [MQTT5 2.2.2.2]",
             )
             .at(offset));
         }
         let mask = 1_u64 << id as u8;
-        if seen & mask != 0 && !id.may_repeat(place) {
+        if seen & mask != 0 && !id.may_repeat(scope) {
             return Err(DecodeError::protocol("the property stands twice [MQTT5 2.2.2.2]").at(offset));
         }
         seen |= mask;

@@ -17,7 +17,7 @@ impl PropertiesBuilder {
         Self::default()
     }
 
-    /// Adds a property. That it belongs into the packet, and only once, is checked when the packet is encoded.
+    /// Adds a property. `encode` checks that the packet allows it and that it stands there once.
     ///
     /// # Errors
     /// The value has the wrong type or range for its identifier, or is too long.

@@ -1,9 +1,10 @@
-//! What properties there are, where each may stand and what it may say [MQTT5 2.2.2].
+//! The properties of MQTT 5: which packets allow each of them, and its type and range [MQTT5 2.2.2].
 
 use super::error::DecodeError;
-use super::fixed_header::PacketType;
+use super::packet_type::PacketType;
 use super::reader::Reader;
-
+use super::reason::ReasonCode;
+use super::topic::is_valid_name;
 type Result<T> = std::result::Result<T, DecodeError>;
 
 /// One property and its value.
@@ -36,15 +37,15 @@ enum Kind {
     Pair,
 }
 
-/// Where a property may stand: a bit per packet type, bit 0 for the will.
+/// Scope of a will's properties. A scope has one bit per packet type; bit 0 is the will.
 pub(super) const WILL: u16 = 1;
 
 const fn bit(packet: PacketType) -> u16 {
     1 << packet as u16
 }
 
-/// The place of a packet's own properties.
-pub(super) const fn place_of(packet: PacketType) -> u16 {
+/// Scope of a packet's own properties.
+pub(super) const fn scope_of(packet: PacketType) -> u16 {
     bit(packet)
 }
 
@@ -123,14 +124,14 @@ property_ids! {
 }
 
 impl PropertyId {
-    /// May stand several times [MQTT5 3.3.2.3.7, 3.3.2.3.8].
-    pub(super) fn may_repeat(self, place: u16) -> bool {
-        self == Self::UserProperty || (self == Self::SubscriptionIdentifier && place == PUBLISH)
+    /// Whether the property may stand several times [MQTT5 3.3.2.3.7, 3.3.2.3.8].
+    pub(super) fn may_repeat(self, scope: u16) -> bool {
+        self == Self::UserProperty || (self == Self::SubscriptionIdentifier && scope == PUBLISH)
     }
 }
 
 impl<'a> Property<'a> {
-    /// Which property it is.
+    /// The identifier.
     pub const fn id(&self) -> PropertyId {
         match *self {
             Self::Byte(id, _)
@@ -159,7 +160,7 @@ impl<'a> Property<'a> {
         })
     }
 
-    /// Whether the value has the type that the identifier calls for; only hand-made properties may lack it.
+    /// Whether the value has the type of the identifier. Decoded properties always have it.
     pub(super) fn is_well_typed(&self) -> bool {
         let kind = match self {
             Self::Byte(..) => Kind::Byte,
@@ -173,7 +174,7 @@ impl<'a> Property<'a> {
         kind == self.id().kind()
     }
 
-    /// Ranges that the type of a property does not express.
+    /// Checks the range of the value.
     pub(super) fn check_value(&self) -> Result<()> {
         use PropertyId as Id;
         let fault = match *self {
@@ -183,14 +184,14 @@ impl<'a> Property<'a> {
             Self::Byte(_, value) if value > 1 => "the property's value must be 0 or 1",
             Self::TwoBytes(Id::ReceiveMaximum, 0) => "Receive Maximum is zero [MQTT5 3.1.2.11.3]",
             Self::TwoBytes(Id::TopicAlias, 0) => {
-                let code = super::ReasonCode::TOPIC_ALIAS_INVALID;
+                let code = ReasonCode::TOPIC_ALIAS_INVALID;
                 return Err(DecodeError::new(code, "Topic Alias is zero [MQTT-3.3.2-8]"));
             }
             Self::FourBytes(Id::MaximumPacketSize, 0) => "Maximum Packet Size is zero [MQTT5 3.1.2.11.4]",
             Self::VariableInt(Id::SubscriptionIdentifier, 0) => {
                 "Subscription Identifier is zero [MQTT5 3.8.2.1.2]"
             }
-            Self::Text(Id::ResponseTopic, topic) if !super::is_valid_name(topic) => {
+            Self::Text(Id::ResponseTopic, topic) if !is_valid_name(topic) => {
                 "Response Topic holds wildcards [MQTT-3.3.2-14]"
             }
             _ => return Ok(()),

@@ -1,8 +1,8 @@
-//! Properties by name, with the values that stand for absent ones.
+//! Getters for single properties, with the defaults of the specification.
 
-use super::packet::QoS;
 use super::properties::Properties;
 use super::property::{Property, PropertyId as Id};
+use super::qos::QoS;
 
 impl<'a> Properties<'a> {
     /// Seconds that a session outlives its connection; 0 when absent in CONNECT [MQTT5 3.1.2.11.2].
@@ -10,17 +10,17 @@ impl<'a> Properties<'a> {
         self.number(Id::SessionExpiryInterval)
     }
 
-    /// How many QoS 1 and 2 messages the peer takes at once; 65,535 when absent [MQTT5 3.1.2.11.3].
+    /// Receive maximum: unacknowledged QoS 1 and 2 messages that the peer accepts; 65,535 when absent [MQTT5 3.1.2.11.3].
     pub fn receive_maximum(&self) -> u16 {
         self.two_bytes(Id::ReceiveMaximum).unwrap_or(u16::MAX)
     }
 
-    /// Bytes of the largest packet that the peer takes; no bound when absent [MQTT5 3.1.2.11.4].
+    /// Bytes of the largest packet that the peer accepts; no bound when absent [MQTT5 3.1.2.11.4].
     pub fn maximum_packet_size(&self) -> Option<u32> {
         self.number(Id::MaximumPacketSize)
     }
 
-    /// The highest topic alias that the peer takes; 0 (none) when absent [MQTT5 3.1.2.11.5].
+    /// The highest topic alias that the peer accepts; 0 (none) when absent [MQTT5 3.1.2.11.5].
     pub fn topic_alias_maximum(&self) -> u16 {
         self.two_bytes(Id::TopicAliasMaximum).unwrap_or(0)
     }
@@ -45,7 +45,7 @@ impl<'a> Properties<'a> {
         self.text(Id::AuthenticationMethod)
     }
 
-    /// What the authentication method exchanges [MQTT5 3.1.2.11.10].
+    /// Data of the authentication method [MQTT5 3.1.2.11.10].
     pub fn authentication_data(&self) -> Option<&'a [u8]> {
         self.binary(Id::AuthenticationData)
     }
@@ -55,27 +55,27 @@ impl<'a> Properties<'a> {
         self.number(Id::WillDelayInterval).unwrap_or(0)
     }
 
-    /// Whether the payload says of itself that it is UTF-8; false when absent [MQTT5 3.3.2.3.2].
+    /// Whether the sender declares the payload as UTF-8; false when absent [MQTT5 3.3.2.3.2].
     pub fn payload_is_utf8(&self) -> bool {
         self.number(Id::PayloadFormatIndicator) == Some(1)
     }
 
-    /// Seconds after which a message is worth nothing; for ever when absent [MQTT5 3.3.2.3.3].
+    /// Seconds after which the message expires; never when absent [MQTT5 3.3.2.3.3].
     pub fn message_expiry_interval(&self) -> Option<u32> {
         self.number(Id::MessageExpiryInterval)
     }
 
-    /// What kind of content the payload is [MQTT5 3.3.2.3.9].
+    /// Content type of the payload [MQTT5 3.3.2.3.9].
     pub fn content_type(&self) -> Option<&'a str> {
         self.text(Id::ContentType)
     }
 
-    /// Where an answer is expected [MQTT5 3.3.2.3.5].
+    /// Topic for the answer [MQTT5 3.3.2.3.5].
     pub fn response_topic(&self) -> Option<&'a str> {
         self.text(Id::ResponseTopic)
     }
 
-    /// What an answer repeats [MQTT5 3.3.2.3.6].
+    /// Correlation data, which the answer repeats [MQTT5 3.3.2.3.6].
     pub fn correlation_data(&self) -> Option<&'a [u8]> {
         self.binary(Id::CorrelationData)
     }
@@ -107,12 +107,12 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Whether the server offers a thing of the `*Available` kind; true when absent [MQTT5 3.2.2.3].
+    /// Whether the server offers the feature of an `*Available` property; true when absent [MQTT5 3.2.2.3].
     pub fn is_available(&self, id: Id) -> bool {
         self.number(id) != Some(0)
     }
 
-    /// What the server offers for building response topics [MQTT5 3.2.2.3.15].
+    /// Basis for response topics [MQTT5 3.2.2.3.15].
     pub fn response_information(&self) -> Option<&'a str> {
         self.text(Id::ResponseInformation)
     }
@@ -122,7 +122,7 @@ impl<'a> Properties<'a> {
         self.text(Id::ServerReference)
     }
 
-    /// The reason that the peer gives in words.
+    /// The reason as text.
     pub fn reason_string(&self) -> Option<&'a str> {
         self.text(Id::ReasonString)
     }

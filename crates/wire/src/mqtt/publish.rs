@@ -1,29 +1,30 @@
 //! PUBLISH [MQTT5 3.3].
 
 use super::error::{DecodeError, EncodeError};
-use super::fixed_header::PacketType;
-use super::packet::{ProtocolVersion, QoS};
+use super::packet_type::PacketType;
 use super::properties::Properties;
-use super::property::place_of;
+use super::property::scope_of;
+use super::qos::QoS;
 use super::reader::Reader;
+use super::version::ProtocolVersion;
 use super::{ReasonCode, is_valid_name, writer};
 
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Sent before, perhaps.
+    /// The sender may have sent this message before.
     pub dup: bool,
-    /// Delivery promise.
+    /// Quality of service.
     pub qos: QoS,
     /// Asks the server to keep the message for later subscribers.
     pub retain: bool,
-    /// Where to; empty only in MQTT 5 with a topic alias.
+    /// The topic name. It is empty only in MQTT 5 with a topic alias.
     pub topic: &'a str,
     /// Present when `qos` is above 0, and only sent then [MQTT-2.2.1-2].
     pub packet_id: Option<u16>,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
-    /// What.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
@@ -34,7 +35,7 @@ pub(super) fn decode<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<P
     let topic = body.string()?;
     let packet_id = if qos == QoS::AtMostOnce { None } else { Some(body.packet_id()?) };
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::Publish))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::Publish))? } else { Properties::NONE };
     check_topic(topic, v5, properties).map_err(|error| error.at(topic_offset))?;
     Ok(Publish { dup, qos, retain: flags & 1 != 0, topic, packet_id, properties, payload: body.rest() })
 }
@@ -80,13 +81,14 @@ fn write(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), Encod
         writer::packet_id(publish.packet_id.unwrap_or(0), out)?;
     }
     if v5 {
-        publish.properties.write(place_of(PacketType::Publish), out)?;
+        publish.properties.write(scope_of(PacketType::Publish), out)?;
     }
     out.extend_from_slice(publish.payload);
     Ok(())
 }
 
-/// Appends a PUBLISH without properties; what a load generator sends millions of. `packet_id` is not sent with QoS 0.
+/// Appends a PUBLISH without properties: the fast path of a load generator. QoS 0 has no packet identifier, so `packet_id`
+/// is ignored.
 pub fn encode_publish(
     topic: &str,
     qos: QoS,

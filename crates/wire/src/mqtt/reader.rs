@@ -124,7 +124,7 @@ pub(super) fn variable_int(bytes: &[u8]) -> Result<Option<(u32, usize)>> {
     Ok(None)
 }
 
-/// MQTT 5 wants the fewest bytes that hold the value [MQTT-1.5.5-1]; MQTT 3.1.1 has no such rule.
+/// MQTT 5 requires the shortest encoding of a value [MQTT-1.5.5-1]; MQTT 3.1.1 has no such rule.
 pub(super) fn check_shortest(value: u32, len: usize) -> Result<()> {
     if len == writer::variable_int_len(value as usize) {
         return Ok(());

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::fixed_header::PacketType;
+use super::packet_type::PacketType;
 
-/// An MQTT 5 reason code [MQTT5 2.4]. Codes below 0x80 say success.
+/// An MQTT 5 reason code [MQTT5 2.4]. Codes below 0x80 mean success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReasonCode(pub u8);
 
@@ -68,7 +68,7 @@ reason_codes! {
 }
 
 impl ReasonCode {
-    /// Whether the code says that something failed.
+    /// Whether the code means failure.
     pub const fn is_error(self) -> bool {
         self.0 >= 0x80
     }
@@ -87,7 +87,7 @@ impl ReasonCode {
                 matches!(self.0, 0x00..=0x02 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91 | 0x97 | 0x9E | 0xA1 | 0xA2)
             }
             PacketType::UnsubAck => matches!(self.0, 0x00 | 0x11 | 0x80 | 0x83 | 0x87 | 0x8F | 0x91),
-            // 0x8C stands in table 2-6 but not in that of 3.14.2.1; a peer that sends it means it.
+            // Table 2-6 has 0x8C, the table of 3.14.2.1 has not. We accept it.
             PacketType::Disconnect => {
                 matches!(self.0, 0x00 | 0x04 | 0x80..=0x83 | 0x87 | 0x89 | 0x8B..=0x90 | 0x93..=0xA2)
             }

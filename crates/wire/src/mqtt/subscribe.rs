@@ -1,10 +1,10 @@
 //! SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK [MQTT5 3.8 to 3.11].
 
 use super::error::{DecodeError, EncodeError};
-use super::fixed_header::PacketType;
-use super::packet::QoS;
+use super::packet_type::PacketType;
 use super::properties::Properties;
-use super::property::place_of;
+use super::property::scope_of;
+use super::qos::QoS;
 use super::reader::Reader;
 use super::topic::is_valid_filter_of;
 use super::{ReasonCode, writer};
@@ -12,7 +12,7 @@ use super::{ReasonCode, writer};
 /// SUBSCRIBE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// What SUBACK will name.
+    /// The identifier that SUBACK repeats.
     pub packet_id: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
@@ -39,17 +39,17 @@ impl Filter<'_> {
         }
     }
 
-    /// The subscriber does not want its own messages back.
+    /// No-local: the server does not send the subscriber its own messages.
     pub const fn no_local(&self) -> bool {
         self.options & 0b100 != 0
     }
 
-    /// Messages keep the retain flag they were published with.
+    /// Retain-as-published: messages keep the retain flag of their publisher.
     pub const fn retain_as_published(&self) -> bool {
         self.options & 0b1000 != 0
     }
 
-    /// Retained messages are sent at every subscribing (0), at the first (1) or never (2).
+    /// Retain handling: the server sends retained messages at every subscription (0), at a new one (1) or never (2).
     pub const fn retain_handling(&self) -> u8 {
         self.options >> 4 & 0b11
     }
@@ -58,7 +58,7 @@ impl Filter<'_> {
 /// UNSUBSCRIBE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
-    /// What UNSUBACK will name.
+    /// The identifier that UNSUBACK repeats.
     pub packet_id: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
@@ -68,7 +68,7 @@ pub struct Unsubscribe<'a> {
 /// SUBACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubAck<'a> {
-    /// The SUBSCRIBE it answers.
+    /// Identifier of the SUBSCRIBE.
     pub packet_id: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
@@ -79,7 +79,7 @@ pub struct SubAck<'a> {
 /// UNSUBACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsubAck<'a> {
-    /// The UNSUBSCRIBE it answers.
+    /// Identifier of the UNSUBSCRIBE.
     pub packet_id: u16,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
@@ -88,12 +88,12 @@ pub struct UnsubAck<'a> {
 }
 
 impl<'a> Subscribe<'a> {
-    /// A SUBSCRIBE of filters laid out by [`Subscribe::layout`].
+    /// A SUBSCRIBE with the filters that [`Subscribe::layout`] wrote.
     pub const fn new(packet_id: u16, properties: Properties<'a>, layout: &'a [u8]) -> Self {
         Self { packet_id, properties, filters: layout }
     }
 
-    /// Lays filters out as the packet carries them; they are checked when the packet is encoded.
+    /// Writes filters in the layout of the packet. `encode` checks them.
     pub fn layout(filters: &[Filter<'_>]) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         for filter in filters {
@@ -114,12 +114,12 @@ impl<'a> Subscribe<'a> {
 }
 
 impl<'a> Unsubscribe<'a> {
-    /// An UNSUBSCRIBE of filters laid out by [`Unsubscribe::layout`].
+    /// An UNSUBSCRIBE with the filters that [`Unsubscribe::layout`] wrote.
     pub const fn new(packet_id: u16, properties: Properties<'a>, layout: &'a [u8]) -> Self {
         Self { packet_id, properties, filters: layout }
     }
 
-    /// Lays filters out as the packet carries them; they are checked when the packet is encoded.
+    /// Writes filters in the layout of the packet. `encode` checks them.
     pub fn layout(filters: &[&str]) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         for filter in filters {
@@ -138,7 +138,7 @@ impl<'a> Unsubscribe<'a> {
 pub(super) fn decode_subscribe<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Subscribe<'a>, DecodeError> {
     let packet_id = body.packet_id()?;
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::Subscribe))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::Subscribe))? } else { Properties::NONE };
     check_subscriptions(body.clone(), v5)?;
     Ok(Subscribe { packet_id, properties, filters: body.rest() })
 }
@@ -192,7 +192,7 @@ pub(super) fn decode_unsubscribe<'a>(
 ) -> Result<Unsubscribe<'a>, DecodeError> {
     let packet_id = body.packet_id()?;
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::Unsubscribe))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::Unsubscribe))? } else { Properties::NONE };
     check_filters(body.clone(), v5)?;
     Ok(Unsubscribe { packet_id, properties, filters: body.rest() })
 }
@@ -211,7 +211,7 @@ fn check_filters(mut list: Reader<'_>, v5: bool) -> Result<(), DecodeError> {
 pub(super) fn decode_suback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<SubAck<'a>, DecodeError> {
     let packet_id = body.packet_id()?;
     let properties =
-        if v5 { Properties::read(body, place_of(PacketType::SubAck))? } else { Properties::NONE };
+        if v5 { Properties::read(body, scope_of(PacketType::SubAck))? } else { Properties::NONE };
     let offset = body.offset();
     let codes = body.rest();
     check_codes(PacketType::SubAck, codes, v5).map_err(|error| error.at(offset))?;
@@ -223,7 +223,7 @@ pub(super) fn decode_unsuback<'a>(body: &mut Reader<'a>, v5: bool) -> Result<Uns
     if !v5 {
         return Ok(UnsubAck { packet_id, properties: Properties::NONE, codes: &[] });
     }
-    let properties = Properties::read(body, place_of(PacketType::UnsubAck))?;
+    let properties = Properties::read(body, scope_of(PacketType::UnsubAck))?;
     let offset = body.offset();
     let codes = body.rest();
     check_codes(PacketType::UnsubAck, codes, v5).map_err(|error| error.at(offset))?;
@@ -287,7 +287,7 @@ fn encode_list(
     writer::packet(packet_type.first_byte(), out, |out| {
         writer::packet_id(packet_id, out)?;
         if v5 {
-            properties.write(place_of(packet_type), out)?;
+            properties.write(scope_of(packet_type), out)?;
         }
         out.extend_from_slice(list);
         Ok(())

@@ -2,7 +2,7 @@
 
 /// Whether `topic` may be published to: not empty, no wildcard [MQTT-3.3.2-2], [MQTT-4.7.3-1].
 pub fn is_valid_name(topic: &str) -> bool {
-    // Looking at every byte without leaving early lets the compiler compare many at a time.
+    // A loop over all bytes without an early exit lets the compiler compare many bytes at a time.
     !topic.is_empty() && !topic.bytes().fold(false, |found, byte| found | matches!(byte, b'+' | b'#' | 0))
 }
 
@@ -16,7 +16,7 @@ pub fn is_valid_filter(filter: &str) -> bool {
     is_valid_levels(filter)
 }
 
-/// MQTT 3.1.1 knows no shared subscriptions: `$share` is a level like any other there.
+/// MQTT 3.1.1 has no shared subscriptions: `$share` is an ordinary level there.
 pub(super) fn is_valid_filter_of(filter: &str, v5: bool) -> bool {
     if v5 { is_valid_filter(filter) } else { is_valid_levels(filter) }
 }

@@ -1,4 +1,4 @@
-//! Appending fields of a packet to a buffer.
+//! Appends the fields of a packet to a buffer.
 
 use super::error::EncodeError;
 use super::limits;
@@ -34,7 +34,7 @@ pub(super) fn binary(what: &'static str, bytes: &[u8], out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Text may hold everything but U+0000 [MQTT-1.5.4-2].
+/// Appends a UTF-8 string. U+0000 is not allowed [MQTT-1.5.4-2].
 pub(super) fn string(what: &'static str, text: &str, out: &mut Vec<u8>) -> Result<()> {
     if text.as_bytes().contains(&0) {
         return Err(EncodeError::Invalid { cause: "a string holds U+0000 [MQTT-1.5.4-2]" });
@@ -57,7 +57,7 @@ pub(super) fn packet(
     body: impl FnOnce(&mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let start = out.len();
-    // Most packets are short: room for one length byte, moved up when the body turns out longer.
+    // Most packets are short, so one length byte is reserved. A longer body is moved up.
     out.extend_from_slice(&[first_byte, 0]);
     if let Err(error) = body(out) {
         out.truncate(start);
@@ -83,7 +83,7 @@ pub(super) fn packet(
     Ok(())
 }
 
-/// Writes the fixed header of a packet whose length is known beforehand, and makes room for the body.
+/// Writes the fixed header of a packet whose length is known, and reserves memory for the body.
 pub(super) fn header(first_byte: u8, remaining: usize, out: &mut Vec<u8>) -> Result<()> {
     if remaining > limits::REMAINING_LENGTH_MAX {
         return Err(EncodeError::PacketTooLong { bytes: remaining });

@@ -1,10 +1,10 @@
-//! `/api/sql`: a query, and its answer as it comes.
+//! `/api/sql`: runs a query and streams its answer.
 //!
-//! Rows leave batch by batch: the next one is made when the client has taken the last one. An error before the first
-//! batch is an answer like every other refusal. Later ones end the answer: JSON says so in its last member, all other
+//! Rows leave batch by batch: the engine makes the next batch when the client has taken the last one. An error before the
+//! first batch is an answer like every other refusal. A later error ends the answer: JSON has it as last member, and all other
 //! formats are cut off, which every HTTP client reports.
 
-mod question;
+mod request;
 
 use std::sync::Arc;
 
@@ -13,39 +13,39 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
-use super::Door;
-use super::auth::Session;
-use super::error::ApiError;
 use super::request::Params;
+use super::session::Session;
+use super::state::HttpState;
 use crate::answer::{AnswerError, Format, pieces};
-use question::Question;
+use crate::error::ApiError;
+use request::SqlRequest;
 
 /// `GET /api/sql?q=...&format=...`
 pub(crate) async fn get(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let question = Question::from_params(&params, request.headers())?;
-    ask(&door, &session, question).await
+    let request = SqlRequest::from_params(&params, request.headers())?;
+    ask(&state, &session, request).await
 }
 
 /// `POST /api/sql`: JSON with `query`, or the query as text.
 pub(crate) async fn post(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let question = Question::from_body(&params, request, session.body_account(&door)).await?;
-    ask(&door, &session, question).await
+    let request = SqlRequest::from_body(&params, request, session.body_account(&state)).await?;
+    ask(&state, &session, request).await
 }
 
-async fn ask(door: &Door, session: &Session, question: Question) -> Result<Response, ApiError> {
-    let format = question.format;
-    let answer = door.hub.sql(&question.text, question.parameters, &session.reader()).await?;
-    // What goes wrong at once, such as a table that cannot be read, still gets a status of its own.
+async fn ask(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
+    let format = request.format;
+    let answer = state.hub.sql(&request.text, request.parameters, &session.reader()).await?;
+    // An error before the first rows, such as a table that cannot be read, still gets a status of its own.
     let pieces = pieces(answer, format).await.map_err(|error| match error {
         AnswerError::Query(error) => error.into(),
         AnswerError::Encode(error) => ApiError::argument(error.to_string()),

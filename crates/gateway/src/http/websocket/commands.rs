@@ -1,11 +1,11 @@
-//! What a client may ask (ThingsBoard's `TelemetryPluginCmdsWrapper`).
+//! Commands of clients (ThingsBoard's `TelemetryPluginCmdsWrapper`).
 
 use serde::Deserialize;
 
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::request::split_keys;
 
-/// One message of a client. Members that are absent or `null` ask for nothing.
+/// One message of a client. Absent and `null` members have no commands.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Commands {
@@ -19,7 +19,7 @@ pub(crate) struct Commands {
     watches: Option<Vec<WatchCommand>>,
 }
 
-/// Starts, replaces or ends the subscription `cmdId`. The scope is not looked at: there is only one.
+/// Starts, replaces or ends the subscription `cmdId`. The scope is ignored: there is only one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubscribeCommand {
@@ -28,9 +28,9 @@ pub(crate) struct SubscribeCommand {
     pub(crate) entity_id: Option<String>,
     /// All keys when absent or empty.
     pub(crate) keys: Option<Keys>,
-    /// Where the initial history begins, in milliseconds.
+    /// Start of the initial history, in milliseconds.
     pub(crate) start_ts: Option<i64>,
-    /// Its length in milliseconds; 0 asks for the latest values instead of history.
+    /// Length of the initial history in milliseconds; 0 for the latest values instead of history.
     pub(crate) time_window: Option<i64>,
     pub(crate) interval: Option<i64>,
     pub(crate) limit: Option<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct SubscribeCommand {
     pub(crate) unsubscribe: bool,
 }
 
-/// Asks for history, once.
+/// Requests history, once.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HistoryCommand {
@@ -58,9 +58,9 @@ pub(crate) struct HistoryCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Keys {
-    /// Separated by commas, as ThingsBoard's clients send them.
+    /// Keys separated by commas, as ThingsBoard's clients send them.
     List(String),
-    /// One by one: the way to name a key that holds a comma.
+    /// A list of keys, for keys that contain a comma.
     Each(Vec<String>),
 }
 
@@ -82,7 +82,7 @@ struct AttributeCommand {
     unsubscribe: bool,
 }
 
-/// Starts, replaces or ends the watch `cmdId`. No command of ThingsBoard.
+/// Starts, replaces or ends the watch `cmdId`. ThingsBoard has no such command.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct WatchCommand {
@@ -94,26 +94,26 @@ pub(crate) struct WatchCommand {
     pub(crate) keys: Option<Vec<String>>,
     /// Milliseconds between two messages.
     pub(crate) interval: Option<u64>,
-    /// Asks for binary messages, which are compressed.
+    /// Requests compressed binary messages.
     #[serde(default)]
     pub(crate) deflate: bool,
     #[serde(default)]
     pub(crate) unsubscribe: bool,
 }
 
-/// One thing to do.
+/// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     Subscribe(SubscribeCommand),
     Unsubscribe(i64),
     History(HistoryCommand),
-    /// Attributes are not there yet, and the client is told so.
+    /// Attributes are not supported yet; the session answers with an error.
     Attributes(i64),
     Watch(WatchCommand),
     Unwatch(i64),
 }
 
-/// Reads a message; its commands in the order in which they are worked on.
+/// Parses a message. Returns its commands in the order in which the session handles them.
 pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
     const TAKES: &str =
         "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds or watchCmds";

@@ -11,21 +11,21 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
-use super::Goodbye;
+use super::close_reason::CloseReason;
 use crate::http::limits::SOCKET_MESSAGE_BYTES_MAX;
 
-/// What the client sent.
+/// Input of the client.
 #[derive(Debug)]
 pub(crate) enum Inbound {
     /// A message.
     Text(Utf8Bytes),
-    /// A message of the kind that this protocol does not use.
+    /// A binary message, which this protocol does not use.
     Binary,
-    /// Something that breaks the rules, after which nothing more can be read.
-    Broken(Goodbye),
+    /// A protocol error, after which nothing more can be read.
+    Broken(CloseReason),
 }
 
-/// When something was heard of the client last.
+/// When the client last sent something.
 #[derive(Debug)]
 pub(crate) struct Activity {
     begun: Instant,
@@ -52,8 +52,8 @@ impl Activity {
     }
 }
 
-/// Reads until the client closes or breaks the rules, or nobody listens any more; then drops `messages`.
-/// Pings are answered by the library. While the queue is full nothing is read.
+/// Reads until the client closes the socket or breaks the protocol, or the session has ended. Then it drops `messages`. The
+/// library answers pings. It reads nothing while the queue is full.
 pub(crate) async fn read(
     mut stream: SplitStream<WebSocket>,
     messages: mpsc::Sender<Inbound>,
@@ -66,8 +66,8 @@ pub(crate) async fn read(
             Ok(Message::Binary(_)) => Inbound::Binary,
             // The stream ends by itself once the closing handshake is done.
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_)) => continue,
-            Err(error) => match goodbye(&error) {
-                Some(goodbye) => Inbound::Broken(goodbye),
+            Err(error) => match close_reason(&error) {
+                Some(reason) => Inbound::Broken(reason),
                 None => return,
             },
         };
@@ -78,18 +78,20 @@ pub(crate) async fn read(
     }
 }
 
-/// What to tell a client whose frames cannot be read; nothing if it is gone.
-fn goodbye(error: &axum::Error) -> Option<Goodbye> {
+/// The close reason for a client whose frames cannot be read; `None` if the client is gone.
+fn close_reason(error: &axum::Error) -> Option<CloseReason> {
     let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>());
     match cause {
         Some(Error::Capacity(_)) => {
             let reason = format!("a message has more than {SOCKET_MESSAGE_BYTES_MAX} bytes; send several");
-            Some(Goodbye::new(close_code::SIZE, "too_large", reason))
+            Some(CloseReason::new(close_code::SIZE, "too_large", reason))
         }
-        Some(Error::Utf8(_)) => Some(Goodbye::new(close_code::INVALID, "websocket", "a text is not UTF-8")),
+        Some(Error::Utf8(_)) => {
+            Some(CloseReason::new(close_code::INVALID, "websocket", "a text is not UTF-8"))
+        }
         Some(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => None,
         Some(Error::Protocol(broken)) => {
-            Some(Goodbye::new(close_code::PROTOCOL, "websocket", broken.to_string()))
+            Some(CloseReason::new(close_code::PROTOCOL, "websocket", broken.to_string()))
         }
         // The connection was closed or broke.
         _ => None,

@@ -6,16 +6,16 @@ use futures_util::stream::SplitSink;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Goodbye;
+use super::close_reason::CloseReason;
 use super::inbound::Inbound;
 use crate::http::limits::{SOCKET_CLOSE_TIMEOUT, SOCKET_SEND_TIMEOUT};
 
-/// The client is gone or takes nothing any more: there is nobody to tell anything.
+/// The client is gone or takes no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Sends to the client. Nothing is queued here beyond what the library buffers of one message: who waits for the
-/// client is the session.
+/// Sends to the client. It queues nothing beyond one message that the library buffers: the session itself waits for the
+/// client.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     sink: SplitSink<WebSocket, Message>,
@@ -26,12 +26,12 @@ impl Outbound {
         Self { sink }
     }
 
-    /// Hands a message over; it may stay in the buffer until [`flush`](Self::flush).
+    /// Sends a text message. It may stay in the buffer until [`flush`](Self::flush).
     pub(crate) async fn send(&mut self, text: String) -> Result<(), Gone> {
         in_time(self.sink.feed(Message::Text(text.into()))).await
     }
 
-    /// The same for a binary message.
+    /// Sends a binary message in the same way.
     pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<(), Gone> {
         in_time(self.sink.feed(Message::Binary(bytes.into()))).await
     }
@@ -44,14 +44,14 @@ impl Outbound {
         in_time(self.sink.flush()).await
     }
 
-    /// Says goodbye and waits a moment for the client to do the same.
-    pub(crate) async fn close(&mut self, goodbye: &Goodbye, messages: &mut mpsc::Receiver<Inbound>) {
+    /// Sends the close frame and waits a moment for that of the client.
+    pub(crate) async fn close(&mut self, reason: &CloseReason, messages: &mut mpsc::Receiver<Inbound>) {
         let handshake = async {
-            if self.sink.send(Message::Close(Some(goodbye.frame()))).await.is_ok() {
+            if self.sink.send(Message::Close(Some(reason.frame()))).await.is_ok() {
                 while messages.recv().await.is_some() {}
             }
         };
-        // Who does not answer is closed without an answer.
+        // A client that does not answer is closed anyway.
         let _ = timeout(SOCKET_CLOSE_TIMEOUT, handshake).await;
     }
 }

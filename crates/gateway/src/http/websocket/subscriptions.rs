@@ -1,4 +1,4 @@
-//! The subscriptions of one session: who watches which series and keys, and what each has already been told.
+//! The subscriptions of one session: their series and keys, and the values that the session has already sent.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::update::{Data, News, bytes_of_sample};
 use crate::budget::{Charge, OverBudget, Share};
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::limits::{REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
 /// One subscription.
@@ -22,32 +22,31 @@ struct Subscription {
     /// All keys when `None`.
     keys: Option<HashSet<String>>,
     kind: Kind,
-    /// The newest value per key that the initial reply held, until an update shows whether it is a repetition: its time and
-    /// its fingerprint, because a value may be long.
-    told: HashMap<String, (Timestamp, u64)>,
-    /// Of latest values: the time of the newest value per key that the client has been told. What is older came late and
-    /// is history.
+    /// The newest value per key of the initial reply, until an update shows whether it repeats it: its time and its
+    /// fingerprint, because a value may be long.
+    replied: HashMap<String, (Timestamp, u64)>,
+    /// For latest values: the time of the newest sent value per key. Older values that arrive late are history.
     newest: HashMap<String, Timestamp>,
     /// Bytes of the subscription and its keys.
     _named: Charge,
     /// Bytes of `newest`.
     newest_bytes: Charge,
-    /// Bytes of `told`.
-    told_bytes: Option<Charge>,
+    /// Bytes of `replied`.
+    replied_bytes: Option<Charge>,
 }
 
-/// What a subscription is about.
+/// The kind of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The latest value of each key: time never goes back.
+    /// The latest value of each key: its time never goes back.
     Latest,
-    /// All values from the beginning of a time on, those that come late too.
+    /// All values from a time on, including late ones.
     History,
 }
 
-/// A subscription, to look at.
+/// A summary of a subscription.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub(crate) struct Summary {
     pub(crate) id: i64,
     pub(crate) device: Uuid,
     pub(crate) series: SeriesId,
@@ -66,14 +65,14 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// None yet. What they will hold counts on `share`.
+    /// Without subscriptions. Their bytes are charged to `share`.
     pub(crate) fn new(subscriber: Subscriber, share: Arc<Share>) -> Self {
         let (by_id, by_series) = (BTreeMap::new(), HashMap::new());
         Self { subscriber, by_id, by_series, share, fingerprints: RandomState::new() }
     }
 
-    /// Starts watching, or replaces the subscription of the same id. Updates collect from now on, so what is read
-    /// after this call and the updates together have no gap.
+    /// Adds a subscription, or replaces the one with the same id. It collects updates from now on, so a read after this call
+    /// and the updates have no gap between them.
     pub(crate) fn add(
         &mut self,
         id: i64,
@@ -97,18 +96,18 @@ impl Subscriptions {
             series,
             keys,
             kind,
-            told: HashMap::new(),
+            replied: HashMap::new(),
             newest: HashMap::new(),
             _named: named,
             newest_bytes: self.share.hold(0)?,
-            told_bytes: None,
+            replied_bytes: None,
         };
         self.by_id.insert(id, subscription);
         self.by_series.entry(series).or_default().push(id);
         Ok(())
     }
 
-    /// Ends a subscription; nothing happens if there is none of that id.
+    /// Ends the subscription with this id, if there is one.
     pub(crate) fn remove(&mut self, id: i64) {
         let Some(Subscription { series, .. }) = self.by_id.remove(&id) else { return };
         if let Some(ids) = self.by_series.get_mut(&series) {
@@ -121,8 +120,8 @@ impl Subscriptions {
     }
 
     /// All subscriptions.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Watching> {
-        self.by_id.iter().map(|(id, one)| Watching {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Summary> {
+        self.by_id.iter().map(|(id, one)| Summary {
             id: *id,
             device: one.device.id,
             series: one.series,
@@ -131,34 +130,34 @@ impl Subscriptions {
         })
     }
 
-    /// Remembers what the initial reply held.
-    pub(crate) fn told(&mut self, id: i64, data: &Data) -> Result<(), OverBudget> {
+    /// Records the values of the initial reply.
+    pub(crate) fn record_reply(&mut self, id: i64, data: &Data) -> Result<(), OverBudget> {
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(()) };
         let bytes = bytes_of(data.keys());
-        subscription.told_bytes = None;
-        subscription.told_bytes = Some(self.share.hold(bytes)?);
+        subscription.replied_bytes = None;
+        subscription.replied_bytes = Some(self.share.hold(bytes)?);
         let newest = data.iter().filter_map(|(key, samples)| {
             let (ts, value) = samples.last()?;
             Some((key.clone(), (*ts, fingerprint(&self.fingerprints, value))))
         });
-        subscription.told = newest.collect();
+        subscription.replied = newest.collect();
         if subscription.kind == Kind::Latest {
             subscription.newest_bytes = self.share.hold(bytes)?;
-            let times = subscription.told.iter().map(|(key, (ts, _))| (key.clone(), *ts));
+            let times = subscription.replied.iter().map(|(key, (ts, _))| (key.clone(), *ts));
             subscription.newest = times.collect();
         }
         Ok(())
     }
 
-    /// Forgets what initial replies held: updates that were on their way then have arrived by now.
-    pub(crate) fn forget_told(&mut self) {
+    /// Forgets the values of initial replies: updates from the time of the replies have arrived by now.
+    pub(crate) fn forget_replies(&mut self) {
         for subscription in self.by_id.values_mut() {
-            subscription.told = HashMap::new();
-            subscription.told_bytes = None;
+            subscription.replied = HashMap::new();
+            subscription.replied_bytes = None;
         }
     }
 
-    /// Waits for updates. Losing the future loses no update.
+    /// Waits for updates. The future may be dropped at any time.
     pub(crate) async fn next(&self) -> Updates {
         self.subscriber.next().await
     }
@@ -168,52 +167,52 @@ impl Subscriptions {
         self.by_series.get(&series).cloned().unwrap_or_default()
     }
 
-    /// What updates of its series mean for a subscription: its values, oldest first per key; in several parts when they
-    /// would make a message beyond its bound. Fails where a subscription would have to remember too much.
+    /// The new values for a subscription in updates of its series, oldest first per key, split into messages of bounded length.
+    /// Fails if the subscription would have to remember too many bytes.
     pub(crate) fn news<'a>(&mut self, id: i64, updates: &[&'a Update]) -> Result<Vec<News<'a>>, OverBudget> {
-        let mut parts: Vec<News<'a>> = Vec::new();
-        let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(parts) };
+        let mut messages: Vec<News<'a>> = Vec::new();
+        let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(messages) };
         let mut bytes = UPDATE_BYTES_MAX;
         for update in updates {
             if !subscription.wants(update, &self.fingerprints)? {
                 continue;
             }
             if bytes >= UPDATE_BYTES_MAX {
-                parts.push(News::new());
+                messages.push(News::new());
                 bytes = 0;
             }
-            let part = parts.last_mut().expect("BUG: the first update begins a part");
-            part.entry(update.key.as_str()).or_default().push(update);
+            let message = messages.last_mut().expect("BUG: the first update begins a message");
+            message.entry(update.key.as_str()).or_default().push(update);
             bytes += update.key.len() + bytes_of_sample(&update.value);
         }
-        for part in &mut parts {
-            // Stable: of two values of one time the later one stays the later one.
-            part.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+        for message in &mut messages {
+            // A stable sort: two values with one time keep their order.
+            message.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
         }
-        Ok(parts)
+        Ok(messages)
     }
 }
 
-/// Updates by their series, in the order in which these come first.
+/// Groups updates by series, in the order of the first update of each series.
 pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)> {
     let mut found: Vec<(SeriesId, Vec<&Update>)> = Vec::new();
-    let mut places: HashMap<SeriesId, usize> = HashMap::new();
+    let mut indices: HashMap<SeriesId, usize> = HashMap::new();
     for update in updates {
-        let place = *places.entry(update.series).or_insert_with(|| {
+        let index = *indices.entry(update.series).or_insert_with(|| {
             found.push((update.series, Vec::new()));
             found.len() - 1
         });
-        found[place].1.push(update);
+        found[index].1.push(update);
     }
     found
 }
 
-/// About what keys take in memory, each with a time.
+/// About the bytes of keys in memory, each with a time.
 pub(super) fn bytes_of<'a>(keys: impl IntoIterator<Item = &'a String>) -> usize {
     keys.into_iter().map(|key| key.len() + REMEMBERED_KEY_BYTES).sum()
 }
 
-/// A number that another value does not have, but for one case in very many.
+/// A hash of a value. Different values almost never have the same one.
 fn fingerprint(with: &RandomState, value: &Value) -> u64 {
     let mut hasher = with.build_hasher();
     std::mem::discriminant(value).hash(&mut hasher);
@@ -227,29 +226,29 @@ fn fingerprint(with: &RandomState, value: &Value) -> u64 {
 }
 
 impl Subscription {
-    /// Whether the client has to be told.
+    /// Whether the session must send the update.
     fn wants(&mut self, update: &Update, fingerprints: &RandomState) -> Result<bool, OverBudget> {
         if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
             return Ok(false);
         }
-        Ok(self.is_news(update, fingerprints) && self.advance(update)?)
+        Ok(self.is_new(update, fingerprints) && self.advance(update)?)
     }
 
-    /// Whether the update tells anything that the initial reply did not.
-    fn is_news(&mut self, update: &Update, fingerprints: &RandomState) -> bool {
-        match self.told.get(&update.key) {
+    /// Whether the update differs from the initial reply.
+    fn is_new(&mut self, update: &Update, fingerprints: &RandomState) -> bool {
+        match self.replied.get(&update.key) {
             None => true,
-            // Older than what was told, but it may not have been part of it.
+            // Older than the replied value, but the reply may not have contained it.
             Some((ts, _)) if update.ts < *ts => true,
-            // The first at or after the told time decides: from then on values of the same time are corrections.
+            // The first update at or after the replied time decides. Later values with the same time are corrections.
             Some(_) => {
                 let found = (update.ts, fingerprint(fingerprints, &update.value));
-                self.told.remove(&update.key) != Some(found)
+                self.replied.remove(&update.key) != Some(found)
             }
         }
     }
 
-    /// Whether the update is not older than what the client has; notes its time.
+    /// Whether the update is not older than the newest sent value. Records its time.
     fn advance(&mut self, update: &Update) -> Result<bool, OverBudget> {
         if self.kind == Kind::History {
             return Ok(true);
@@ -316,7 +315,7 @@ mod tests {
         let mut all = subscriptions();
         all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
-        all.told(1, &told).unwrap();
+        all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
             sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
@@ -328,7 +327,7 @@ mod tests {
         // A correction of the same time, and a key that the reply did not hold.
         assert_eq!(after(vec![update(1, "a", 30, 6), update(1, "b", 1, 1)]), [(30, value(6)), (1, value(1))]);
         assert_eq!(after(vec![update(1, "b", 0, 1)]), []);
-        all.forget_told();
+        all.forget_replies();
         let mut after = |updates: Vec<Update>| sort_out(&mut all, updates).len();
         assert_eq!(after(vec![update(1, "a", 29, 5)]), 0);
         assert_eq!(after(vec![update(1, "a", 31, 5)]), 1);
@@ -370,7 +369,7 @@ mod tests {
         all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
-            all.told(1, &told).unwrap();
+            all.record_reply(1, &told).unwrap();
             sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
@@ -433,15 +432,15 @@ mod tests {
         assert_eq!(budget.total(), 0);
         // All keys of a device that invents one with every message.
         all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
-        let mut told = 0;
+        let mut sent = 0;
         let over = loop {
-            let key = format!("key {told}");
+            let key = format!("key {sent}");
             match all.news(1, &[&update(1, &key, 1, 1)]) {
-                Ok(_) => told += 1,
+                Ok(_) => sent += 1,
                 Err(over) => break over,
             }
         };
-        assert!(told > 50 && over.limit.name == "ONE", "{told} {over}");
+        assert!(sent > 50 && over.limit.name == "ONE", "{sent} {over}");
         drop(all);
         assert_eq!(budget.total(), 0);
     }

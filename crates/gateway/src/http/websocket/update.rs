@@ -1,4 +1,4 @@
-//! What a client is told (ThingsBoard's `TelemetrySubscriptionUpdate`).
+//! Messages to clients (ThingsBoard's `TelemetrySubscriptionUpdate`).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use model::{Timestamp, Value, ValueRef};
 use serde::Serialize;
 use serde::ser::{SerializeTuple, Serializer};
 
-use crate::http::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 use crate::http::json::{Object, Sequence, WireValue, to_bytes};
 
 /// A value with its time.
@@ -36,19 +36,19 @@ impl Sample for &Update {
     }
 }
 
-/// Keys and what is new of them, oldest first: as it is shared by all who get it.
+/// Keys and their new values, oldest first. All receivers share the values.
 pub(crate) type News<'a> = BTreeMap<&'a str, Vec<&'a Update>>;
 
 /// Keys and their values, oldest first.
 pub(crate) type Data = BTreeMap<String, Vec<(Timestamp, Value)>>;
 
-/// About how long values are as text.
+/// About the length of values as text.
 pub(crate) fn bytes_of_data(data: &Data) -> usize {
     let of_key = |samples: &Vec<_>| samples.iter().map(|(_, value)| bytes_of_sample(value)).sum::<usize>();
     data.iter().map(|(key, samples)| key.len() + of_key(samples)).sum()
 }
 
-/// About how long a value with its time is as text.
+/// About the length of a value with its time as text.
 pub(crate) fn bytes_of_sample(value: &Value) -> usize {
     const NUMBER_AND_BRACKETS: usize = 40;
     let text = match value {
@@ -58,7 +58,7 @@ pub(crate) fn bytes_of_sample(value: &Value) -> usize {
     text + NUMBER_AND_BRACKETS
 }
 
-/// The subscription of an error that belongs to none (ThingsBoard's `UNKNOWN_SUBSCRIPTION_ID`).
+/// The subscription id of an error without a subscription (ThingsBoard's `UNKNOWN_SUBSCRIPTION_ID`).
 pub(crate) const NO_SUBSCRIPTION: i64 = i32::MIN as i64;
 
 #[derive(Serialize)]
@@ -83,7 +83,7 @@ impl<T: Sample> Serialize for Pair<'_, T> {
     }
 }
 
-/// The message that brings `data` to the subscription `id`.
+/// The message with `data` for the subscription `id`.
 pub(crate) fn data_message<K: Serialize, T: Sample>(
     id: i64,
     data: &BTreeMap<K, Vec<T>>,
@@ -108,7 +108,7 @@ pub(crate) fn data_message<K: Serialize, T: Sample>(
     })
 }
 
-/// The message that says why the subscription or command `id` gets no data.
+/// The message with an error for the subscription or command `id`.
 pub(crate) fn error_message(id: i64, error: &ApiError) -> String {
     let empty = || Object(std::iter::empty::<((), ())>);
     let message = Message {
@@ -121,8 +121,8 @@ pub(crate) fn error_message(id: i64, error: &ApiError) -> String {
     text(&message).expect("BUG: a reason fits into an answer")
 }
 
-/// ThingsBoard's `SubscriptionErrorCode`: 1 internal, 2 bad request. Its 3 (unauthorized) makes clients log in
-/// again, which here is told by closing the session.
+/// ThingsBoard's `SubscriptionErrorCode`: 1 internal, 2 bad request. Its 3 (unauthorized) makes clients log in again; this
+/// server closes the session instead.
 fn error_code(error: &ApiError) -> u16 {
     match error.code {
         ErrorCode::General | ErrorCode::TooManyRequests => 1,

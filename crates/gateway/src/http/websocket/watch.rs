@@ -1,8 +1,8 @@
-//! Watches: the newest values of many devices, at an interval and in one short message. Not of ThingsBoard; it is what
-//! the dashboard asks for (`docs/protocol/live.md`).
+//! Watches: the newest values of many devices, at an interval and in one short message. ThingsBoard has no watches; the
+//! dashboard uses them (`docs/protocol/live.md`).
 //!
-//! A message names devices by their place in the list that the client sent. It comes at every interval, also when
-//! there is nothing new: a client that hears nothing for longer knows that the connection is dead.
+//! A message names a device by its index in the list that the client sent. The session sends a message at every interval, even
+//! without new values, so a client can detect a dead connection.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
@@ -23,14 +23,14 @@ use super::commands::WatchCommand;
 use super::subscriptions::bytes_of;
 use super::update::bytes_of_sample;
 use crate::budget::{Charge, OverBudget, Share};
-use crate::http::error::ApiError;
+use crate::error::ApiError;
 use crate::http::json::{Object, WireValue, to_bytes};
 use crate::http::limits::{
     REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT,
     WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN, WATCH_KEYS_MAX, WATCHES_MAX,
 };
 
-/// Bytes of a row besides its values: the device's place, the time, brackets.
+/// Bytes of a row besides its values: the index of the device, the time, brackets.
 const ROW_BYTES: usize = 32;
 /// All watches of a session.
 #[derive(Debug, Default)]
@@ -44,13 +44,13 @@ pub(crate) struct Watch {
     id: i64,
     subscriber: Subscriber,
     devices: Vec<Arc<Device>>,
-    /// A device that is named twice has two places.
-    places: HashMap<SeriesId, Vec<usize>>,
+    /// Indices of each series in the list. A device that is named twice has two.
+    indices: HashMap<SeriesId, Vec<usize>>,
     /// All keys when `None`.
     keys: Option<HashSet<String>>,
-    /// The time of the newest value per key that the client has been told: what is older came late.
-    told: HashMap<SeriesId, HashMap<String, Timestamp>>,
-    /// Bytes of all that.
+    /// The time of the newest sent value per key. The watch does not send older values.
+    sent: HashMap<SeriesId, HashMap<String, Timestamp>>,
+    /// Bytes of the watch.
     held: Charge,
     interval: Duration,
     due: Instant,
@@ -65,10 +65,10 @@ pub(crate) enum Frame {
     Deflated(Vec<u8>),
 }
 
-/// The values of one device that have one time: `[<place>,<ms>,{"<key>":"<value>"}]`
+/// The values of one device with one time: `[<index>,<ms>,{"<key>":"<value>"}]`
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
-    place: usize,
+    index: usize,
     ts: Timestamp,
     values: BTreeMap<&'a str, &'a Value>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Row<'a> {
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut row = serializer.serialize_tuple(3)?;
-        row.serialize_element(&self.place)?;
+        row.serialize_element(&self.index)?;
         row.serialize_element(&self.ts.millis())?;
         row.serialize_element(&Object(|| {
             let values = self.values.iter();
@@ -94,8 +94,7 @@ struct Message<'a> {
 }
 
 impl Watches {
-    /// Starts a watch, or replaces the one of the same id. Its first message is due at once, and tells the client that every
-    /// later value will come.
+    /// Starts a watch, or replaces the one with the same id. Its first message is due at once; all later values follow it.
     pub(crate) fn add(&mut self, watch: Watch) -> Result<(), ApiError> {
         self.by_id.remove(&watch.id);
         if self.by_id.len() >= WATCHES_MAX {
@@ -112,7 +111,7 @@ impl Watches {
         self.by_id.remove(&id);
     }
 
-    /// Waits until a watch has to say something, and says which. Losing the future loses nothing.
+    /// Waits until a watch is due; returns its id. The future may be dropped at any time.
     pub(crate) async fn due(&self) -> i64 {
         match self.by_id.values().min_by_key(|watch| watch.due) {
             Some(first) => {
@@ -123,15 +122,15 @@ impl Watches {
         }
     }
 
-    /// The updates that the watch has to tell of now, if there are any. It is due again after its interval.
+    /// Takes the waiting updates of a watch, if any. The watch is due again after its interval.
     pub(crate) fn take(&mut self, id: i64) -> Option<Updates> {
         let watch = self.by_id.get_mut(&id)?;
         watch.due = Instant::now() + watch.interval;
         watch.subscriber.next().now_or_never()
     }
 
-    /// What updates mean for the watch, in one message or, if that were too long, in several.
-    /// Fails where the watch would have to remember too much.
+    /// The rows of updates for a watch: of one message, or of several if one would be too long. Fails if the watch would have to
+    /// remember too many bytes.
     pub(crate) fn messages<'a>(
         &mut self,
         id: i64,
@@ -141,32 +140,32 @@ impl Watches {
         Ok(messages_of(watch.rows(updates)?))
     }
 
-    /// A message as it is sent.
+    /// Encodes a message.
     pub(crate) fn frame(&self, id: i64, rows: &[Row<'_>]) -> Option<Result<Frame, ApiError>> {
         self.by_id.get(&id).map(|watch| watch.frame(rows))
     }
 
-    /// Looks up the devices again after the registry changed: those that `series_of` does not find are watched no more.
+    /// Looks up the devices again after a change of the registry. Stops watching devices that `series_of` does not find.
     pub(crate) fn follow(&mut self, series_of: impl Fn(&Device) -> Option<SeriesId>) {
         for watch in self.by_id.values_mut() {
-            let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
-            for (place, device) in watch.devices.iter().enumerate() {
+            let mut indices: HashMap<SeriesId, Vec<usize>> = HashMap::new();
+            for (index, device) in watch.devices.iter().enumerate() {
                 if let Some(series) = series_of(device) {
-                    places.entry(series).or_default().push(place);
+                    indices.entry(series).or_default().push(index);
                 }
             }
             let gone: Vec<_> =
-                watch.places.keys().filter(|series| !places.contains_key(series)).copied().collect();
+                watch.indices.keys().filter(|series| !indices.contains_key(series)).copied().collect();
             gone.into_iter().for_each(|series| watch.subscriber.unwatch(series));
-            places.keys().for_each(|series| self::watch(&mut watch.subscriber, *series));
-            watch.told.retain(|series, _| places.contains_key(series));
-            watch.places = places;
+            indices.keys().for_each(|series| self::watch(&mut watch.subscriber, *series));
+            watch.sent.retain(|series, _| indices.contains_key(series));
+            watch.indices = indices;
         }
     }
 }
 
 impl Watch {
-    /// A watch of the devices, each with its series. Updates collect from now on.
+    /// A watch of devices, each with its series. It collects updates from now on.
     pub(crate) fn new(
         command: WatchCommand,
         devices: Vec<(Arc<Device>, SeriesId)>,
@@ -176,18 +175,18 @@ impl Watch {
         let named = bytes_of(command.keys.iter().flatten());
         let held = share.hold(SUBSCRIPTION_BYTES * (1 + devices.len()) + named)?;
         let mut subscriber = connection.subscriber();
-        let mut places: HashMap<SeriesId, Vec<usize>> = HashMap::new();
-        for (place, (_, series)) in devices.iter().enumerate() {
-            places.entry(*series).or_default().push(place);
+        let mut indices: HashMap<SeriesId, Vec<usize>> = HashMap::new();
+        for (index, (_, series)) in devices.iter().enumerate() {
+            indices.entry(*series).or_default().push(index);
             self::watch(&mut subscriber, *series);
         }
         Ok(Self {
             id: command.cmd_id,
             subscriber,
             devices: devices.into_iter().map(|(device, _)| device).collect(),
-            places,
+            indices,
             keys: command.keys.map(|keys| keys.into_iter().collect()),
-            told: HashMap::new(),
+            sent: HashMap::new(),
             held,
             interval: command.interval.map_or(WATCH_INTERVAL_DEFAULT, Duration::from_millis),
             due: Instant::now(),
@@ -195,8 +194,8 @@ impl Watch {
         })
     }
 
-    /// The newest value of each wanted key of each device, those of one time together. None is older than what the client
-    /// has been told.
+    /// The newest value of each wanted key of each device; values with one time form one row. Leaves out values that are older
+    /// than sent ones.
     fn rows<'a>(&mut self, updates: &'a [Arc<Update>]) -> Result<Vec<Row<'a>>, OverBudget> {
         let mut newest: HashMap<(SeriesId, &str), &Update> = HashMap::new();
         for update in updates {
@@ -210,21 +209,21 @@ impl Watch {
         }
         let mut rows: BTreeMap<(usize, Timestamp), BTreeMap<&str, &Value>> = BTreeMap::new();
         for ((series, key), Update { ts, value, .. }) in newest {
-            let Some(places) = self.places.get(&series) else { continue };
-            let told = self.told.entry(series).or_default();
-            match told.get_mut(key) {
-                Some(told) if ts < told => continue,
-                Some(told) => *told = *ts,
+            let Some(indices) = self.indices.get(&series) else { continue };
+            let sent = self.sent.entry(series).or_default();
+            match sent.get_mut(key) {
+                Some(sent) if ts < sent => continue,
+                Some(sent) => *sent = *ts,
                 None => {
                     self.held.grow(key.len() + REMEMBERED_KEY_BYTES)?;
-                    told.insert(key.to_owned(), *ts);
+                    sent.insert(key.to_owned(), *ts);
                 }
             }
-            for place in places {
-                rows.entry((*place, *ts)).or_default().insert(key, value);
+            for index in indices {
+                rows.entry((*index, *ts)).or_default().insert(key, value);
             }
         }
-        Ok(rows.into_iter().map(|((place, ts), values)| Row { place, ts, values }).collect())
+        Ok(rows.into_iter().map(|((index, ts), values)| Row { index, ts, values }).collect())
     }
 
     fn frame(&self, rows: &[Row<'_>]) -> Result<Frame, ApiError> {
@@ -238,13 +237,13 @@ impl Watch {
     }
 }
 
-/// Watches one more series. There is always room: a watch has fewer devices than a subscriber may have series.
+/// Watches one more series. It never fails: a watch has fewer devices than a subscriber may have series.
 fn watch(subscriber: &mut Subscriber, series: SeriesId) {
     let room = subscriber.watch(series);
     debug_assert!(room, "BUG: a watch has too many devices");
 }
 
-/// The rows of each message; one message without rows when there are none.
+/// Splits rows into messages; one empty message if there are no rows.
 fn messages_of(rows: Vec<Row<'_>>) -> Vec<Vec<Row<'_>>> {
     let mut messages = vec![Vec::new()];
     let mut bytes = 0;
@@ -260,13 +259,13 @@ fn messages_of(rows: Vec<Row<'_>>) -> Vec<Vec<Row<'_>>> {
 }
 
 impl Row<'_> {
-    /// About how long the row is as text.
+    /// About the length of the row as text.
     fn weight(&self) -> usize {
         ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_sample(value)).sum::<usize>()
     }
 }
 
-/// Refuses a command that asks for more than a watch may have. One without devices asks for signs of life only.
+/// Refuses a command that exceeds the bounds of a watch. A watch without devices only sends signs of life.
 pub(crate) fn check_command(command: &WatchCommand) -> Result<(), ApiError> {
     let WatchCommand { entity_ids, keys, interval, .. } = command;
     let bounded = |count: usize, what: &str, max: usize| match count > max {

@@ -1,4 +1,4 @@
-//! CONNECT: who is it, under which name, on which terms.
+//! CONNECT: authenticates the device, registers the client and negotiates the terms of the session.
 
 use std::sync::Arc;
 
@@ -10,31 +10,34 @@ use wire::mqtt::{
 };
 
 use super::super::{clients, limits};
-use super::{Close, Connected, Context, Peer, StoredWill, reason_string};
+use super::connected::{Connected, StoredWill};
+use super::context::Context;
+use super::end::SessionEnd;
+use super::peer::{Peer, reason_string};
 use crate::refusals;
 
-/// A CONNECT that is not accepted.
+/// A refused CONNECT.
 struct Refused {
     code: ReasonCode,
-    /// The same before MQTT 5 [MQTT-3.2.2-4].
+    /// The return code before MQTT 5 [MQTT-3.2.2-4].
     return_code: u8,
     label: &'static str,
     cause: String,
 }
 
 impl Connected {
-    /// Accepts or refuses a client; either way the CONNACK is written.
-    pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, Close> {
+    /// Accepts or refuses a client. Writes the CONNACK in both cases.
+    pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, SessionEnd> {
         match admit(connect, context) {
             Ok(connected) => Ok(connected),
             Err(refused) => {
                 write_refusal(connect, &refused, context);
                 context.hub.metrics().refused(Door::Mqtt, refused.label);
                 if refused.label.starts_with("token") {
-                    // The log does not name the client identifier: a device may have put its token there.
+                    // The log omits the client identifier: a device may have sent its token there.
                     refusals::token(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
                 }
-                Err(Close::quiet(refused.cause))
+                Err(SessionEnd::normal(refused.cause))
             }
         }
     }
@@ -46,27 +49,28 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
-    let entered = context.clients.enter(client.clone(), context.place, connect.clean_start, context.now_s);
-    *context.taken_over = entered.taken_over;
+    let registered =
+        context.clients.register(client.clone(), context.connection, connect.clean_start, context.now_s);
+    *context.taken_over = registered.taken_over;
     let keep_alive_s = granted_keep_alive_s(connect, context);
     let connected = Connected {
         peer: Peer::of(connect),
         device,
         token,
         client,
-        place: context.place,
+        connection: context.connection,
         // One and a half times the keep-alive [MQTT-3.1.2-22], rounded up: never too early.
         silence_max_s: (u32::from(keep_alive_s) * 3).div_ceil(2),
         series: None,
         in_flight: 0,
-        received: entered.received,
-        keep_received_s: session_expiry_s(connect),
+        qos2: registered.qos2,
+        keep_qos2_s: session_expiry_s(connect),
         aliases: Vec::new(),
         will: connect
             .will
             .map(|will| Box::new(StoredWill { topic: will.topic.into(), payload: will.payload.into() })),
     };
-    write_acceptance(connect, entered.session_present, keep_alive_s, assigned.as_deref(), context);
+    write_acceptance(connect, registered.session_present, keep_alive_s, assigned.as_deref(), context);
     Ok(connected)
 }
 
@@ -84,7 +88,7 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
         });
     }
     let empty_id = match connect.version {
-        // More than its 23 characters are taken, as other servers do.
+        // Like other servers, the door accepts more than the 23 characters of the specification.
         ProtocolVersion::V31 => {
             Some("MQTT 3.1 wants a client identifier of at least one character [MQTT31 3.1]")
         }
@@ -124,7 +128,7 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The device whose access token the client sent, and the registry's copy of the token.
+/// Finds the device of the access token. Returns the registry's copy of the token too.
 fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<(Arc<Device>, Arc<str>), Refused> {
     let token = connect.username.filter(|token| !token.is_empty()).ok_or_else(|| Refused {
         code: ReasonCode::BAD_USER_NAME_OR_PASSWORD,
@@ -134,7 +138,7 @@ fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<(Arc<Dev
     })?;
     let registry = context.hub.registry();
     let known = registry.device_by_token(token).and_then(|device| {
-        // It may have been replaced a moment ago.
+        // The token may have been replaced a moment ago.
         let kept = registry.credentials_of(device.id).filter(|kept| **kept == *token)?;
         Some((device, kept))
     });
@@ -146,7 +150,7 @@ fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<(Arc<Dev
     })
 }
 
-/// What the client asked for, or the operator's bound where MQTT 5 lets the server say so [MQTT-3.2.2-21].
+/// The keep-alive of the client, or the operator's bound; MQTT 5 lets the server choose it [MQTT-3.2.2-21].
 fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
     let most = context.options.keep_alive_max_s;
     match (connect.version, connect.keep_alive_s) {
@@ -175,7 +179,7 @@ fn write_acceptance(
         terms(connect, keep_alive_s, assigned, context, &mut properties)
             .expect("BUG: the terms of a session are short");
     }
-    // MQTT 3.1 knows no such flag.
+    // MQTT 3.1 has no such flag.
     let session_present = session_present && connect.version != ProtocolVersion::V31;
     let connack = ConnAck { session_present, code: 0, properties: properties.as_properties() };
     encode(&Packet::ConnAck(connack), connect.version, context.out).expect("BUG: a CONNACK is short");
@@ -193,7 +197,7 @@ fn terms(
     let packet_bytes_max = u32::try_from(options.packet_bytes_max).unwrap_or(u32::MAX);
     properties.push(Property::FourBytes(PropertyId::MaximumPacketSize, packet_bytes_max))?;
     properties.push(Property::TwoBytes(PropertyId::TopicAliasMaximum, limits::TOPIC_ALIAS_MAX))?;
-    // What subscriptions would need is not there yet.
+    // The door does not support subscriptions yet.
     properties.push(Property::Byte(PropertyId::WildcardSubscriptionAvailable, 0))?;
     properties.push(Property::Byte(PropertyId::SubscriptionIdentifierAvailable, 0))?;
     properties.push(Property::Byte(PropertyId::SharedSubscriptionAvailable, 0))?;
@@ -210,7 +214,7 @@ fn terms(
 }
 
 fn write_refusal(connect: &Connect<'_>, refused: &Refused, context: &mut Context<'_>) {
-    // Other than in acks, the reason is wanted here whatever Request Problem Information says [MQTT-3.1.2-29].
+    // Unlike acks, CONNACK may always have a reason, whatever Request Problem Information says [MQTT-3.1.2-29].
     let properties = reason_string(&refused.cause);
     let code = match connect.version {
         ProtocolVersion::V5 => refused.code.0,

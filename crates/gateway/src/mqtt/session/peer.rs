@@ -1,4 +1,4 @@
-//! What a peer understands, and answers cut to it.
+//! The terms of a peer, and answers that fit them.
 
 use wire::mqtt::{
     Ack, Connect, Disconnect, Packet, PacketType, Properties, PropertiesBuilder, Property, PropertyId,
@@ -8,7 +8,7 @@ use wire::mqtt::{
 use super::super::acks::{AckKind, Answer, PendingAck};
 use super::super::limits;
 
-/// The terms on which a peer takes packets.
+/// The terms of a peer: its version, and the answers that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) version: ProtocolVersion,
@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// What a CONNECT says about its sender.
+    /// The terms of a CONNECT.
     pub(crate) fn of(connect: &Connect<'_>) -> Self {
         let packet_bytes_max = connect.properties.maximum_packet_size();
         Self {
@@ -30,8 +30,8 @@ impl Peer {
         }
     }
 
-    /// Appends the first of the forms that is not too large for the peer. When all are, nothing is sent and the
-    /// session goes on as if it had been [MQTT-3.1.2-25].
+    /// Appends the first form that is not too large for the peer. If all are too large, the session sends nothing and goes on
+    /// as if it had [MQTT-3.1.2-25].
     pub(crate) fn write(&self, forms: &[Packet<'_>], out: &mut Vec<u8>) {
         let start = out.len();
         for packet in forms {
@@ -43,8 +43,7 @@ impl Peer {
         }
     }
 
-    /// Appends a packet with a reason string where the peer wants one and it fits [MQTT-3.4.2-2], and without it
-    /// otherwise.
+    /// Appends a packet. It has a reason string if the peer accepts one and it fits [MQTT-3.4.2-2].
     pub(crate) fn write_explained<'a>(
         &self,
         text: &str,
@@ -59,15 +58,19 @@ impl Peer {
         self.write(&[packet(reason.as_properties()), packet(Properties::NONE)], out);
     }
 
-    /// Writes the answer to a message.
+    /// Writes the ack of a message.
     pub(crate) fn write_ack(&self, ack: &PendingAck, out: &mut Vec<u8>) {
         let packet_id = ack.packet_id;
         let yes = Ack::success(packet_id);
         match (ack.kind, &ack.answer) {
             (AckKind::None, _) => {}
-            (AckKind::PubAck, Answer::Yes | Answer::First(_)) => encode_puback(packet_id, self.version, out),
-            (AckKind::PubRec, Answer::Yes | Answer::First(_)) => self.write(&[Packet::PubRec(yes)], out),
-            (kind, Answer::No(refusal)) => {
+            (AckKind::PubAck, Answer::Accepted | Answer::AcceptedQos2(_)) => {
+                encode_puback(packet_id, self.version, out)
+            }
+            (AckKind::PubRec, Answer::Accepted | Answer::AcceptedQos2(_)) => {
+                self.write(&[Packet::PubRec(yes)], out)
+            }
+            (kind, Answer::Refused(refusal)) => {
                 let packet = |properties| {
                     let no = Ack { packet_id, reason: refusal.reason, properties };
                     if kind == AckKind::PubAck { Packet::PubAck(no) } else { Packet::PubRec(no) }
@@ -77,13 +80,13 @@ impl Peer {
         }
     }
 
-    /// Writes the farewell of a server to a peer that understands it [MQTT5 3.14]. Its reason string is wanted always,
-    /// but not in a packet that is too large [MQTT-3.14.2-3].
+    /// Writes DISCONNECT to an MQTT 5 peer [MQTT5 3.14]. It may always have a reason string, but not in a packet that is too
+    /// large [MQTT-3.14.2-3].
     pub(crate) fn write_disconnect(&self, reason: ReasonCode, cause: &str, out: &mut Vec<u8>) {
         if self.version != ProtocolVersion::V5 {
             return;
         }
-        // What is wrong with a forbidden second CONNECT may have a code that only CONNACK knows.
+        // A fault in a forbidden second CONNECT may have a code that only CONNACK allows.
         let belongs = reason.belongs_to(PacketType::Disconnect);
         let reason = if belongs { reason } else { ReasonCode::PROTOCOL_ERROR };
         let text = reason_string(cause);
@@ -92,11 +95,11 @@ impl Peer {
     }
 }
 
-/// A reason string, cut where it would make acks long.
+/// A reason string of bounded length.
 pub(crate) fn reason_string(text: &str) -> PropertiesBuilder {
     const REASON_BYTES_MAX: usize = 400;
     let end = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    // A string of the protocol may not hold U+0000 [MQTT-1.5.4-2].
+    // A string of the protocol must not contain U+0000 [MQTT-1.5.4-2].
     let text = text[..end].replace('\0', "\u{fffd}");
     let mut properties = PropertiesBuilder::new();
     properties
@@ -119,7 +122,7 @@ mod tests {
     fn refusal(peer: Peer, already_unsent: usize) -> Option<String> {
         let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: "twelve bytes".into() };
         let connection = ConnectionKey { slot: 0, generation: 0 };
-        let answer = Answer::No(Box::new(refusal));
+        let answer = Answer::Refused(Box::new(refusal));
         let mut out = vec![0; already_unsent];
         peer.write_ack(&PendingAck { connection, packet_id: 7, kind: AckKind::PubAck, answer }, &mut out);
         match decode(&out[already_unsent..], Some(ProtocolVersion::V5), 1_000).unwrap().unwrap().packet {

@@ -1,4 +1,4 @@
-//! PUBLISH: into the batch, or into the dead-letter table.
+//! PUBLISH: adds a message to the batch, as rows or as a dead letter.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,14 +10,16 @@ use wire::telemetry::Receipt;
 
 use super::super::acks::{AckKind, Answer, PendingAck, Refusal};
 use super::super::limits;
-use super::super::received::{Phase, Turn};
-use super::{Close, Connected, Context, Halt, protocol_error};
+use super::super::qos2::{BatchRef, Phase};
+use super::connected::Connected;
+use super::context::Context;
+use super::end::{PacketError, SessionEnd, protocol_error};
 use crate::refusals;
 
-/// Where devices send telemetry (ThingsBoard's device API).
+/// The topic of telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
-/// Why a message does not become rows.
+/// A message that cannot become rows.
 struct Unfit {
     refusal: Refusal,
     /// For metrics.
@@ -29,9 +31,9 @@ impl Connected {
         &mut self,
         publish: &Publish<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), PacketError> {
         if !context.takes_messages {
-            return Err(Halt::NotNow);
+            return Err(PacketError::StoreBusy);
         }
         self.check_terms(publish, context)?;
         let aliased = self.resolve_alias(publish)?;
@@ -41,7 +43,7 @@ impl Connected {
                 self.on_exactly_once(topic, packet_id, publish.payload, context)
             }
             (QoS::AtLeastOnce, Some(packet_id)) => {
-                let unfit = self.take_message(topic, publish.payload, context)?;
+                let unfit = self.add_message(topic, publish.payload, context)?;
                 self.submit((packet_id, AckKind::PubAck), unfit, None, publish.payload, context);
                 Ok(())
             }
@@ -49,25 +51,25 @@ impl Connected {
         }
     }
 
-    /// A message that nobody waits for: QoS 0, or a will.
+    /// A message without an ack: QoS 0, or a will.
     pub(super) fn on_unanswered(
         &mut self,
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<(), Halt> {
-        let refusal = self.take_message(topic, payload, context)?;
+    ) -> Result<(), PacketError> {
+        let refusal = self.add_message(topic, payload, context)?;
         self.submit((0, AckKind::None), refusal, None, payload, context);
         Ok(())
     }
 
-    fn check_terms(&self, publish: &Publish<'_>, context: &Context<'_>) -> Result<(), Close> {
+    fn check_terms(&self, publish: &Publish<'_>, context: &Context<'_>) -> Result<(), SessionEnd> {
         let most = context.options.receive_maximum;
-        // An older client knows no receive maximum: the worker stops reading from it instead.
+        // Before MQTT 5 there is no receive maximum; the worker stops reading from the client instead.
         let counts = publish.qos != QoS::AtMostOnce && self.peer.version == ProtocolVersion::V5;
         if counts && self.in_flight >= u32::from(most) {
             let cause = format!("more than {most} messages without an ack");
-            return Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "receive_maximum", cause));
+            return Err(SessionEnd::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "receive_maximum", cause));
         }
         if publish.properties.get(PropertyId::SubscriptionIdentifier).is_some() {
             return Err(protocol_error("a subscription identifier in a client's PUBLISH [MQTT-3.3.4-6]"));
@@ -81,30 +83,30 @@ impl Connected {
         packet_id: u16,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<(), Halt> {
-        let turn = self.turn(context);
+    ) -> Result<(), PacketError> {
+        let batch = self.batch_ref(context);
         let (phase, unreleased) = {
-            let received = self.received.lock();
-            (received.phase(packet_id), received.len())
+            let qos2 = self.qos2.lock();
+            (qos2.phase(packet_id), qos2.len())
         };
         match phase {
-            // Kept, or in the very batch that this answer waits for; not yet released. Answered again, not stored
-            // again [MQTT-4.3.3-10].
-            Some(Phase::Taken) => self.repeat(packet_id, context),
-            Some(Phase::Submitted(submitted)) if submitted == turn => self.repeat(packet_id, context),
-            // A former connection's worker holds it; what becomes of it is not known yet.
-            Some(Phase::Submitted(_)) => return Err(Halt::NotNow),
+            // The message is stored, or in the batch that this ack waits for, and not released yet. The session answers it
+            // again and does not store it again [MQTT-4.3.3-10].
+            Some(Phase::Stored) => self.repeat(packet_id, context),
+            Some(Phase::Submitted(submitted)) if submitted == batch => self.repeat(packet_id, context),
+            // The worker of the former connection has it in a batch; the result is not known yet.
+            Some(Phase::Submitted(_)) => return Err(PacketError::StoreBusy),
             None => {
                 self.check_unreleased(unreleased, context)?;
-                let unfit = self.take_message(topic, payload, context)?;
-                self.submit((packet_id, AckKind::PubRec), unfit, Some(turn), payload, context);
+                let unfit = self.add_message(topic, payload, context)?;
+                self.submit((packet_id, AckKind::PubRec), unfit, Some(batch), payload, context);
             }
         }
         Ok(())
     }
 
-    /// A PUBREC that says yes leaves the message within the receive maximum until PUBCOMP [MQTT5 4.9].
-    fn check_unreleased(&self, unreleased: usize, context: &Context<'_>) -> Result<(), Close> {
+    /// After a successful PUBREC the message counts for the receive maximum until PUBCOMP [MQTT5 4.9].
+    fn check_unreleased(&self, unreleased: usize, context: &Context<'_>) -> Result<(), SessionEnd> {
         let most = match self.peer.version {
             ProtocolVersion::V5 => limits::UNRELEASED_MAX.min(context.options.receive_maximum.into()),
             ProtocolVersion::V31 | ProtocolVersion::V311 => limits::UNRELEASED_MAX,
@@ -113,44 +115,45 @@ impl Connected {
             return Ok(());
         }
         let cause = format!("{unreleased} messages of QoS 2 wait for their PUBREL, the limit is {most}");
-        Err(Close::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "unreleased", cause))
+        Err(SessionEnd::refused(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED, "unreleased", cause))
     }
 
-    fn turn(&self, context: &Context<'_>) -> Turn {
-        Turn { worker: context.place.worker as u16, class: self.device.profile.durability }
+    /// The batch that the messages of this session enter.
+    fn batch_ref(&self, context: &Context<'_>) -> BatchRef {
+        BatchRef { worker: context.connection.worker as u16, class: self.device.profile.durability }
     }
 
     fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
-        let ack = self.ack((packet_id, AckKind::PubRec), Answer::Yes, context);
-        context.turn[self.device.profile.durability as usize].push(&self.device, ack, &[]);
+        let ack = self.ack((packet_id, AckKind::PubRec), Answer::Accepted, context);
+        context.batches[self.device.profile.durability as usize].push(&self.device, ack, &[]);
     }
 
-    /// Completes a message whose rows are in the turn's batch. `exchange` is set for the first half of QoS 2.
+    /// Completes a message whose rows are in the batch. `exchange` is set for the first half of a QoS 2 exchange.
     fn submit(
         &mut self,
         (packet_id, kind): (u16, AckKind),
         refusal: Option<Refusal>,
-        exchange: Option<Turn>,
+        exchange: Option<BatchRef>,
         payload: &[u8],
         context: &mut Context<'_>,
     ) {
-        let is_letter = refusal.is_some();
-        // A refusal reaches MQTT 5 peers; before it there is no word for it, so the dead letter's ack is a plain one.
+        let is_dead_letter = refusal.is_some();
+        // Only MQTT 5 has negative acks. Before it, a dead letter gets a plain ack.
         let told = refusal.filter(|_| self.peer.version == ProtocolVersion::V5);
         let answer = match (told, exchange) {
-            // A PUBREC that says no ends the exchange.
-            (Some(refusal), _) => Answer::No(Box::new(refusal)),
-            (None, Some(turn)) => {
-                self.received.lock().submit(packet_id, turn);
-                Answer::First(Arc::clone(&self.received))
+            // A negative PUBREC ends the exchange.
+            (Some(refusal), _) => Answer::Refused(Box::new(refusal)),
+            (None, Some(batch)) => {
+                self.qos2.lock().submit(packet_id, batch);
+                Answer::AcceptedQos2(Arc::clone(&self.qos2))
             }
-            (None, None) => Answer::Yes,
+            (None, None) => Answer::Accepted,
         };
         let ack = self.ack((packet_id, kind), answer, context);
-        let turn = &mut context.turn[self.device.profile.durability as usize];
-        turn.messages += 1;
-        turn.bytes += payload.len() as u64;
-        turn.push(&self.device, ack, if is_letter { &[] } else { payload });
+        let batch = &mut context.batches[self.device.profile.durability as usize];
+        batch.messages += 1;
+        batch.bytes += payload.len() as u64;
+        batch.push(&self.device, ack, if is_dead_letter { &[] } else { payload });
     }
 
     fn ack(
@@ -160,23 +163,23 @@ impl Connected {
         context: &Context<'_>,
     ) -> PendingAck {
         self.in_flight += u32::from(kind != AckKind::None);
-        PendingAck { connection: context.place.connection, packet_id, kind, answer }
+        PendingAck { connection: context.connection.key, packet_id, kind, answer }
     }
 
-    /// Adds a message to the turn's batch: as rows, or as a dead letter with the reason that is returned. A message
-    /// that can be neither is not taken: the session ends without an ack, and the client still has the message.
-    fn take_message(
+    /// Adds a message to the batch: as rows, or as a dead letter; then it returns the refusal. If neither is possible, the
+    /// session ends without an ack, and the client still has the message.
+    fn add_message(
         &mut self,
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Refusal>, Halt> {
+    ) -> Result<Option<Refusal>, PacketError> {
         let Some(Unfit { refusal, label }) = self.decode_message(topic, payload, context)? else {
             return Ok(None);
         };
-        let batch = &mut context.turn[self.device.profile.durability as usize].batch;
+        let batch = &mut context.batches[self.device.profile.durability as usize].batch;
         let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
-        context.hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_halt(&error))?;
+        context.hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_error(&error))?;
         let peer = Some(context.peer);
         refusals::message(context.hub, Door::Mqtt, peer, &self.device, label, &refusal.text);
         Ok(Some(refusal))
@@ -187,7 +190,7 @@ impl Connected {
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, Halt> {
+    ) -> Result<Option<Unfit>, PacketError> {
         if topic != TELEMETRY_TOPIC {
             let text = format!("nothing is served under this topic; publish to {TELEMETRY_TOPIC}");
             let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text };
@@ -199,15 +202,15 @@ impl Connected {
                 let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
                 return Ok(Some(Unfit { refusal, label: "store_limit" }));
             }
-            Err(error) => return Err(store_halt(&error)),
+            Err(error) => return Err(store_error(&error)),
         };
-        // The first row has the time that was given out already, if one was; all others come after it.
-        let given_out = Cell::new(context.received);
+        // The first row gets the receipt time that was assigned earlier, if any. All other rows get later times.
+        let assigned = Cell::new(context.received);
         let hub = context.hub;
-        let next = || given_out.take().unwrap_or_else(|| hub.receipt_time());
+        let next = || assigned.take().unwrap_or_else(|| hub.receipt_time());
         let receipt = Receipt { now: context.now, next: &next };
         let limits = hub.limits_of(&self.device);
-        let batch = &mut context.turn[self.device.profile.durability as usize].batch;
+        let batch = &mut context.batches[self.device.profile.durability as usize].batch;
         let decoded = wire::telemetry::decode(payload, series, receipt, &limits, batch);
         Ok(decoded.err().map(|error| Unfit {
             refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
@@ -224,15 +227,15 @@ impl Connected {
         Ok(series)
     }
 
-    /// The topic that an alias stands for, if the message uses one; remembers new ones [MQTT5 3.3.2.3.4].
-    fn resolve_alias(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, Close> {
+    /// The topic of a topic alias, if the message uses one. Records new aliases [MQTT5 3.3.2.3.4].
+    fn resolve_alias(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, SessionEnd> {
         let Some(alias) = publish.properties.number(PropertyId::TopicAlias) else { return Ok(None) };
         if alias > u32::from(limits::TOPIC_ALIAS_MAX) {
             let cause = format!(
                 "topic alias {alias} is above the maximum of {} [MQTT-3.3.2-9]",
                 limits::TOPIC_ALIAS_MAX
             );
-            return Err(Close::refused(ReasonCode::TOPIC_ALIAS_INVALID, "topic_alias", cause));
+            return Err(SessionEnd::refused(ReasonCode::TOPIC_ALIAS_INVALID, "topic_alias", cause));
         }
         self.aliases.resize_with(usize::from(limits::TOPIC_ALIAS_MAX) + 1, || None);
         if !publish.topic.is_empty() {
@@ -252,22 +255,22 @@ impl Connected {
     }
 }
 
-fn check_alias_bytes(bytes: usize) -> Result<(), Close> {
+fn check_alias_bytes(bytes: usize) -> Result<(), SessionEnd> {
     let limit = limits::TOPIC_ALIAS_BYTES_MAX;
     if bytes <= limit {
         return Ok(());
     }
     let cause = format!("the topics of this session's aliases take {bytes} bytes, the limit is {limit}");
-    Err(Close::refused(ReasonCode::QUOTA_EXCEEDED, "topic_alias", cause))
+    Err(SessionEnd::refused(ReasonCode::QUOTA_EXCEEDED, "topic_alias", cause))
 }
 
-/// What a message that the store cannot take does to its session.
-fn store_halt(error: &hub::IngestError) -> Halt {
+/// The effect of a store error on the session.
+fn store_error(error: &hub::IngestError) -> PacketError {
     match error.blame() {
-        Blame::Busy => Halt::NotNow,
+        Blame::Busy => PacketError::StoreBusy,
         Blame::Caller | Blame::Operator => {
             let cause = error.to_string();
-            Halt::Close(Close::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause))
+            PacketError::End(SessionEnd::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause))
         }
     }
 }

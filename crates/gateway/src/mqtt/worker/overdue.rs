@@ -1,67 +1,69 @@
-//! Once a second: silent peers, peers that take nothing, and devices that were deleted or changed.
+//! Checks once a second: silent peers, peers that take no output, and devices that were deleted or changed.
 
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
-use super::super::session::{Close, Session};
-use super::super::{MqttOptions, limits};
-use super::Worker;
+use super::super::limits;
+use super::super::options::MqttOptions;
+use super::super::session::{Session, SessionEnd};
+use super::event_loop::Worker;
 
 impl Worker {
+    /// Closes overdue connections, at most once a second.
     pub(super) fn tick(&mut self) {
-        let now_s = self.door.now_s();
+        let now_s = self.state.now_s();
         if now_s == self.ticked_at_s {
             return;
         }
         self.ticked_at_s = now_s;
-        let registry_generation = self.door.hub.registry().generation();
+        let registry_generation = self.state.hub.registry().generation();
         let registry_changed =
             std::mem::replace(&mut self.registry_generation, registry_generation) != registry_generation;
         let mut overdue = Vec::new();
         for (slot, connection) in &mut self.connections {
-            if connection.held || connection.readable {
-                // We are the silent side: the peer may have sent what we do not read.
+            if connection.paused || connection.readable {
+                // The worker does not read, so the peer is not silent.
                 connection.heard_at_s = now_s;
             }
             let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
-            if let Some(close) = overdue_close(connection, now_s, &self.door.options) {
-                overdue.push((key, close));
+            if let Some(end) = overdue_end(connection, now_s, &self.state.options) {
+                overdue.push((key, end));
             } else if registry_changed && let Session::Connected(connected) = &mut connection.session {
-                overdue.extend(connected.follow(self.door.hub.registry()).err().map(|close| (key, close)));
+                overdue.extend(connected.follow(self.state.hub.registry()).err().map(|end| (key, end)));
             }
         }
-        for (key, close) in overdue {
-            self.close(key, close);
+        for (key, end) in overdue {
+            self.close(key, end);
         }
         self.close_silent();
     }
 }
 
-fn overdue_close(connection: &Connection, now_s: u32, options: &MqttOptions) -> Option<Close> {
+fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Option<SessionEnd> {
     let silent_s = now_s.saturating_sub(connection.heard_at_s);
     let unsent_s = connection.unsent_since_s.map_or(0, |since_s| now_s.saturating_sub(since_s));
     match &connection.session {
-        // Counted from the beginning, or a byte now and then would keep the place for ever.
+        // Counted from the opening: otherwise a byte now and then would keep the connection open for ever.
         Session::New if now_s.saturating_sub(connection.opened_at_s) > options.connect_timeout_s => {
             let cause = format!("no CONNECT within {} s", options.connect_timeout_s);
-            Some(Close::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "connect_timeout", cause))
+            Some(SessionEnd::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "connect_timeout", cause))
         }
         Session::New => None,
         Session::Connected(_) if unsent_s > limits::UNSENT_TIMEOUT_S => {
             let cause = format!("the peer has taken none of its acks for {unsent_s} s");
-            Some(Close::refused(ReasonCode::QUOTA_EXCEEDED, "unread_acks", cause))
+            Some(SessionEnd::refused(ReasonCode::QUOTA_EXCEEDED, "unread_acks", cause))
         }
         Session::Connected(connected)
             if connected.silence_max_s > 0 && silent_s > connected.silence_max_s =>
         {
             let cause =
                 format!("nothing heard for {silent_s} s, more than 1.5 times the keep-alive [MQTT-3.1.2-22]");
-            Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause))
+            Some(SessionEnd::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause))
         }
         Session::Connected(_) if connection.partial_bytes() > 0 && silent_s > options.packet_timeout_s => {
             let cause = format!("the rest of a packet did not arrive within {} s", options.packet_timeout_s);
-            Some(Close::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "partial_packet", cause))
+            Some(SessionEnd::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "partial_packet", cause))
         }
         Session::Connected(_) => None,
     }

@@ -1,114 +1,63 @@
-//! Wills. Their senders are gone and cannot send them again, so a will waits: for the next turn, and then until the store
-//! has room. Its first row without a time has the one at which its session ended.
+//! Publishes wills. The clients are gone and cannot send them again, so a will waits for the next pass, and then until the
+//! store has room. Its first row without a time gets the time at which the session ended.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use model::Timestamp;
 use model::panics::contain_panic;
 
 use super::super::acks::ConnectionKey;
-use super::super::clients::Place;
-use super::super::limits;
-use super::super::session::{Connected, Context, Session};
-use super::Worker;
-
-/// Wills of sessions that have ended, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Wills {
-    wills: VecDeque<Will>,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct Will {
-    session: Box<Connected>,
-    /// The connection that is gone.
-    connection: ConnectionKey,
-    peer: SocketAddr,
-    received: Timestamp,
-}
-
-impl Will {
-    fn bytes(&self) -> usize {
-        limits::LATE_WILL_BYTES + self.session.will_bytes()
-    }
-}
-
-impl Wills {
-    pub(super) fn is_empty(&self) -> bool {
-        self.wills.is_empty()
-    }
-
-    fn take_first(&mut self) -> Option<Will> {
-        let first = self.wills.pop_front()?;
-        self.bytes -= first.bytes();
-        Some(first)
-    }
-
-    fn put_first(&mut self, will: Will) {
-        self.bytes += will.bytes();
-        self.wills.push_front(will);
-    }
-
-    /// Gives a will back for which there is no room.
-    fn add(&mut self, will: Will, bytes_max: usize) -> Result<(), Will> {
-        if self.bytes + will.bytes() > bytes_max {
-            return Err(will);
-        }
-        self.bytes += will.bytes();
-        self.wills.push_back(will);
-        Ok(())
-    }
-}
+use super::super::clients::ConnectionRef;
+use super::super::session::{Context, Session};
+use super::event_loop::Worker;
+use super::will_queue::Will;
 
 impl Worker {
-    /// Ends the session of a connection that is gone; the next turn publishes its will.
+    /// Ends the session of a closed connection. The next pass publishes its will.
     pub(super) fn end_session(&mut self, session: Session, connection: ConnectionKey, peer: SocketAddr) {
-        let with_will = session.end(&self.door.clients, self.door.now_s());
-        // A will says that the device is gone; when the server goes, it is not [MQTT5 3.1.2.5].
-        let Some(session) = with_will.filter(|_| !self.door.is_stopping()) else { return };
-        let received = self.door.hub.receipt_time();
-        let bytes_max = self.door.options.late_wills_bytes_max();
+        let with_will = session.end(&self.state.clients, self.state.now_s());
+        // A will announces that the device is gone, which is not the case when the server stops [MQTT5 3.1.2.5].
+        let Some(session) = with_will.filter(|_| !self.state.is_stopping()) else { return };
+        let received = self.state.hub.receipt_time();
+        let bytes_max = self.state.options.late_wills_bytes_max();
         if let Err(will) = self.wills.add(Will { session, connection, peer, received }, bytes_max) {
-            will.session.lose_will(&self.door.hub, "too many wills wait");
+            will.session.discard_will(&self.state.hub, "too many wills wait");
         }
     }
 
-    /// Publishes wills, as far as there is room.
+    /// Publishes wills as long as the store has room.
     pub(super) fn publish_wills(&mut self) {
-        while !self.is_blocked() && !self.turn_is_full() {
+        while !self.is_blocked() && !self.is_batch_full() {
             let Some(mut will) = self.wills.take_first() else { return };
             let mut context = Context {
-                hub: &self.door.hub,
-                options: &self.door.options,
-                clients: &self.door.clients,
-                place: Place { worker: self.index, connection: will.connection },
+                hub: &self.state.hub,
+                options: &self.state.options,
+                clients: &self.state.clients,
+                connection: ConnectionRef { worker: self.index, key: will.connection },
                 peer: will.peer,
                 now: will.received,
                 received: Some(will.received),
-                now_s: self.door.now_s(),
+                now_s: self.state.now_s(),
                 takes_messages: true,
                 out: &mut Vec::new(),
-                turn: &mut self.turn,
+                batches: &mut self.batches,
                 taken_over: &mut None,
             };
-            // As in `take_bytes`: a bug that a will brings out is not to end the server.
+            // As in `handle_bytes`: a bug that a will triggers must not end the server.
             match contain_panic(|| will.session.publish_will(&mut context)) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.wills.put_first(will);
-                    self.not_now = true;
+                    self.store_busy = true;
                 }
-                Err(panic) => will.session.lose_will(&self.door.hub, &panic),
+                Err(panic) => will.session.discard_will(&self.state.hub, &panic),
             }
         }
     }
 
-    /// Gives up what waits; the door ends.
-    pub(super) fn lose_wills(&mut self) {
+    /// Discards the waiting wills; the door stops.
+    pub(super) fn discard_wills(&mut self) {
         while let Some(will) = self.wills.take_first() {
-            will.session.lose_will(&self.door.hub, "the store is busy while the server stops");
+            will.session.discard_will(&self.state.hub, "the store is busy while the server stops");
         }
     }
 }

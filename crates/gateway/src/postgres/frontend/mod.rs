@@ -1,7 +1,7 @@
-//! What clients send (PostgreSQL's "Frontend/Backend Protocol", message formats).
+//! Decodes messages of clients (PostgreSQL's "Frontend/Backend Protocol", message formats).
 //!
-//! A frame is taken off the input whole and decoded within its bounds; no content can make this read another message's
-//! bytes or more memory than the frame has.
+//! The decoder takes a whole frame off the input and stays within its bounds: no content makes it read bytes of another message
+//! or allocate more than the frame has.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -76,14 +76,14 @@ pub(crate) enum ValueFormat {
     Binary,
 }
 
-/// What Describe and Close are about.
+/// The target of Describe and Close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Statement,
     Portal,
 }
 
-/// Bytes that are no message. The connection cannot go on: where the next one begins is unknown.
+/// Bytes that are not a message. The connection ends, because the beginning of the next message is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("a message of {bytes} bytes; the limit is {limit}")]
@@ -138,7 +138,7 @@ pub(crate) fn take(input: &mut BytesMut) -> Result<Option<Message>, Malformed> {
     decode(kind, &mut body).map(Some)
 }
 
-/// The bytes after the length of a frame whose length stands at `offset`.
+/// Takes a frame off the input. Its length is at `offset`; returns the bytes after the length.
 fn take_frame(input: &mut BytesMut, offset: usize, limit: usize) -> Result<Option<Bytes>, Malformed> {
     let Some(length) = input.get(offset..offset + 4) else { return Ok(None) };
     let length = i32::from_be_bytes([length[0], length[1], length[2], length[3]]);
@@ -182,7 +182,7 @@ fn decode(kind: u8, body: &mut Bytes) -> Result<Message, Malformed> {
         b'E' => {
             let mut fields = fields("Execute", body);
             let portal = fields.text()?;
-            // Zero and less stand for all rows.
+            // Zero and negative numbers mean all rows.
             let rows_max = usize::try_from(fields.i32()?).ok().filter(|rows| *rows > 0).unwrap_or(usize::MAX);
             Message::Execute { portal, rows_max }
         }
@@ -239,7 +239,7 @@ impl Fields<'_> {
         Ok(self.bytes(4)?.get_i32())
     }
 
-    /// A number of things that each take at least `size` bytes of what is left.
+    /// A count of items that each take at least `size` bytes of the rest.
     fn count(&mut self, size: usize) -> Result<usize, Malformed> {
         let count = usize::from(self.i16()? as u16);
         if count * size > self.rest.len() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hub::sql::{Parameter, Prepared};
-use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
@@ -18,7 +18,7 @@ use super::{Failed, Session};
 use crate::statements::statements;
 
 impl Session {
-    /// Checks a statement and keeps it under its name; the one without a name is replaced by the next.
+    /// Prepares a statement under a name. The next one replaces the statement without a name.
     pub(super) async fn parse(&mut self, name: String, text: &str, types: &[u32]) -> Result<(), Failed> {
         self.cancel.begin();
         let text = match statements(text).as_slice() {
@@ -52,7 +52,7 @@ impl Session {
             None => None,
         };
         self.statements.insert(name, Arc::new(Parsed::new(statement, prepared, types, held)?));
-        self.wire.say(Said::ParseComplete(ParseComplete::new()))?;
+        self.wire.push(BackendMessage::ParseComplete(ParseComplete::new()))?;
         Ok(())
     }
 
@@ -76,10 +76,10 @@ impl Session {
         let parameters: Vec<_> = parameters.collect::<Result<_, _>>()?;
         let held = self.held.hold(parameters.iter().map(Parameter::weight).sum())?;
         self.keep_portal(bind.portal, Portal::new(parsed, parameters, bind.result_formats, held))?;
-        self.wire.say(Said::BindComplete(BindComplete::new()))
+        self.wire.push(BackendMessage::BindComplete(BindComplete::new()))
     }
 
-    /// Says what a statement takes and gives, or what a portal gives.
+    /// Describes the parameters and columns of a statement, or the columns of a portal.
     pub(super) fn describe(&mut self, what: Target, name: &str) -> Result<(), PgError> {
         let (parsed, formats) = match what {
             Target::Statement => {
@@ -93,15 +93,15 @@ impl Session {
         };
         if what == Target::Statement {
             let types = ParameterDescription::new(parsed.types.clone());
-            self.wire.say(Said::ParameterDescription(types))?;
+            self.wire.push(BackendMessage::ParameterDescription(types))?;
         }
         match self.columns(&parsed, &formats)? {
-            Some(columns) => self.wire.say(Said::RowDescription(columns)),
-            None => self.wire.say(Said::NoData(NoData::new())),
+            Some(columns) => self.wire.push(BackendMessage::RowDescription(columns)),
+            None => self.wire.push(BackendMessage::NoData(NoData::new())),
         }
     }
 
-    /// The columns of what a statement gives; nothing for commands.
+    /// The columns of a statement; none for commands.
     fn columns(&self, parsed: &Parsed, formats: &[ValueFormat]) -> Result<Option<RowDescription>, PgError> {
         let of = |parsed: &Parsed| {
             let fields =
@@ -119,27 +119,29 @@ impl Session {
         }
     }
 
-    /// Runs a portal for some of its rows.
+    /// Sends some rows of a portal.
     pub(super) async fn execute(&mut self, name: &str, rows_max: usize) -> Result<(), Failed> {
         self.cancel.begin();
         let mut portal = self.take_portal(name)?;
         let parsed = Arc::clone(&portal.parsed);
         self.check_transaction(&parsed.statement)?;
         match &parsed.statement {
-            Statement::Empty => self.wire.say(Said::EmptyQueryResponse(EmptyQueryResponse::new()))?,
+            Statement::Empty => {
+                self.wire.push(BackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?
+            }
             Statement::Query(_) => {
                 self.start(&mut portal).await?;
                 if let Some(rows) = &mut portal.rows {
                     let fields = fields(rows.schema(), &portal.formats)?;
                     let progress = self.send_rows(rows, &fields, rows_max).await?;
-                    self.said("SELECT", progress)?;
+                    self.push_progress("SELECT", progress)?;
                 }
                 // Asked again, a finished portal gives no more rows.
                 self.keep_portal(name.into(), portal)?;
             }
             Statement::Show { name } => {
                 let value = self.setting(name)?;
-                self.say_text(&value, &text_field(name))?;
+                self.push_text_row(&value, &text_field(name))?;
                 self.complete("SHOW".into())?;
             }
             Statement::Declare { cursor, binary, hold, .. } => {
@@ -163,16 +165,16 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets a statement or portal. One that is not there is forgotten already.
+    /// Closes a statement or portal, if it exists.
     pub(super) fn close(&mut self, what: Target, name: &str) -> Result<(), PgError> {
         match what {
             Target::Statement => drop(self.statements.remove(name)),
             Target::Portal => drop(self.portals.remove(name)),
         }
-        self.wire.say(Said::CloseComplete(CloseComplete::new()))
+        self.wire.push(BackendMessage::CloseComplete(CloseComplete::new()))
     }
 
-    /// Ends a row of messages. Outside of BEGIN it is the end of a transaction.
+    /// Ends a sequence of messages. Outside of BEGIN it also ends the transaction.
     pub(super) fn sync(&mut self) -> Result<(), Failed> {
         self.skips_to_sync = false;
         if self.transaction == TransactionStatus::Idle {

@@ -14,7 +14,7 @@ use hub::Hub;
 use hub::caller::Caller;
 use hub::registry::Registry;
 use hub::sql::{Reader, SqlError};
-use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
 use tokio::sync::watch;
@@ -24,12 +24,11 @@ use super::cancel::CancelHandle;
 use super::error::PgError;
 use super::frontend::Message;
 use super::portal::{Parsed, Portal};
-use super::server::StopSignal;
 use super::settings::Settings;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
+use crate::acceptor::{Stop, StopSignal};
 use crate::budget::{OverBudget, Share};
-use crate::seats::Stop;
 
 /// A logged-in client.
 #[derive(Debug)]
@@ -40,21 +39,21 @@ pub(super) struct Session {
     settings: Settings,
     cancel: CancelHandle,
     idle_timeout: Option<Duration>,
-    /// Wakes when logins may have ended.
+    /// Signals that logins may have ended.
     login_changes: watch::Receiver<u64>,
-    /// What statements and portals hold.
+    /// Bytes of statements and portals.
     held: Arc<Share>,
     statements: HashMap<String, Arc<Parsed>>,
     portals: HashMap<String, Portal>,
     transaction: TransactionStatus,
-    /// An error has come since the last Sync.
+    /// There was an error since the last Sync.
     skips_to_sync: bool,
 }
 
-/// What ends a message that cannot be answered as asked.
+/// The failure of a message.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    /// The client is told; the session goes on.
+    /// The session sends the error and goes on.
     #[error("{}", .0.message)]
     Refused(PgError),
     #[error(transparent)]
@@ -137,7 +136,7 @@ impl Session {
                     return Ok(());
                 }
                 Err(Failed::Refused(error)) => {
-                    self.say_failed(error)?;
+                    self.push_error(error)?;
                     self.skips_to_sync = true;
                 }
                 Err(Failed::Ended(ended)) => return Err(ended),
@@ -194,31 +193,31 @@ impl Session {
         Ok(())
     }
 
-    /// Says that the next statement may come.
+    /// Announces that the session is ready for the next statement.
     fn ready(&mut self) -> Result<(), Ended> {
-        let ready = Said::ReadyForQuery(ReadyForQuery::new(self.transaction));
-        self.wire.say(ready).map_err(Ended::Refused)
+        let ready = BackendMessage::ReadyForQuery(ReadyForQuery::new(self.transaction));
+        self.wire.push(ready).map_err(Ended::Refused)
     }
 
-    /// Says what is wrong. A transaction cannot go on after it.
-    fn say_failed(&mut self, error: PgError) -> Result<(), Ended> {
+    /// Sends an error. An open transaction becomes a failed one.
+    fn push_error(&mut self, error: PgError) -> Result<(), Ended> {
         if self.transaction == TransactionStatus::Transaction {
             self.transaction = TransactionStatus::Error;
         }
-        self.wire.say(error.response()).map_err(Ended::Refused)
+        self.wire.push(error.response()).map_err(Ended::Refused)
     }
 
-    fn say_setting(&mut self, (name, value): (&'static str, String)) -> Result<(), PgError> {
-        self.wire.say(Said::ParameterStatus(ParameterStatus::new(name.into(), value)))
+    fn push_setting(&mut self, (name, value): (&'static str, String)) -> Result<(), PgError> {
+        self.wire.push(BackendMessage::ParameterStatus(ParameterStatus::new(name.into(), value)))
     }
 
-    /// The end of a transaction, said or not: portals go with it, but for cursors that are held.
+    /// Ends the transaction, explicit or not, and its portals except cursors WITH HOLD.
     fn end_transaction(&mut self) {
         self.transaction = TransactionStatus::Idle;
         self.portals.retain(|_, portal| portal.hold);
     }
 
-    /// Who asks, with the session's own time limit.
+    /// The reader for queries, with the session's statement timeout.
     fn reader(&self) -> Reader {
         self.reader.clone().with_timeout(self.settings.statement_timeout())
     }
@@ -231,7 +230,7 @@ async fn login_ended(changes: &mut watch::Receiver<u64>, registry: &Registry, ca
             return;
         }
     }
-    // The registry lives as long as the door; without it nobody changes a user.
+    // The registry lives as long as the door.
     std::future::pending().await
 }
 

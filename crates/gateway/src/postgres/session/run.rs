@@ -1,8 +1,8 @@
-//! Running statements: those of the door itself, and rows of queries to the socket.
+//! Runs statements of the door itself, and sends rows of queries.
 
 use hub::sql::SqlAnswer;
 use pgwire::api::results::DataRowEncoder;
-use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
@@ -15,17 +15,17 @@ use super::super::values::Fields;
 use super::super::wire::Ended;
 use super::{Failed, Session, login_ended, no_login};
 
-/// What has come of a portal after some of its rows.
+/// The state of a portal after some of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// So many rows, and there are more.
+    /// There are more rows.
     Suspended,
-    /// So many rows, and that was all.
+    /// All rows were sent: this many.
     Complete(usize),
 }
 
 impl Session {
-    /// Runs a statement that gives no rows, and says its tag.
+    /// Runs a statement without rows, and sends its tag.
     pub(super) fn command(&mut self, statement: &Statement) -> Result<(), PgError> {
         let tag = match statement {
             Statement::Begin => {
@@ -52,7 +52,7 @@ impl Session {
             }
             Statement::Set { tag, name, value } => {
                 if let Some(told) = self.settings.set(name, value.as_deref())? {
-                    self.say_setting(told)?;
+                    self.push_setting(told)?;
                 }
                 *tag
             }
@@ -93,7 +93,7 @@ impl Session {
         self.complete(tag.to_owned())
     }
 
-    /// Only the end of a transaction helps after an error in it.
+    /// After an error in a transaction, refuses all statements but its end.
     pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
         let ends =
             matches!(statement, Statement::Commit | Statement::Rollback | Statement::Savepoint("ROLLBACK"));
@@ -105,17 +105,17 @@ impl Session {
     }
 
     pub(super) fn complete(&mut self, tag: String) -> Result<(), PgError> {
-        self.wire.say(Said::CommandComplete(CommandComplete::new(tag)))
+        self.wire.push(BackendMessage::CommandComplete(CommandComplete::new(tag)))
     }
 
-    /// One row with one text.
-    pub(super) fn say_text(&mut self, text: &str, fields: &Fields) -> Result<(), PgError> {
+    /// Sends one row with one text.
+    pub(super) fn push_text_row(&mut self, text: &str, fields: &Fields) -> Result<(), PgError> {
         let mut encoder = DataRowEncoder::new(Fields::clone(fields));
         encoder.encode_field(&text)?;
-        self.wire.say(Said::DataRow(encoder.take_row()))
+        self.wire.push(BackendMessage::DataRow(encoder.take_row()))
     }
 
-    /// The value of a setting that a client wants to see.
+    /// The value of a setting.
     pub(super) fn setting(&self, name: &str) -> Result<String, PgError> {
         let unknown = || PgError::new("42704", format!("unrecognized configuration parameter {name:?}"));
         self.settings.get(name).ok_or_else(unknown)
@@ -140,7 +140,7 @@ impl Session {
         Ok(self.unless_cancelled(hub.sql(text, Vec::new(), &reader)).await??)
     }
 
-    /// Sends up to `rows_max` rows. The next batch is asked for when the last one is on its way to the client.
+    /// Sends up to `rows_max` rows. It asks for the next batch after it has sent the last one.
     pub(super) async fn send_rows(
         &mut self,
         rows: &mut Rows,
@@ -152,7 +152,7 @@ impl Session {
             if !rows.is_at_hand() && !self.unless_cancelled(rows.advance()).await?? {
                 return Ok(Progress::Complete(sent));
             }
-            // Looks for one row more than it sends, or the client would ask in vain after the last one.
+            // Checks for one row more than it sends: otherwise the client would ask once more after the last row.
             if sent == rows_max {
                 return Ok(Progress::Suspended);
             }
@@ -165,17 +165,17 @@ impl Session {
 
     async fn send_page(&mut self, mut page: Page) -> Result<(), Failed> {
         for row in 0..page.rows() {
-            self.wire.say_row(|out| page.write(row, out))?;
+            self.wire.push_row(|out| page.write(row, out))?;
             if self.wire.is_full() {
                 self.wire.flush().await.map_err(Ended::from)?;
-                // Between two packets is soon enough, and a big batch must not hide the wish.
+                // Checks for cancellation between two packets, so a large batch does not delay it.
                 self.unless_cancelled(std::future::ready(())).await?;
             }
         }
         Ok(())
     }
 
-    /// Leaves out up to `rows_max` rows; returns how many there were.
+    /// Skips up to `rows_max` rows; returns their number.
     pub(super) async fn skip_rows(&mut self, rows: &mut Rows, rows_max: usize) -> Result<usize, Failed> {
         let mut skipped = 0;
         while skipped < rows_max && self.unless_cancelled(rows.advance()).await?? {
@@ -184,14 +184,14 @@ impl Session {
         Ok(skipped)
     }
 
-    pub(super) fn say_suspended(&mut self) -> Result<(), PgError> {
-        self.wire.say(Said::PortalSuspended(PortalSuspended::new()))
+    pub(super) fn push_suspended(&mut self) -> Result<(), PgError> {
+        self.wire.push(BackendMessage::PortalSuspended(PortalSuspended::new()))
     }
 
-    /// Waits for `work`, but not for longer than the client wants it and is there.
+    /// Waits for `work`, unless the client cancels it or disconnects, or its login ends.
     pub(super) async fn unless_cancelled<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failed> {
         tokio::select! {
-            // Who asks all the time to cancel gets no row for it.
+            // Cancellation takes precedence over finished work.
             biased;
             () = self.cancel.asked() => Err(PgError::cancelled().into()),
             () = login_ended(&mut self.login_changes, self.hub.registry(), self.reader.caller()) => {
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Takes a cursor or portal out of the session; whoever took it puts it back while it has rows.
+    /// Takes a cursor or portal out of the session. The caller puts it back while it has rows.
     pub(super) fn take_portal(&mut self, name: &str) -> Result<Portal, PgError> {
         self.portals.remove(name).ok_or_else(|| PgError::unknown_cursor(name))
     }
@@ -216,7 +216,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the cursor of a DECLARE. Its query runs with the first FETCH.
+    /// Creates the cursor of a DECLARE. Its query runs at the first FETCH.
     pub(super) fn declare(&mut self, cursor: &str, hold: bool, mut portal: Portal) -> Result<(), PgError> {
         if self.transaction == TransactionStatus::Idle && !hold {
             let message = "DECLARE CURSOR without HOLD needs a transaction; send BEGIN first";

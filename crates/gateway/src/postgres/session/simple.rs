@@ -1,6 +1,6 @@
 //! The simple protocol: one text with any number of statements, answers in text.
 
-use pgwire::messages::PgWireBackendMessage as Said;
+use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::super::error::PgError;
@@ -20,13 +20,13 @@ impl Session {
         self.portals.remove("");
         let all = statements(text);
         if all.is_empty() {
-            self.wire.say(Said::EmptyQueryResponse(EmptyQueryResponse::new()))?;
+            self.wire.push(BackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
         }
         for one in all {
             match self.statement(one).await {
                 Ok(()) => {}
                 Err(Failed::Refused(error)) if !error.is_fatal => {
-                    self.say_failed(error)?;
+                    self.push_error(error)?;
                     break;
                 }
                 Err(failed) => return Err(failed),
@@ -44,14 +44,14 @@ impl Session {
             Statement::Query(text) => {
                 let mut rows = Rows::new(self.ask(&text).await?);
                 let fields = fields(rows.schema(), &[])?;
-                self.wire.say(Said::RowDescription(description(&fields, rows.headings())))?;
+                self.wire.push(BackendMessage::RowDescription(description(&fields, rows.headings())))?;
                 let progress = self.send_rows(&mut rows, &fields, usize::MAX).await?;
-                self.said("SELECT", progress)?;
+                self.push_progress("SELECT", progress)?;
             }
             Statement::Show { name } => {
                 let (fields, value) = (text_field(&name), self.setting(&name)?);
-                self.wire.say(Said::RowDescription(description(&fields, &[])))?;
-                self.say_text(&value, &fields)?;
+                self.wire.push(BackendMessage::RowDescription(description(&fields, &[])))?;
+                self.push_text_row(&value, &fields)?;
                 self.complete("SHOW".into())?;
             }
             Statement::Declare { cursor, query, binary, hold } => {
@@ -85,12 +85,12 @@ impl Session {
         let Some(rows) = &mut portal.rows else { return Err(PgError::unknown_cursor(cursor).into()) };
         let fields = fields(rows.schema(), formats.unwrap_or(&portal.formats))?;
         if formats.is_none() {
-            self.wire.say(Said::RowDescription(description(&fields, rows.headings())))?;
+            self.wire.push(BackendMessage::RowDescription(description(&fields, rows.headings())))?;
         }
         let progress = self.send_rows(rows, &fields, rows_max).await?;
         self.keep_portal(cursor.into(), portal)?;
         let fetched = if progress == Progress::Suspended { Progress::Complete(rows_max) } else { progress };
-        self.said("FETCH", fetched)?;
+        self.push_progress("FETCH", fetched)?;
         Ok(())
     }
 
@@ -106,9 +106,9 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn said(&mut self, tag: &str, progress: Progress) -> Result<(), PgError> {
+    pub(super) fn push_progress(&mut self, tag: &str, progress: Progress) -> Result<(), PgError> {
         match progress {
-            Progress::Suspended => self.say_suspended(),
+            Progress::Suspended => self.push_suspended(),
             Progress::Complete(rows) => self.complete(format!("{tag} {rows}")),
         }
     }

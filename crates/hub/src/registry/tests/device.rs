@@ -2,6 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use store::{Blame, Durability};
+use uuid::Uuid;
 
 use super::*;
 

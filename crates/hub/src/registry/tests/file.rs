@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use model::Timestamp;
 use rusqlite::Connection;
 use store::Blame;
 

@@ -1,0 +1,169 @@
+//! Runs blocking work outside of the event loop: a bounded number of jobs at once, and a bounded number that wait.
+
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::{block_in_place, spawn_blocking};
+
+use super::worker_set::WorkerSet;
+
+/// A pool for one kind of blocking work, such as reads of the store or password checks.
+#[derive(Debug)]
+pub(crate) struct BlockingPool {
+    /// The kind of work, for error texts.
+    what: &'static str,
+    /// A permit for each job that may run.
+    permits: Arc<Semaphore>,
+    /// Jobs that wait for a permit.
+    waiting: AtomicUsize,
+    waiting_max: usize,
+    /// Number of processors.
+    threads_max: usize,
+}
+
+impl BlockingPool {
+    pub(crate) fn new(what: &'static str, at_once: usize, waiting_max: usize) -> Self {
+        let threads_max = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let permits = Arc::new(Semaphore::new(at_once));
+        Self { what, permits, waiting: AtomicUsize::new(0), waiting_max, threads_max }
+    }
+
+    /// Extra threads for a running job that can be split: as many as there are free permits, at most one per processor.
+    pub(crate) fn worker_set(&self) -> WorkerSet {
+        let permit = || Arc::clone(&self.permits).try_acquire_owned().ok();
+        WorkerSet::new(std::iter::from_fn(permit).take(self.threads_max - 1).collect())
+    }
+
+    /// Waits for a permit and runs `work`.
+    ///
+    /// # Errors
+    /// Too many jobs wait already, or `work` panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let permit = {
+            let _slot = self.queue_up()?;
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            permit.expect("BUG: nobody closes the semaphore of a pool")
+        };
+        let work = move || {
+            // The permit ends with the work, even if the request was cancelled.
+            let _permit = permit;
+            work()
+        };
+        let done = match Handle::current().runtime_flavor() {
+            // This thread hands its other tasks over and does the work itself: two wake-ups for another thread would take
+            // longer than most reads.
+            RuntimeFlavor::MultiThread => catch_unwind(AssertUnwindSafe(|| block_in_place(work))).ok(),
+            _ => spawn_blocking(work).await.ok(),
+        };
+        done.ok_or(PoolError::Panicked)
+    }
+
+    fn queue_up(&self) -> Result<QueueSlot<'_>, PoolError> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let slot = QueueSlot(&self.waiting);
+        if waiting >= self.waiting_max {
+            return Err(PoolError::Full { what: self.what, waiting, limit: self.waiting_max });
+        }
+        Ok(slot)
+    }
+}
+
+/// Counts a waiting job, until this is dropped.
+struct QueueSlot<'a>(&'a AtomicUsize);
+
+impl Drop for QueueSlot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A job that the pool did not run, or that panicked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PoolError {
+    /// Too many jobs wait.
+    #[error("{waiting} {what} wait for their turn, the limit is {limit}; try again in a second")]
+    Full {
+        /// The kind of work.
+        what: &'static str,
+        /// Jobs that wait.
+        waiting: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// The job panicked.
+    #[error("the server failed at this request; its log says why")]
+    Panicked,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_that_finds_the_queue_full_is_refused_and_the_others_run() {
+        let pool = Arc::new(BlockingPool::new("reads", 1, 1));
+        let (release, released) = mpsc::channel::<()>();
+        let (started, mut running) = tokio::sync::mpsc::unbounded_channel();
+        let first = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move {
+                pool.run(move || {
+                    started.send(()).unwrap();
+                    released.recv().unwrap();
+                    1
+                })
+                .await
+            }
+        });
+        running.recv().await.unwrap();
+        let second = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move { pool.run(|| 2).await }
+        });
+        while pool.waiting.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = pool.run(|| 3).await.unwrap_err();
+        assert_eq!(refused, PoolError::Full { what: "reads", waiting: 1, limit: 1 });
+        assert!(refused.to_string().contains("the limit is 1"), "{refused}");
+        release.send(()).unwrap();
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(1), Ok(2)));
+        assert_eq!(pool.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_worker_set_has_the_free_permits() {
+        let pool = BlockingPool { threads_max: 4, ..BlockingPool::new("reads", 3, 1) };
+        let workers = pool.worker_set();
+        assert_eq!(workers.threads(), 4);
+        assert_eq!(pool.worker_set().threads(), 1, "none is left");
+        drop(workers);
+        assert_eq!(pool.run(|| 1).await, Ok(1), "they are given back");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_and_frees_the_permit() {
+        panics().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn so_it_is_where_the_event_loop_does_the_work() {
+        panics().await;
+    }
+
+    async fn panics() {
+        let pool = BlockingPool::new("reads", 1, 1);
+        let failed = pool.run(|| -> u8 { panic!("on purpose") }).await.unwrap_err();
+        assert_eq!(failed, PoolError::Panicked);
+        assert_eq!(pool.run(|| 4).await, Ok(4));
+    }
+}

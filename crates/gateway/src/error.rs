@@ -1,0 +1,225 @@
+//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message that says what to do.
+//!
+//! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
+
+use axum::http::StatusCode;
+use hub::caller::Forbidden;
+use hub::history::HistoryError;
+use hub::logins::LoginRefused;
+use hub::registry::RegistryError;
+use hub::session_token::TokenError;
+use hub::sql::SqlError;
+use hub::{Blame, IngestError};
+
+use crate::blocking::PoolError;
+use crate::budget::OverBudget;
+
+/// `Retry-After` in seconds when the store or a queue is busy.
+pub(crate) const RETRY_BUSY_S: u32 = 1;
+/// `Retry-After` in seconds when an operator has to act first.
+const RETRY_OPERATOR_S: u32 = 30;
+
+/// ThingsBoard's error numbers (`ThingsboardErrorCode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum ErrorCode {
+    General = 2,
+    Authentication = 10,
+    TokenExpired = 11,
+    Permission = 20,
+    InvalidArguments = 30,
+    BadRequest = 31,
+    NotFound = 32,
+    TooManyRequests = 33,
+}
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: ErrorCode,
+    /// For the client: what is wrong and what to do.
+    pub(crate) message: String,
+    /// A short, stable name for metrics.
+    pub(crate) label: &'static str,
+    /// Seconds after which the same request may succeed.
+    pub(crate) retry_after_s: Option<u32>,
+}
+
+impl ApiError {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: ErrorCode,
+        label: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { status, code, message: message.into(), label, retry_after_s: None }
+    }
+
+    /// 400: an argument has a wrong form or value.
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "argument", message)
+    }
+
+    /// 400: the request as a whole cannot be parsed or done.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::BadRequest, "request", message)
+    }
+
+    /// 401: no session, or an invalid one.
+    pub(crate) fn unauthenticated(label: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Authentication, label, message)
+    }
+
+    /// 403: the session may not do this.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::Permission, "permission", message)
+    }
+
+    /// 404.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "not_found", message)
+    }
+
+    /// 413.
+    pub(crate) fn too_large(what: &str, limit: usize, setting: &str) -> Self {
+        let message = format!("{what} is larger than {limit} bytes; send smaller pieces{setting}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, "too_large", message)
+    }
+
+    /// 429: the server is busy; the same request will succeed later.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        let (status, code) = (StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManyRequests);
+        let mut error = Self::new(status, code, "busy", message);
+        error.retry_after_s = Some(RETRY_BUSY_S);
+        error
+    }
+
+    /// 503: the operator has to act.
+    pub(crate) fn unavailable(label: &'static str, message: impl Into<String>) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::General, label, message);
+        error.retry_after_s = Some(RETRY_OPERATOR_S);
+        error
+    }
+
+    /// 500.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::General, "internal", message)
+    }
+}
+
+impl From<PoolError> for ApiError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Full { .. } => Self::busy(error.to_string()),
+            PoolError::Panicked => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<IngestError> for ApiError {
+    fn from(error: IngestError) -> Self {
+        let message = error.to_string();
+        match error.blame() {
+            Blame::Caller => Self::argument(message),
+            Blame::Busy => Self::busy(message),
+            Blame::Operator => match error {
+                IngestError::Sealed { .. } | IngestError::Closed => Self::unavailable("sealed", message),
+                _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
+            },
+        }
+    }
+}
+
+impl From<HistoryError> for ApiError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::OverLimit { .. } => Self::argument(error.to_string()),
+            HistoryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<SqlError> for ApiError {
+    fn from(error: SqlError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), &error) {
+            // Valid SQL that exceeds a limit of the operator.
+            (_, SqlError::OverLimit { .. } | SqlError::Timeout { .. }) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::BadRequest, "query_limit", message)
+            }
+            (Blame::Caller, _) => {
+                Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "query", message)
+            }
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Operator, _) => Self::internal(message),
+        }
+    }
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), error) {
+            (_, RegistryError::Unknown { .. }) => Self::not_found(message),
+            (_, RegistryError::Forbidden(_)) => Self::forbidden(message),
+            (Blame::Caller, _) => Self::bad_request(message),
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Operator, _) => Self::internal(message),
+        }
+    }
+}
+
+impl From<Forbidden> for ApiError {
+    fn from(error: Forbidden) -> Self {
+        Self::forbidden(error.to_string())
+    }
+}
+
+impl From<LoginRefused> for ApiError {
+    fn from(error: LoginRefused) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let refusal = Self::new(status, ErrorCode::TooManyRequests, "logins", error.to_string());
+        Self { retry_after_s: Some(error.retry_after_s()), ..refusal }
+    }
+}
+
+impl From<TokenError> for ApiError {
+    fn from(error: TokenError) -> Self {
+        let mut refusal = Self::unauthenticated("session", error.to_string());
+        if error == TokenError::Expired {
+            refusal.code = ErrorCode::TokenExpired;
+        }
+        refusal
+    }
+}
+
+impl From<OverBudget> for ApiError {
+    fn from(over: OverBudget) -> Self {
+        Self {
+            label: "held_bytes",
+            ..Self::busy(format!("{over}; read or end what there is, then try again"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_blame_decides_the_status() {
+        let busy = ApiError::from(IngestError::Busy { reason: "memtable full".into() });
+        assert_eq!((busy.status.as_u16(), busy.code as u16, busy.retry_after_s), (429, 33, Some(1)));
+        let sealed = ApiError::from(IngestError::Sealed { cause: "disk gone".into() });
+        assert_eq!((sealed.status.as_u16(), sealed.retry_after_s), (503, Some(30)));
+        assert!(sealed.message.contains("disk gone"));
+        let unknown = ApiError::from(RegistryError::Unknown { what: "device", name: "x".into() });
+        assert_eq!((unknown.status.as_u16(), unknown.code as u16), (404, 32));
+        let full = ApiError::from(PoolError::Full { what: "reads", waiting: 1, limit: 1 });
+        assert_eq!((full.status.as_u16(), full.retry_after_s), (429, Some(1)));
+        assert_eq!(ApiError::from(PoolError::Panicked).status.as_u16(), 500);
+        let expired = ApiError::from(TokenError::Expired);
+        assert_eq!((expired.status.as_u16(), expired.code as u16), (401, 11));
+    }
+}

@@ -1,0 +1,79 @@
+//! The routes of the HTTP door.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
+use axum::response::Response;
+use axum::routing::{delete, get, post};
+
+use super::error_response::RefusalLabel;
+use super::state::HttpState;
+use super::{
+    admin, auth, bulk, compression, counted_answers, dashboard, device_api, device_details, devices,
+    maintenance, sql, telemetry, users, websocket,
+};
+use crate::error::{ApiError, ErrorCode};
+
+/// The routes of the door.
+pub(super) fn router(state: Arc<HttpState>) -> Router {
+    Router::new()
+        .route("/api/v1/{token}/telemetry", post(device_api::telemetry))
+        .route("/api/auth/login", post(auth::login))
+        .route("/api/auth/login/public", post(auth::login_public))
+        .route("/api/auth/token", post(auth::renew))
+        .route("/api/auth/user", get(auth::user))
+        .route("/api/tenant/devices", get(devices::list).layer(from_fn(compression::gzip)))
+        .route("/api/device", post(devices::save))
+        .route("/api/device/credentials", post(devices::set_credentials))
+        .route("/api/device/{id}", get(devices::show).delete(devices::delete))
+        .route("/api/device/{id}/credentials", get(devices::credentials))
+        .route("/api/deviceProfileInfo/default", get(devices::default_profile))
+        .route("/api/tacho/devices", post(devices::create_many))
+        .route("/api/tacho/devices/{id}", get(device_details::details))
+        .route("/api/tacho/refusals", get(device_details::refusals))
+        .route("/api/tacho/values", post(telemetry::values_of_many))
+        .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
+        .route("/api/tacho/tables/columns", get(bulk::table_columns).delete(bulk::drop_key))
+        .route("/api/tacho/export", post(bulk::export))
+        .route("/api/tacho/import", post(bulk::import))
+        .route("/api/tacho/import/device", get(bulk::table_of_device))
+        .route("/api/tacho/check", post(maintenance::check))
+        .route("/api/tacho/backup", post(maintenance::backup))
+        .route("/api/tacho/users", get(users::list).post(users::add))
+        .route("/api/tacho/users/{login}", delete(users::delete))
+        .route("/api/tacho/users/{login}/password", post(users::set_password))
+        .route("/api/tacho/users/{login}/role", post(users::set_role))
+        .route("/api/tacho/session-key", post(users::rotate_key))
+        .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
+        .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
+        .route("/api/ws/plugins/telemetry", get(websocket::open))
+        .route("/api/sql", get(sql::get).post(sql::post))
+        .route("/api/status", get(admin::status))
+        .route("/healthz", get(admin::alive))
+        .route("/readyz", get(admin::ready))
+        .route("/metrics", get(admin::metrics).layer(from_fn(compression::gzip)))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(dashboard::file)
+        .layer(from_fn_with_state(Arc::clone(&state), counted_answers::count))
+        .layer(map_response_with_state(Arc::clone(&state), finish))
+        .with_state(state)
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{} does not take {method}; the header Allow names what it takes", uri.path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::BadRequest, "method", message)
+}
+
+/// Counts refusals, and adds the headers of every answer.
+async fn finish(State(state): State<Arc<HttpState>>, mut response: Response) -> Response {
+    if let Some(RefusalLabel(label)) = response.extensions().get() {
+        state.refused(label);
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,80 @@
+//! The state that the connections of the HTTP door share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hub::Hub;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::bodies::{Bodies, BodyLimits};
+use super::limits;
+use super::options::HttpOptions;
+use crate::acceptor::StopSignal;
+use crate::blocking::BlockingPool;
+use crate::budget::Budget;
+use crate::error::ApiError;
+
+/// The state that all connections of the door share.
+#[derive(Debug)]
+pub(super) struct HttpState {
+    pub(super) hub: Arc<Hub>,
+    pub(super) options: HttpOptions,
+    pub(super) started: Instant,
+    pub(super) reads: BlockingPool,
+    pub(super) logins: BlockingPool,
+    pub(super) changes: BlockingPool,
+    pub(super) bodies: Arc<Bodies>,
+    /// Bytes of answers in memory that clients have not taken yet.
+    pub(super) answers: Arc<Budget>,
+    /// Bytes of subscriptions and watches of WebSockets.
+    pub(super) subscriptions: Arc<Budget>,
+    /// Permits for checks, backups and exports.
+    maintenance: Arc<Semaphore>,
+    pub(super) stop: StopSignal,
+}
+
+impl HttpState {
+    pub(super) fn new(hub: Arc<Hub>, options: HttpOptions, stop: StopSignal) -> Self {
+        // A body as large as the operator allows must fit, and so must a piece of an import.
+        let memory = options.memory;
+        let total =
+            memory.of(limits::BODIES_BYTES_MAX).max(options.body_bytes_max).max(limits::BODIES_BYTES_MIN);
+        let bodies = BodyLimits {
+            total,
+            device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max).min(total),
+            user: limits::USER_BODIES_BYTES_MAX.min(total),
+            anonymous: memory.of(limits::ANONYMOUS_BODIES_BYTES_MAX).max(limits::LOGIN_BODY_BYTES_MAX),
+        };
+        Self {
+            hub,
+            started: Instant::now(),
+            reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
+            logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
+            changes: BlockingPool::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
+            bodies: Bodies::new(bodies),
+            answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
+            subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
+            maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),
+            options,
+            stop,
+        }
+    }
+
+    /// Longest answer with values.
+    pub(super) fn answer_bytes_max(&self) -> usize {
+        self.options.memory.of(limits::ANSWER_BYTES_MAX)
+    }
+
+    /// Counts a refusal.
+    pub(super) fn refused(&self, label: &'static str) {
+        self.hub.metrics().refused(hub::Door::Http, label);
+    }
+
+    /// A permit to read all files; one job at a time may.
+    pub(super) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permit = Arc::clone(&self.maintenance).try_acquire_owned();
+        permit.map_err(|_| {
+            ApiError::busy("a check, a backup or an export is under way; try again when it is done")
+        })
+    }
+}

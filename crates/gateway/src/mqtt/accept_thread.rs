@@ -1,0 +1,102 @@
+//! The accepting thread: accepts connections and dispatches them to the workers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use super::state::MqttState;
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+/// Pause when the process has no file descriptor left.
+const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) struct AcceptThread {
+    state: Arc<MqttState>,
+    poll: Poll,
+    listener: TcpListener,
+    next_worker: usize,
+    logged_at: Option<Instant>,
+}
+
+impl AcceptThread {
+    pub(super) fn new(state: Arc<MqttState>, listener: std::net::TcpListener) -> io::Result<(Self, Waker)> {
+        listener.set_nonblocking(true)?;
+        let mut listener = TcpListener::from_std(listener);
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        Ok((Self { state, poll, listener, next_worker: 0, logged_at: None }, waker))
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(8);
+        let mut retry = None;
+        while !self.state.is_stopping() {
+            match self.poll.poll(&mut events, retry.or(Some(Duration::from_secs(1)))) {
+                Ok(()) => retry = self.accept_all(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => panic!("BUG: polling an own epoll descriptor failed: {error}"),
+            }
+        }
+    }
+
+    /// Accepts all waiting connections. Returns a pause if it must retry.
+    fn accept_all(&mut self) -> Option<Duration> {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, peer)) => self.dispatch(socket, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if concerns_one_peer(&error) => {}
+                Err(error) => {
+                    // EMFILE, ENFILE, ENOBUFS, ENOMEM: the peers stay in the backlog.
+                    self.log_rate_limited(|| {
+                        tracing::error!(%error, "cannot accept a connection; raise the open-file limit (ulimit -n) \
+                            or lower mqtt.connections_max");
+                    });
+                    self.state.hub.metrics().refused(hub::Door::Mqtt, "open_files");
+                    return Some(OUT_OF_FILES_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn dispatch(&mut self, socket: TcpStream, peer: SocketAddr) {
+        let open = self.state.connections.fetch_add(1, Ordering::AcqRel);
+        let limit = self.state.options.connections_max;
+        if open >= limit {
+            self.state.connections.fetch_sub(1, Ordering::AcqRel);
+            self.state.hub.metrics().refused(hub::Door::Mqtt, "connections_max");
+            self.log_rate_limited(
+                || tracing::warn!(%peer, limit, "refused a connection: mqtt.connections_max is reached"),
+            );
+            return;
+        }
+        let metrics = self.state.hub.metrics().door(hub::Door::Mqtt);
+        metrics.connections.inc();
+        metrics.connections_opened.inc();
+        self.next_worker = (self.next_worker + 1) % self.state.workers.len();
+        self.state.workers[self.next_worker].add(socket, peer, || self.state.is_stopping());
+    }
+
+    /// Logs at most once a second.
+    fn log_rate_limited(&mut self, log: impl FnOnce()) {
+        let now = Instant::now();
+        if self.logged_at.is_none_or(|at| now - at >= Duration::from_secs(1)) {
+            self.logged_at = Some(now);
+            log();
+        }
+    }
+}
+
+fn concerns_one_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}

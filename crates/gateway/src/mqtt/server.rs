@@ -1,0 +1,98 @@
+//! Starts and stops the MQTT door.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use hub::Hub;
+use model::PanicEndsProcess;
+
+use super::accept_thread::AcceptThread;
+use super::clients::Clients;
+use super::options::MqttOptions;
+use super::state::MqttState;
+use super::worker::{Worker, WorkerParts};
+
+/// A running MQTT door.
+#[derive(Debug)]
+pub struct MqttDoor {
+    local_address: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Its `Debug` output is short.
+struct Shared {
+    state: Arc<MqttState>,
+    accept_waker: mio::Waker,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl MqttDoor {
+    /// Starts serving `listener`.
+    ///
+    /// # Errors
+    /// An option is out of range, or the system has no thread or descriptor left.
+    pub fn start(hub: Arc<Hub>, listener: TcpListener, options: MqttOptions) -> io::Result<Self> {
+        options.check()?;
+        let local_address = listener.local_addr()?;
+        let mut workers = Vec::new();
+        for _ in 0..options.workers.max(1) {
+            workers.push(WorkerParts::new()?);
+        }
+        let handles = workers.iter().map(|parts| Arc::clone(&parts.handle)).collect();
+        let state = Arc::new(MqttState {
+            hub,
+            options,
+            clients: Clients::default(),
+            workers: handles,
+            connections: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            opened: Instant::now(),
+        });
+        let mut threads = Vec::new();
+        for (index, parts) in workers.into_iter().enumerate() {
+            state.hub.watch(Arc::clone(&parts.handle) as Arc<dyn hub::ProgressWatcher>);
+            let state = Arc::clone(&state);
+            let thread = std::thread::Builder::new().name(format!("mqtt-{index}"));
+            threads.push(thread.spawn(move || {
+                let _guard = PanicEndsProcess::begin();
+                Worker::new(state, index, parts).run();
+            })?);
+        }
+        let (accept_thread, accept_waker) = AcceptThread::new(Arc::clone(&state), listener)?;
+        threads.push(std::thread::Builder::new().name("mqtt-accept".into()).spawn(move || {
+            let _guard = PanicEndsProcess::begin();
+            accept_thread.run();
+        })?);
+        Ok(Self { local_address, shared: Arc::new(Shared { state, accept_waker }), threads })
+    }
+
+    /// The address that the door listens on.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    /// Stops the door: it accepts and reads no more, sends the acks of received messages once they are durable, sends
+    /// DISCONNECT with 0x8B (server shutting down) to MQTT 5 clients, and closes all connections.
+    pub fn stop(self) {
+        self.shared.state.stopping.store(true, Ordering::Release);
+        // A failed wake-up only delays the stop: every loop checks at least once a second.
+        drop(self.shared.accept_waker.wake());
+        for worker in &self.shared.state.workers {
+            worker.wake();
+        }
+        for thread in self.threads {
+            // No thread has panicked: a panic ends the process.
+            let _ = thread.join();
+        }
+    }
+}

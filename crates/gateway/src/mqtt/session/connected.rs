@@ -1,0 +1,76 @@
+//! The state of a session whose device is known.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hub::registry::{Device, Registry};
+use model::SeriesId;
+use wire::mqtt::ReasonCode;
+
+use super::super::clients::{ClientKey, ConnectionRef};
+use super::super::qos2::SharedQos2;
+use super::end::SessionEnd;
+use super::peer::Peer;
+
+/// The state of a session after CONNECT. It holds a secret, so its `Debug` output shows only the device.
+pub(crate) struct Connected {
+    pub(crate) peer: Peer,
+    pub(crate) device: Arc<Device>,
+    /// The access token of the CONNECT.
+    pub(super) token: Arc<str>,
+    pub(super) client: ClientKey,
+    /// The connection of the session.
+    pub(super) connection: ConnectionRef,
+    /// Seconds of silence after which the worker closes the connection; 0 for no bound.
+    pub(crate) silence_max_s: u32,
+    /// The series of the device; known after the first message.
+    pub(super) series: Option<SeriesId>,
+    /// Messages whose ack is not sent yet.
+    pub(crate) in_flight: u32,
+    /// Unreleased QoS 2 messages.
+    pub(super) qos2: SharedQos2,
+    /// How long they outlive the connection.
+    pub(super) keep_qos2_s: u32,
+    /// Topics of the topic aliases, by alias.
+    pub(super) aliases: Vec<Option<Arc<str>>>,
+    pub(super) will: Option<Box<StoredWill>>,
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected").field("device", &self.device.name).finish_non_exhaustive()
+    }
+}
+
+/// The will of a session.
+#[derive(Debug)]
+pub(super) struct StoredWill {
+    pub(super) topic: Box<str>,
+    pub(super) payload: Box<[u8]>,
+}
+
+impl Connected {
+    /// Applies changes of the device in the registry. The session ends if the device was deleted or its access token was
+    /// replaced.
+    pub(crate) fn follow(&mut self, registry: &Registry) -> Result<(), SessionEnd> {
+        let device = registry.device_by_id(self.device.id);
+        let token = registry.credentials_of(self.device.id);
+        let (Some(device), Some(token)) = (device, token) else {
+            return Err(SessionEnd::refused(
+                ReasonCode::NOT_AUTHORIZED,
+                "device_deleted",
+                "the device was deleted",
+            ));
+        };
+        if token != self.token {
+            let cause = "the access token of the device was replaced";
+            return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "token_replaced", cause));
+        }
+        if device != self.device {
+            // Another name or another table means another series.
+            self.series = None;
+            self.device = device;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! The surroundings in which a session handles a packet.
+
+use std::net::SocketAddr;
+
+use hub::Hub;
+use model::Timestamp;
+
+use super::super::clients::{Clients, ConnectionRef};
+use super::super::ingest_batch::IngestBatch;
+use super::super::options::MqttOptions;
+
+/// The surroundings of a session while it handles a packet.
+pub(crate) struct Context<'a> {
+    pub(crate) hub: &'a Hub,
+    pub(crate) options: &'a MqttOptions,
+    pub(crate) clients: &'a Clients,
+    /// The connection of the session.
+    pub(crate) connection: ConnectionRef,
+    /// Address of the peer.
+    pub(crate) peer: SocketAddr,
+    /// The system clock when the worker read the bytes.
+    pub(crate) now: Timestamp,
+    /// Receipt time for the first row of the message, if it was assigned earlier.
+    pub(crate) received: Option<Timestamp>,
+    /// Seconds since the door was opened.
+    pub(crate) now_s: u32,
+    /// Whether the session may accept messages. It may not while the store has no room.
+    pub(crate) takes_messages: bool,
+    /// Output to send at once.
+    pub(crate) out: &'a mut Vec<u8>,
+    /// The batches of the worker, by durability class.
+    pub(crate) batches: &'a mut [IngestBatch; 3],
+    /// A connection to close because this one took over its client identifier.
+    pub(crate) taken_over: &'a mut Option<ConnectionRef>,
+}

@@ -1,0 +1,66 @@
+//! The state machine of a session: before CONNECT and after it.
+
+use wire::mqtt::{Packet, Properties, ProtocolVersion, ReasonCode, encode};
+
+use super::super::clients::Clients;
+use super::super::qos2::SharedQos2;
+use super::connected::Connected;
+use super::context::Context;
+use super::end::{PacketError, protocol_error};
+
+/// The session of one connection.
+#[derive(Debug, Default)]
+pub(crate) enum Session {
+    /// Before CONNECT.
+    #[default]
+    New,
+    /// After an accepted CONNECT.
+    Connected(Box<Connected>),
+}
+
+impl Session {
+    /// The protocol version of the session; `None` before CONNECT.
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        match self {
+            Self::New => None,
+            Self::Connected(connected) => Some(connected.peer.version),
+        }
+    }
+
+    /// Handles one packet of the peer.
+    pub(crate) fn on_packet(
+        &mut self,
+        packet: Packet<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), PacketError> {
+        match (&mut *self, packet) {
+            (Self::New, Packet::Connect(connect)) => {
+                *self = Self::Connected(Box::new(Connected::accept(&connect, context)?));
+                Ok(())
+            }
+            (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
+            (Self::Connected(connected), Packet::Publish(publish)) => connected.on_publish(&publish, context),
+            (Self::Connected(connected), packet) => Ok(connected.on_packet(packet, context)?),
+        }
+    }
+
+    /// Unregisters the connection. Returns the session if it has a will to publish; a DISCONNECT has removed the will.
+    pub(crate) fn end(self, clients: &Clients, now_s: u32) -> Option<Box<Connected>> {
+        let Self::Connected(mut connected) = self else { return None };
+        clients.unregister(&connected.client, connected.connection, connected.keep_qos2_s, now_s);
+        // The will needs neither of them.
+        connected.aliases = Vec::new();
+        connected.qos2 = SharedQos2::default();
+        connected.will.is_some().then_some(connected)
+    }
+}
+
+/// Answers a CONNECT of an unsupported version with a CONNACK as both versions specify it [MQTT-3.1.2-2]. Other malformed
+/// input gets no answer.
+pub(crate) fn answer_malformed_connect(error: &wire::mqtt::DecodeError, out: &mut Vec<u8>) {
+    if error.reason_code() == ReasonCode::UNSUPPORTED_PROTOCOL_VERSION {
+        let code = wire::mqtt::ConnectReturnCode::UNACCEPTABLE_PROTOCOL_VERSION;
+        let connack = wire::mqtt::ConnAck { session_present: false, code, properties: Properties::NONE };
+        encode(&Packet::ConnAck(connack), ProtocolVersion::V311, out).expect("BUG: a CONNACK is short");
+    }
+}

@@ -1,0 +1,75 @@
+//! Adds and closes connections of a worker.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+use wire::mqtt::ReasonCode;
+
+use super::super::acks::ConnectionKey;
+use super::super::connection::Connection;
+use super::super::session::{Session, SessionEnd};
+use super::event_loop::Worker;
+use super::slots::take;
+use crate::refusals;
+
+impl Worker {
+    /// Carries out the commands of other threads.
+    pub(super) fn take_commands(&mut self) {
+        let commands = self.parts.handle.take_commands();
+        for (socket, peer) in commands.connections {
+            self.add_connection(socket, peer);
+        }
+        for key in commands.taken_over {
+            let cause = "another connection uses this client identifier now [MQTT-3.1.4-3]";
+            self.close(key, SessionEnd::refused(ReasonCode::SESSION_TAKEN_OVER, "taken_over", cause));
+        }
+    }
+
+    fn add_connection(&mut self, mut socket: TcpStream, peer: SocketAddr) {
+        // Acks are small and must not wait for further ones. A failure only costs latency.
+        drop(socket.set_nodelay(true));
+        drop(socket2::SockRef::from(&socket).set_keepalive(true));
+        let entry = self.connections.vacant_entry();
+        let slot = entry.key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.parts.poll.registry().register(&mut socket, Token(slot), interest) {
+            tracing::error!(%peer, %error, "cannot watch a connection");
+            self.state.connections.fetch_sub(1, Ordering::AcqRel);
+            self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
+            return;
+        }
+        self.next_generation = self.next_generation.wrapping_add(1);
+        entry.insert(Connection::new(socket, peer, self.next_generation, self.state.now_s()));
+        let key = ConnectionKey { slot: slot as u32, generation: self.next_generation };
+        self.silent.push_back(key);
+        self.close_silent();
+    }
+
+    /// Closes a connection and ends its session.
+    pub(super) fn close(&mut self, key: ConnectionKey, end: SessionEnd) {
+        let Some(mut connection) = take(&mut self.connections, key) else { return };
+        let peer = connection.peer;
+        if let Some(label) = end.label {
+            self.state.hub.metrics().refused(hub::Door::Mqtt, label);
+            let device = match &connection.session {
+                Session::Connected(connected) => Some(&*connected.device),
+                Session::New => None,
+            };
+            let (hub, counts) = (&self.state.hub, end.is_peer_fault());
+            refusals::connection(hub, hub::Door::Mqtt, peer, device, counts, &end.cause);
+        } else {
+            tracing::debug!(%peer, cause = end.cause, "an MQTT connection ended");
+        }
+        self.partial_bytes -= connection.partial_bytes();
+        if let (Some(reason), Session::Connected(connected)) = (end.reason, &connection.session) {
+            connected.peer.write_disconnect(reason, &end.cause, &mut connection.out);
+        }
+        self.end_session(std::mem::take(&mut connection.session), key, peer);
+        connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);
+        drop(self.parts.poll.registry().deregister(&mut connection.socket));
+        self.state.connections.fetch_sub(1, Ordering::AcqRel);
+        self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
+    }
+}

@@ -1,0 +1,201 @@
+//! The event loop of a worker.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Token};
+use slab::Slab;
+use wire::mqtt::ReasonCode;
+
+use super::super::acks::{AckQueues, ConnectionKey};
+use super::super::connection::Connection;
+use super::super::ingest_batch::IngestBatch;
+use super::super::limits;
+use super::super::session::SessionEnd;
+use super::super::state::MqttState;
+use super::parts::WorkerParts;
+use super::slots::enqueue;
+use super::will_queue::WillQueue;
+
+/// A worker: one thread with one event loop.
+pub(in crate::mqtt) struct Worker {
+    pub(super) state: Arc<MqttState>,
+    pub(super) index: usize,
+    pub(super) parts: WorkerParts,
+    pub(super) connections: Slab<Connection>,
+    pub(super) next_generation: u32,
+    pub(super) read_buffer: Vec<u8>,
+    /// Connections that may have unread bytes and that the worker may read from.
+    pub(super) ready: VecDeque<ConnectionKey>,
+    /// Connections with unsent output.
+    pub(super) dirty: Vec<ConnectionKey>,
+    /// Connections whose next message waits for the store.
+    pub(super) paused: Vec<ConnectionKey>,
+    /// Connections in the order in which they were opened, candidates for eviction. Those with a session are removed lazily.
+    pub(super) silent: VecDeque<ConnectionKey>,
+    pub(super) wills: WillQueue,
+    /// Bytes of unhandled input, over all connections.
+    pub(super) partial_bytes: usize,
+    /// The batches of this pass, by durability class.
+    pub(super) batches: [IngestBatch; 3],
+    pub(super) queues: AckQueues,
+    /// The store had no room for a batch. The worker accepts no message until it has.
+    pub(super) stalled: bool,
+    /// In this pass the store had no room for a message of the batch, such as for its series.
+    pub(super) store_busy: bool,
+    pub(super) ticked_at_s: u32,
+    pub(super) registry_generation: u64,
+    pub(super) pass_began: Instant,
+    pub(super) last_pass_began: Instant,
+    /// Accepted messages of the last pass.
+    pub(super) pass_messages: u64,
+}
+
+impl Worker {
+    pub(in crate::mqtt) fn new(state: Arc<MqttState>, index: usize, parts: WorkerParts) -> Self {
+        Self {
+            registry_generation: state.hub.registry().generation(),
+            state,
+            index,
+            parts,
+            connections: Slab::new(),
+            next_generation: 0,
+            read_buffer: vec![0; limits::READ_BYTES_PER_PASS],
+            ready: VecDeque::new(),
+            dirty: Vec::new(),
+            paused: Vec::new(),
+            silent: VecDeque::new(),
+            wills: WillQueue::default(),
+            partial_bytes: 0,
+            batches: Default::default(),
+            queues: AckQueues::default(),
+            stalled: false,
+            store_busy: false,
+            ticked_at_s: 0,
+            pass_began: Instant::now(),
+            last_pass_began: Instant::now(),
+            pass_messages: 0,
+        }
+    }
+
+    pub(in crate::mqtt) fn run(mut self) {
+        let mut events = Events::with_capacity(limits::EVENTS_PER_POLL);
+        while !self.state.is_stopping() {
+            let timeout = if self.pace() { Duration::ZERO } else { self.poll_timeout() };
+            self.wait(&mut events, timeout);
+            self.last_pass_began = std::mem::replace(&mut self.pass_began, Instant::now());
+            self.take_commands();
+            self.resume_paused();
+            self.publish_wills();
+            self.read_ready();
+            self.append_batches();
+            self.release_acks();
+            self.flush_dirty();
+            self.tick();
+        }
+        self.drain(&mut events);
+    }
+
+    /// Lets messages gather if the last pass had few messages and began soon after the one before. A wake-up costs as much as
+    /// several messages, so this lowers the cost of a message at medium rates. It ends early when acks can leave. Returns
+    /// whether it parked.
+    fn pace(&mut self) -> bool {
+        let messages = std::mem::take(&mut self.pass_messages);
+        if messages == 0 || messages >= limits::PASS_MESSAGES_ENOUGH {
+            return false;
+        }
+        let pace = Duration::from_micros(limits::PASS_PACE_US);
+        let rest = pace.saturating_sub(self.pass_began.elapsed());
+        let since_last = self.pass_began - self.last_pass_began;
+        if since_last >= 2 * pace || rest.is_zero() {
+            return false;
+        }
+        let guard = self.parts.handle.prepare_park();
+        // Progress from before `prepare_park` does not unpark the thread.
+        if !self.queues.is_reached(self.state.hub.progress()) {
+            guard.park(rest);
+        }
+        true
+    }
+
+    /// How long the poll may wait for events.
+    fn poll_timeout(&self) -> Duration {
+        let blocked = self.is_blocked();
+        let nothing_waits = self.paused.is_empty() && self.wills.is_empty();
+        match self.ready.is_empty() && (blocked || nothing_waits) {
+            false => Duration::ZERO,
+            true if blocked => Duration::from_millis(limits::STALLED_RETRY_MS),
+            true => Duration::from_secs(1),
+        }
+    }
+
+    /// Whether messages have to wait for the store.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.stalled || self.store_busy || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
+    }
+
+    /// Whether a batch has no room for another message.
+    pub(super) fn is_batch_full(&self) -> bool {
+        self.batches.iter().any(|batch| batch.batch.is_full())
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Duration) {
+        match self.parts.poll.poll(events, Some(timeout)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(error) => panic!("BUG: polling an own epoll descriptor failed: {error}"),
+        }
+        for event in events.iter() {
+            let Token(slot) = event.token();
+            let Some(connection) = self.connections.get_mut(slot) else { continue };
+            let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                connection.readable = true;
+                connection.peer_closed |= event.is_read_closed() || event.is_error();
+                enqueue(&mut self.ready, connection, key);
+            }
+            if event.is_writable() && !connection.out.is_empty() && !connection.dirty {
+                connection.dirty = true;
+                self.dirty.push(key);
+            }
+        }
+    }
+
+    /// Sends the acks of received messages, then disconnects and closes all connections.
+    fn drain(&mut self, events: &mut Events) {
+        let deadline = Instant::now() + Duration::from_millis(limits::DRAIN_TIMEOUT_MS);
+        loop {
+            self.publish_wills();
+            self.append_batches();
+            self.release_acks();
+            self.flush_dirty();
+            if self.queues.is_empty() && !self.stalled && self.wills.is_empty() {
+                break;
+            }
+            if Instant::now() >= deadline {
+                let messages: u64 = self.batches.iter().map(|batch| batch.messages).sum();
+                if messages > 0 {
+                    tracing::error!(
+                        messages,
+                        "stopping while the store is busy: messages read were not stored"
+                    );
+                }
+                self.discard_wills();
+                break;
+            }
+            self.wait(events, Duration::from_millis(20));
+        }
+        let keys: Vec<ConnectionKey> = self
+            .connections
+            .iter()
+            .map(|(slot, connection)| ConnectionKey { slot: slot as u32, generation: connection.generation })
+            .collect();
+        for key in keys {
+            let mut end = SessionEnd::normal("the server shuts down");
+            end.reason = Some(ReasonCode::SERVER_SHUTTING_DOWN);
+            self.close(key, end);
+        }
+    }
+}

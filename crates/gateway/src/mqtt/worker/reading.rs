@@ -1,0 +1,145 @@
+//! Reads from connections and handles their packets.
+
+use hub::clock::system_now;
+use model::panics::contain_panic;
+use wire::mqtt::ReasonCode;
+
+use super::super::acks::ConnectionKey;
+use super::super::clients::ConnectionRef;
+use super::super::connection::{Handled, ReadOutcome};
+use super::super::limits;
+use super::super::session::{Context, SessionEnd};
+use super::event_loop::Worker;
+use super::slots::{enqueue, find};
+
+impl Worker {
+    /// Handles the messages that waited for the store.
+    pub(super) fn resume_paused(&mut self) {
+        let mut bytes = 0;
+        for key in std::mem::take(&mut self.paused) {
+            let no_room = self.is_blocked() || bytes > limits::PASS_BYTES_MAX || self.is_batch_full();
+            let Some(connection) = find(&mut self.connections, key) else { continue };
+            if no_room {
+                self.paused.push(key);
+                continue;
+            }
+            bytes += connection.partial_bytes();
+            connection.paused = false;
+            // Bytes that arrived meanwhile are in the socket.
+            connection.readable = true;
+            enqueue(&mut self.ready, connection, key);
+            if let Err(end) = self.handle_bytes(key, 0) {
+                self.close(key, end);
+            }
+        }
+    }
+
+    /// Reads once from every ready connection, as long as the batch has room.
+    pub(super) fn read_ready(&mut self) {
+        let mut bytes = 0;
+        for _ in 0..self.ready.len() {
+            if !self.is_blocked() && (bytes > limits::PASS_BYTES_MAX || self.is_batch_full()) {
+                return;
+            }
+            let Some(key) = self.ready.pop_front() else { return };
+            bytes += self.read_one(key);
+        }
+    }
+
+    fn read_one(&mut self, key: ConnectionKey) -> usize {
+        let in_flight_max = u32::from(self.state.options.receive_maximum);
+        let bytes_max = match self.is_blocked() {
+            true => limits::READ_BYTES_WHILE_STALLED,
+            false => limits::READ_BYTES_PER_PASS,
+        };
+        let Some(connection) = find(&mut self.connections, key) else { return 0 };
+        connection.queued = false;
+        if connection.paused || !connection.readable || !connection.may_read(in_flight_max) {
+            return 0;
+        }
+        let (bytes, outcome) = match connection.read(&mut self.read_buffer[..bytes_max]) {
+            Ok(read) => read,
+            Err(error) => {
+                self.close(key, SessionEnd::normal(format!("the connection broke: {error}")));
+                return 0;
+            }
+        };
+        connection.readable = outcome == ReadOutcome::More;
+        if outcome == ReadOutcome::More {
+            enqueue(&mut self.ready, connection, key);
+        }
+        let closed = if outcome == ReadOutcome::Closed {
+            Err(SessionEnd::normal("the peer closed the connection"))
+        } else if bytes > 0 {
+            connection.heard_at_s = self.state.now_s();
+            self.handle_bytes(key, bytes)
+        } else {
+            Ok(())
+        };
+        if let Err(end) = closed {
+            self.close(key, end);
+        }
+        bytes
+    }
+
+    /// Passes the paused input and the first `bytes` of the read buffer to the session.
+    fn handle_bytes(&mut self, key: ConnectionKey, bytes: usize) -> Result<(), SessionEnd> {
+        let mut taken_over = None;
+        let takes_messages = !self.is_blocked();
+        let Some(connection) = find(&mut self.connections, key) else { return Ok(()) };
+        let partial_before = connection.partial_bytes();
+        let mut out = std::mem::take(&mut connection.out);
+        let out_before = out.len();
+        let mut context = Context {
+            hub: &self.state.hub,
+            options: &self.state.options,
+            clients: &self.state.clients,
+            connection: ConnectionRef { worker: self.index, key },
+            peer: connection.peer,
+            now: system_now(),
+            received: None,
+            now_s: self.state.now_s(),
+            takes_messages,
+            out: &mut out,
+            batches: &mut self.batches,
+            taken_over: &mut taken_over,
+        };
+        // A client that triggers a bug repeatedly must not end the server each time. An unfinished message is not in the
+        // batch. A panic inside of the store still ends the process.
+        let handled = contain_panic(|| connection.on_bytes(&self.read_buffer[..bytes], &mut context));
+        let result = handled.unwrap_or_else(|_| {
+            // An answer may be incomplete.
+            out.truncate(out_before);
+            let cause = "the server failed at what came; its log says why";
+            Err(SessionEnd::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", cause))
+        });
+        connection.out = out;
+        self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
+        if !connection.out.is_empty() && !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(key);
+        }
+        if let Some(other) = taken_over {
+            self.state.workers[other.worker].take_over(other.key);
+        }
+        match result? {
+            Handled::UpToMessage => {
+                self.pause(key);
+                self.store_busy |= takes_messages;
+                Ok(())
+            }
+            Handled::All if self.partial_bytes > self.state.options.partial_bytes_max() => {
+                self.close_largest_partial(key)
+            }
+            Handled::All => Ok(()),
+        }
+    }
+
+    /// Stops reading from a connection until the store has room.
+    fn pause(&mut self, key: ConnectionKey) {
+        if let Some(connection) = find(&mut self.connections, key) {
+            connection.paused = true;
+            self.paused.push(key);
+        }
+    }
+}

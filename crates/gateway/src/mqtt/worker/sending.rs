@@ -1,0 +1,64 @@
+//! Sends acks when their batch is durable, and the output of connections.
+
+use super::super::acks::{AckGroup, AckKind};
+use super::super::session::{Session, SessionEnd};
+use super::event_loop::Worker;
+use super::slots::{enqueue, find};
+
+impl Worker {
+    /// Sends the acks that the store's progress allows. If the store is sealed, closes the connections of all others.
+    pub(super) fn release_acks(&mut self) {
+        self.parts.handle.await_progress(!self.queues.is_empty() || self.stalled);
+        let progress = self.state.hub.progress();
+        while let Some(group) = self.queues.pop_reached(progress) {
+            self.send_acks(group);
+        }
+        if progress.sealed {
+            let cause = "the store was sealed by a failed write before this was durable";
+            while let Some(group) = self.queues.pop_any() {
+                group.acks.iter().for_each(|ack| self.close_for_store(ack.connection, cause));
+            }
+        }
+    }
+
+    fn send_acks(&mut self, mut group: AckGroup) {
+        let latency_s = group.received.elapsed().as_secs_f64();
+        let metrics = self.state.hub.metrics().door(hub::Door::Mqtt);
+        metrics.ack_latency.observe_many(latency_s, group.acks.len() as u64);
+        let in_flight_max = u32::from(self.state.options.receive_maximum);
+        for ack in group.acks.drain(..) {
+            let key = ack.connection;
+            let Some(connection) = find(&mut self.connections, key) else { continue };
+            let Session::Connected(connected) = &mut connection.session else { continue };
+            if ack.kind != AckKind::None {
+                connected.in_flight -= 1;
+            }
+            connected.peer.write_ack(&ack, &mut connection.out);
+            if !connection.dirty && !connection.out.is_empty() {
+                connection.dirty = true;
+                self.dirty.push(key);
+            }
+            if connection.readable && connection.may_read(in_flight_max) {
+                enqueue(&mut self.ready, connection, key);
+            }
+        }
+        self.queues.recycle(group.acks);
+    }
+
+    /// Sends the output of all connections that have some.
+    pub(super) fn flush_dirty(&mut self) {
+        let in_flight_max = u32::from(self.state.options.receive_maximum);
+        let now_s = self.state.now_s();
+        for key in std::mem::take(&mut self.dirty) {
+            let Some(connection) = find(&mut self.connections, key) else { continue };
+            connection.dirty = false;
+            match connection.flush(now_s) {
+                Ok(_) if connection.readable && connection.may_read(in_flight_max) => {
+                    enqueue(&mut self.ready, connection, key);
+                }
+                Ok(_) => {}
+                Err(error) => self.close(key, SessionEnd::normal(format!("the connection broke: {error}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The handle through which other threads reach a worker: commands, and progress of the store.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread::Thread;
+use std::time::Duration;
+
+use hub::{Progress, ProgressWatcher};
+use mio::Waker;
+use mio::net::TcpStream;
+use parking_lot::Mutex;
+
+use super::acks::ConnectionKey;
+use super::limits;
+
+/// The handle of a worker for other threads.
+pub(super) struct WorkerHandle {
+    waker: Waker,
+    /// The worker waits for progress of the store. Otherwise progress does not wake it.
+    awaits_progress: AtomicBool,
+    /// The worker is parked to let messages gather. Progress unparks it.
+    parked: AtomicBool,
+    thread: OnceLock<Thread>,
+    commands: Mutex<Commands>,
+}
+
+/// While it lives, progress unparks the worker's thread instead of waking its poll.
+pub(super) struct ParkGuard<'a>(&'a WorkerHandle);
+
+impl ParkGuard<'_> {
+    /// Parks the thread for `time` or until progress. It may return early.
+    pub(super) fn park(&self, time: Duration) {
+        std::thread::park_timeout(time);
+    }
+}
+
+impl Drop for ParkGuard<'_> {
+    fn drop(&mut self) {
+        self.0.parked.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Commands that the worker has not taken yet.
+#[derive(Default)]
+pub(super) struct Commands {
+    /// New connections.
+    pub(super) connections: Vec<(TcpStream, SocketAddr)>,
+    /// Connections to close because another one uses their client identifier.
+    pub(super) taken_over: Vec<ConnectionKey>,
+}
+
+impl WorkerHandle {
+    /// Ends the poll of the worker.
+    pub(super) fn wake(&self) {
+        // It fails only if the counter of wake-ups is full, and then the worker wakes anyway.
+        drop(self.waker.wake());
+    }
+
+    /// Hands a connection over. Waits while too many connections wait for the worker. Drops the connection if the door stops.
+    pub(super) fn add(&self, socket: TcpStream, peer: SocketAddr, is_stopping: impl Fn() -> bool) {
+        while !is_stopping() {
+            let mut commands = self.commands.lock();
+            if commands.connections.len() < limits::WORKER_CONNECTIONS_WAITING_MAX {
+                let was_empty = commands.connections.is_empty();
+                commands.connections.push((socket, peer));
+                drop(commands);
+                if was_empty {
+                    self.wake();
+                }
+                return;
+            }
+            drop(commands);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Closes a connection whose client identifier another connection has taken over.
+    pub(super) fn take_over(&self, connection: ConnectionKey) {
+        self.commands.lock().taken_over.push(connection);
+        self.wake();
+    }
+
+    pub(super) fn take_commands(&self) -> Commands {
+        std::mem::take(&mut *self.commands.lock())
+    }
+
+    /// Sets whether progress of the store wakes the worker.
+    pub(super) fn await_progress(&self, awaits: bool) {
+        self.awaits_progress.store(awaits, Ordering::Relaxed);
+        // The worker reads the store's progress next. The store's thread sets the progress and then reads this flag. The
+        // fence makes sure that one of the two sees the change of the other; otherwise an ack would wait for a second.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Prepares to park the calling thread, which must be the worker's: from now on progress unparks it. Check the progress
+    /// once more before parking.
+    pub(super) fn prepare_park(&self) -> ParkGuard<'_> {
+        self.thread.get_or_init(std::thread::current);
+        self.parked.store(true, Ordering::Relaxed);
+        // As in `await_progress`.
+        fence(Ordering::SeqCst);
+        ParkGuard(self)
+    }
+}
+
+impl WorkerHandle {
+    /// A handle that wakes the worker through `waker`.
+    pub(super) fn new(waker: Waker) -> Self {
+        Self {
+            waker,
+            awaits_progress: AtomicBool::new(false),
+            parked: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            commands: Mutex::default(),
+        }
+    }
+}
+
+impl ProgressWatcher for WorkerHandle {
+    fn progress(&self, _: Progress) {
+        // The other half of the fence in `await_progress`.
+        fence(Ordering::SeqCst);
+        if !self.awaits_progress.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.thread.get() {
+            Some(thread) if self.parked.load(Ordering::Relaxed) => thread.unpark(),
+            _ => self.wake(),
+        }
+    }
+}

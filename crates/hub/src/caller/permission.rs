@@ -1,0 +1,95 @@
+//! Roles, and the operations that each role may do.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The role of a caller within a tenant. Each role includes the permissions of the roles before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// A caller without a login, if the operator allows public reading.
+    Public,
+    /// Reads devices and their values.
+    Viewer,
+    /// Does everything within the tenant.
+    Administrator,
+}
+
+impl Role {
+    /// The name in commands, requests and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Viewer => "viewer",
+            Self::Administrator => "administrator",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An operation that needs a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Read devices and their values: latest values, history, live updates, SQL.
+    Read,
+    /// Read refused messages with their reasons. A payload may contain a secret that the device sent by mistake.
+    ReadRefused,
+    /// Add, rename and delete devices.
+    ManageDevices,
+    /// See or replace the credentials of devices.
+    SeeCredentials,
+    /// Set how long tables keep rows.
+    ManageTables,
+    /// Import and export whole tables.
+    MoveData,
+    /// Check and back up the store.
+    Maintain,
+    /// Add, change and delete users, and end their sessions.
+    ManageUsers,
+}
+
+impl Action {
+    /// The lowest role that has the permission.
+    pub(super) const fn needs(self) -> Role {
+        match self {
+            Self::Read => Role::Public,
+            Self::ReadRefused
+            | Self::ManageDevices
+            | Self::SeeCredentials
+            | Self::ManageTables
+            | Self::MoveData
+            | Self::Maintain
+            | Self::ManageUsers => Role::Administrator,
+        }
+    }
+
+    /// The operation in words; they follow "may not" in an error.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read devices and their values",
+            Self::ReadRefused => "read refused messages",
+            Self::ManageDevices => "change devices",
+            Self::SeeCredentials => "see or change credentials of devices",
+            Self::ManageTables => "look after tables",
+            Self::MoveData => "import or export tables",
+            Self::Maintain => "check or back up the store",
+            Self::ManageUsers => "manage users",
+        }
+    }
+}
+
+/// The caller lacks a permission.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{who} has the role {role} and may not {}; log in as a user with the role {}", .action.name(), .action.needs())]
+pub struct Forbidden {
+    /// Login of the caller.
+    pub who: Arc<str>,
+    /// Role of the caller.
+    pub role: Role,
+    /// The refused operation.
+    pub action: Action,
+}

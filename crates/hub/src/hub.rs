@@ -1,0 +1,198 @@
+//! The application object: it holds the store, the registry and all that the doors share.
+//!
+//! Other files of this crate add the operations: `ingest`, `sql`, `retention` and so on.
+
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use model::limits::{IngestLimits, Portion};
+use model::{PanicEndsProcess, SeriesId};
+use parking_lot::Mutex;
+use store::{LatestValue, ProgressWatcher, Store, StoreError, StoreStatus};
+
+use crate::caller::Caller;
+use crate::clock::{self, ReceiptClock};
+use crate::fan_out::FanOut;
+use crate::history::{self, History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
+use crate::live::{Live, LiveConnection};
+use crate::logins::Logins;
+use crate::metrics::Metrics;
+use crate::new_columns::NewColumns;
+use crate::refusals::Refusals;
+use crate::registry::Registry;
+use crate::ttls::Ttls;
+
+/// The application. All doors share it.
+pub struct Hub {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Registry,
+    pub(crate) limits: IngestLimits,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: ReceiptClock,
+    pub(crate) ttls: Ttls,
+    pub(crate) refusals: Refusals,
+    pub(crate) new_columns: NewColumns,
+    logins: Logins,
+    pub(crate) live: Arc<Live>,
+    pub(crate) fan_out: Arc<FanOut>,
+    fan_out_thread: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) sql: OnceLock<query::Engine>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Starts the application on an open store and registry.
+    pub fn start(
+        store: Arc<dyn Store>,
+        registry: Registry,
+        limits: IngestLimits,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Self::start_on(Portion::ALL, store, registry, limits, metrics)
+    }
+
+    /// Like [`start`](Self::start), with bounds that fit the memory of this machine.
+    pub fn start_on(
+        memory: Portion,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        limits: IngestLimits,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
+        let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
+        store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
+        let thread = {
+            let (fan_out, store) = (Arc::clone(&fan_out), Arc::clone(&store));
+            std::thread::Builder::new()
+                .name("live".into())
+                .spawn(move || {
+                    let _guard = PanicEndsProcess::begin();
+                    fan_out.run(|| store.progress());
+                })
+                .expect("BUG: a thread name without zero bytes and enough memory at start-up")
+        };
+        // The last receipt time matters only if the system clock was set back. The server starts without it.
+        let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
+        Arc::new(Self {
+            store,
+            registry,
+            new_columns: NewColumns::new(&limits),
+            limits,
+            metrics,
+            clock,
+            ttls: Ttls::default(),
+            refusals: Refusals::new(clock::system_now()),
+            logins: Logins::default(),
+            live,
+            fan_out,
+            fan_out_thread: Mutex::new(Some(thread)),
+            sql: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The refused messages of each device.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// The registry of tenants, users and devices.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Limits the rate of login attempts.
+    pub fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
+    /// The bounds on payloads.
+    pub fn limits(&self) -> &IngestLimits {
+        &self.limits
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The sizes and health of the store.
+    pub fn status(&self) -> StoreStatus {
+        self.store.status()
+    }
+
+    /// The metrics as text for Prometheus.
+    pub fn metrics_text(&self) -> String {
+        self.metrics.render(&self.status(), self.sql_status())
+    }
+
+    /// Opens a connection for live subscribers of the caller.
+    pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
+        self.live.connection(caller.user_id().unwrap_or_default())
+    }
+
+    /// The newest values of a series, for all keys if `keys` is `None`. It may read files: call it on a thread that may
+    /// block.
+    pub fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
+        self.store.latest(series, keys)
+    }
+
+    /// The history of a series. It reads files: call it on a thread that may block.
+    pub fn history(&self, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
+        history::read(&*self.store, series, request)
+    }
+
+    /// Like [`history`](Self::history), value by value.
+    pub fn history_into(
+        &self,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl Sink,
+    ) -> Result<(), HistoryError> {
+        history::read_into(&*self.store, series, request, sink)
+    }
+
+    /// Like [`history`](Self::history), row by row.
+    pub fn history_rows_into(
+        &self,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl RowSink,
+    ) -> Result<(), HistoryError> {
+        history::read_rows_into(&*self.store, series, request, sink)
+    }
+
+    /// Aggregates several series: one value per key and interval.
+    pub fn reduce(
+        &self,
+        series: &[SeriesId],
+        request: &HistoryRequest,
+        text: &TextHeld,
+    ) -> Result<Reduction, HistoryError> {
+        Reduction::read(&*self.store, series, request, text)
+    }
+
+    /// Makes all appended rows durable, and stops. The doors must have stopped before.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let closed = self.store.close();
+        if let Some(last) = self.clock.last() {
+            // A failure only loses the last receipt time; see `start`.
+            drop(self.registry.keep_last_receipt(last));
+        }
+        self.fan_out.stop();
+        if let Some(thread) = self.fan_out_thread.lock().take() {
+            // The thread cannot have panicked: a panic ends the process.
+            drop(thread.join());
+        }
+        closed
+    }
+}

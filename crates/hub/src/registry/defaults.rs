@@ -1,0 +1,10 @@
+//! Names that every installation has.
+
+/// Name of the tenant and of the profile that every installation has.
+pub const DEFAULT_NAME: &str = "default";
+
+/// The table that devices of the default profile write to.
+pub const DEFAULT_TABLE: &str = "telemetry";
+
+/// Login of the administrator that the first start creates.
+pub const ADMIN_LOGIN: &str = "admin@tachograph.local";
