@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bench::recorder::Latency;
-use bench::report::html::{Labelled, page};
+use bench::report::html::{LabelledBundle, page};
 use bench::result::{
     Arrival, Builder, Bundle, Cost, Gate, Generator, OperationCounts, PhaseFacts, Rule, ScenarioAsRun,
     SecondLine, Target, Times,
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = simulate(speed, seconds, seed);
     bundle.write(Path::new(directory))?;
     let label = Path::new(directory).file_name().map(|name| name.to_string_lossy().into_owned());
-    let html = page(&[Labelled { label: label.unwrap_or_default(), side: 0, bundle }], &[]);
+    let html = page(&[LabelledBundle { label: label.unwrap_or_default(), side: 0, bundle }], &[]);
     std::fs::write(Path::new(directory).join("report.html"), html)?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::compare::{Comparison, compare};
 use crate::error::{Error, Result};
 use crate::import::{Format, import};
-use crate::report::html::{Answered, Labelled, page};
+use crate::report::html::{LabelledBundle, SeriesAnswer, page};
 use crate::result::Bundle;
 
 /// Work on results
@@ -145,7 +145,7 @@ fn reported(args: &ReportArgs) -> Result<String> {
         let answer = answer_in(directory)?;
         let paths = bundles_in(directory)?;
         let skipped = if answer.is_some() { paths.len().saturating_sub(SHOWN_OF_SERIES) } else { 0 };
-        answers.extend(answer.map(|answer| Answered { label: name, answer }));
+        answers.extend(answer.map(|answer| SeriesAnswer { label: name, answer }));
         for path in paths.into_iter().skip(skipped) {
             let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let label = match label {
@@ -153,7 +153,7 @@ fn reported(args: &ReportArgs) -> Result<String> {
                 Some(label) => format!("{label} {own}"),
                 None => own,
             };
-            runs.push(Labelled { label, side, bundle: read(&path)? });
+            runs.push(LabelledBundle { label, side, bundle: read(&path)? });
         }
     }
     let mut text: String = runs.iter().map(|run| format!("{}: {}\n\n", run.label, run.bundle)).collect();

@@ -13,7 +13,7 @@ pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
 pub(crate) const EVENTS_PER_TURN: usize = 1_024;
 /// Scheduled messages of a load sent before answers are looked at again, and of all loads sent between the answers of one turn:
 /// with more, a generator that is behind would only send.
-pub(crate) const SENDS_PER_TURN: usize = 512;
+pub(crate) const SENDS_PER_POLL: usize = 512;
 /// Longest time answers of an open loop wait in the kernel, whose stamps say when they came, before they are read: some five
 /// share a turn at 10,000 messages a second, and a lost connection is still noticed within a millisecond.
 pub(crate) const ANSWERS_HELD_MAX_US: u64 = 500;

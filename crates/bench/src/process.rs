@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 
 /// A sampled process, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sampled {
+pub struct SampledProcess {
     pid: Pid,
 }
 
-impl Sampled {
+impl SampledProcess {
     /// A process that exists now.
     pub fn new(pid: u32) -> Result<Self> {
         let bad = || Error::Options(format!("there is no process {pid} to sample"));
@@ -163,13 +163,13 @@ mod tests {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let sampled = Sampled::new(parent.id()).unwrap();
+        let sampled = SampledProcess::new(parent.id()).unwrap();
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(parent.stdout.take().unwrap()), &mut line)
             .unwrap();
         let (cpu, children) = (sampled.cpu().unwrap(), sampled.children());
         for child in &children {
-            Sampled::new(*child).unwrap().signal(Signal::KILL).unwrap();
+            SampledProcess::new(*child).unwrap().signal(Signal::KILL).unwrap();
         }
         parent.kill().unwrap();
         parent.wait().unwrap();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_sampled() {
-        let own = Sampled::new(std::process::id()).unwrap();
+        let own = SampledProcess::new(std::process::id()).unwrap();
         let before = own_cpu();
         let sum = (0..5_000_000_u64).fold(0_u64, |a, b| std::hint::black_box(a ^ b));
         std::hint::black_box(sum);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_missing_process_is_refused_by_its_number() {
-        let error = Sampled::new(4_000_000).unwrap_err().to_string();
+        let error = SampledProcess::new(4_000_000).unwrap_err().to_string();
         assert!(error.contains("4000000"), "{error}");
     }
 }

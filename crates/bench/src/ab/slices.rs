@@ -47,13 +47,13 @@ impl Plan {
 
 /// How far both sides of a load on a schedule were behind it at the ends of their slices.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct Backlog {
     slices: [u64; 2],
     planned: [u64; 2],
     answered: [u64; 2],
 }
 
-impl Behind {
+impl Backlog {
     /// Another slice.
     pub(crate) fn add(&mut self, arm: Arm, counts: &Counts) {
         let side = arm as usize;
@@ -64,7 +64,7 @@ impl Behind {
 
     /// The side that leaves too much for the time after its slices, which the rest of the schedule does not wait for, and how
     /// much: its queue never becomes what it would be.
-    pub(crate) fn too_far(&self) -> Option<(Arm, f64)> {
+    pub(crate) fn exceeded(&self) -> Option<(Arm, f64)> {
         [Arm::A, Arm::B].into_iter().find_map(|arm| {
             let side = arm as usize;
             let late = self.planned[side].saturating_sub(self.answered[side]);
@@ -81,7 +81,7 @@ pub(crate) fn ramp(slice: Duration) -> Duration {
 
 /// Slices that belong together, as they come in.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct SliceGroup {
     runs: Vec<Run>,
     /// Of each run, to which of the two sums it belongs.
     sides: Vec<usize>,
@@ -90,7 +90,7 @@ pub(crate) struct Group {
     sums: [Class; 2],
 }
 
-impl Group {
+impl SliceGroup {
     /// A slice of an arm, which is the first or the second of its pair to be compared: of A against A by its place, else by its
     /// arm.
     pub(crate) fn add(
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn pairs_have_rate_and_cpu_and_a_group_has_one_percentile() {
-        let mut group = Group::default();
+        let mut group = SliceGroup::default();
         let (tenth, cpu) = (Duration::from_millis(100), Some(Duration::from_millis(1)));
         for (arm, took_us) in [(Arm::A, 100), (Arm::B, 200), (Arm::B, 400), (Arm::A, 100)] {
             group.add(arm, arm as usize, &slice(100, took_us), tenth, cpu);
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn as_few_pairs_as_have_the_samples_share_a_percentile() {
         let numbered = |operations: u64| {
-            let mut group = Group::default();
+            let mut group = SliceGroup::default();
             for pair in 1..=10 {
                 group.add(Arm::A, 0, &slice(operations, pair * 100), Duration::from_millis(20), None);
                 group.add(Arm::B, 1, &slice(operations, pair * 200), Duration::from_millis(20), None);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_slice_without_an_answer_is_slow_and_not_left_out() {
-        let mut group = Group::default();
+        let mut group = SliceGroup::default();
         group.add(Arm::A, 0, &slice(0, 0), Duration::from_millis(50), None);
         group.add(Arm::B, 1, &slice(1, 1), Duration::from_millis(50), None);
         assert_eq!(group.idle_side(), Some(0));
@@ -235,15 +235,15 @@ mod tests {
             completed_within_window,
             ..Counts::default()
         };
-        let mut behind = Behind::default();
-        behind.add(Arm::A, &counts(100, 0));
-        (0..49).for_each(|_| behind.add(Arm::A, &counts(100, 99)));
-        assert_eq!(behind.too_far(), None, "3 % in all");
+        let mut backlog = Backlog::default();
+        backlog.add(Arm::A, &counts(100, 0));
+        (0..49).for_each(|_| backlog.add(Arm::A, &counts(100, 99)));
+        assert_eq!(backlog.exceeded(), None, "3 % in all");
         let refused = Counts { errors: BTreeMap::from([("no".to_owned(), 10)]), ..counts(100, 90) };
-        (0..49).for_each(|_| behind.add(Arm::B, &refused));
-        assert_eq!(behind.too_far(), None, "refusals are answers");
-        behind.add(Arm::B, &counts(5_000, 4_000));
-        let (arm, share) = behind.too_far().unwrap();
+        (0..49).for_each(|_| backlog.add(Arm::B, &refused));
+        assert_eq!(backlog.exceeded(), None, "refusals are answers");
+        backlog.add(Arm::B, &counts(5_000, 4_000));
+        let (arm, share) = backlog.exceeded().unwrap();
         assert_eq!((arm, (share * 100.0).round()), (Arm::B, 10.0));
     }
 

@@ -1,9 +1,10 @@
 //! The decision rule against machines that are simulated.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
-use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
+use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN, Verdict};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -319,7 +320,7 @@ fn too_much_noise_is_not_told_within_the_budget() {
     let (answer, _) = compare(&plan, &mut Machine::new(1.0, CROWDED, 3));
     assert_eq!(answer.metrics[0].verdict, Verdict::CannotTell);
     assert!(answer.blocks_wanted > 10 && answer.to_string().contains("10 were run"), "{answer}");
-    let told = answer.metrics[0].smallest_told().unwrap();
+    let told = answer.metrics[0].smallest_detectable().unwrap();
     assert!(told > 0.05, "{told}");
     assert!(answer.to_string().contains("10 blocks tell differences of"), "{answer}");
 }

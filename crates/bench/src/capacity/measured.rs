@@ -1,6 +1,7 @@
 //! What a result says to an objective.
 
-use super::{Objective, Outcome, SAMPLES_BEHIND_QUANTILE};
+use super::plan::SAMPLES_BEHIND_QUANTILE;
+use super::{Objective, Outcome};
 use crate::result::{ALL, Bundle, Clock, Phase};
 
 impl Outcome {
@@ -36,7 +37,7 @@ impl Objective {
 
     fn sentence(&self, bundle: &Bundle, phase: &Phase) -> String {
         let name = &phase.name;
-        if !bundle.result.standing().is_quotable() {
+        if !bundle.result.validity().is_quotable() {
             return format!(
                 "{name}: whether the objective {self} is met is not said, because the run is not valid."
             );

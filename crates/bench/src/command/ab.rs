@@ -7,14 +7,14 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ab_slices::sliced;
-use super::say;
-use super::series::{Series, SeriesArgs};
+use super::output::write_line;
+use super::series::{RunSeries, SeriesArgs};
 use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
-use crate::runner::asked::setting;
-use crate::runner::turns::Table;
+use crate::runner::command_line::setting;
+use crate::runner::interleaver::Interleaver;
 use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// Change of CPU time per operation that counts as none.
@@ -86,29 +86,30 @@ struct Comparison<'a> {
 
 /// Compares, and says each run on the way.
 pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let series = Series::begin(&args.series, "ab", context)?;
+    let series = RunSeries::begin(&args.series, "ab", context)?;
     let (scenario, other) = (series.scenario(&args.a)?, series.scenario(&args.b)?);
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     let [a, b] = [&args.a, &args.b].map(|sets| published(sets));
-    say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
+    write_line(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
     let mut stays = series.load_data(&args.a)?;
     if series.data_of(&scenario) != series.data_of(&other) {
         stays.extend(series.load_data(&args.b)?);
     }
     stays.dedup();
-    stays.iter().try_for_each(|sentence| say(out, sentence))?;
+    stays.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let ((answer, runs), sides) = match &sliced {
         None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {
-            say(out, &sliced.plan_line())?;
+            write_line(out, &sliced.plan_line())?;
             let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, sliced.is_open, args.primary);
-            let lead = |table: &Table| sliced.compare(table, args.blocks_max, metrics_of, out);
-            let (answered, sides) = series.alternate([&scenario, &other], lead)?;
+            let lead =
+                |interleaver: &Interleaver| sliced.compare(interleaver, args.blocks_max, metrics_of, out);
+            let (answered, sides) = series.interleave([&scenario, &other], lead)?;
             (answered, Some(sides))
         }
     };
     // Said before anything is written: a full disk must not take it along.
-    say(out, answer.to_string().trim_end())?;
+    write_line(out, answer.to_string().trim_end())?;
     let comparison = Comparison {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -122,11 +123,11 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let written = series.write("ab.json", &comparison);
     let kept = sides.map_or(Ok(()), |sides| series.keep_sides(&sides));
     let path = written.and_then(|path| kept.map(|()| path))?;
-    say(out, &format!("result: {}", path.display()))
+    write_line(out, &format!("result: {}", path.display()))
 }
 
 /// Each block is a run of A and one of B.
-fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
+fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
     let mut plan: Option<Plan> = None;
     let mut history: Vec<Run> = Vec::new();
     loop {
@@ -154,7 +155,7 @@ fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result
             plan = Some(Plan { blocks_max, ..Plan::new(metrics, series.seed) });
         }
         let run = Run { arm, values: values(phase), invalid: invalid(&bundle) };
-        say(out, &line(block, blocks, pilot, &run))?;
+        write_line(out, &line(block, blocks, pilot, &run))?;
         history.push(run);
     }
 }
@@ -204,7 +205,7 @@ fn values(phase: &Phase) -> BTreeMap<String, f64> {
 }
 
 fn invalid(bundle: &Bundle) -> Option<String> {
-    let reasons: Vec<String> = bundle.result.standing().reasons().map(str::to_owned).collect();
+    let reasons: Vec<String> = bundle.result.validity().reasons().map(str::to_owned).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 

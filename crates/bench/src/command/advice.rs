@@ -2,7 +2,7 @@
 
 use crate::options::NAME;
 use crate::result::{Bundle, Gate};
-use crate::runner::asked::shell_word;
+use crate::runner::command_line::shell_word;
 use crate::scenario::{Phase, Scenario};
 
 /// Share of the rate that a generator which was too slow may keep, and of the rate that was achieved.
@@ -46,8 +46,8 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
                 bundle.result.phases.iter().find(|known| known.name == phase.map_or("", |phase| &phase.name));
             let achieved_per_s = achieved.map_or(0.0, |known| known.total.completed_per_s);
             let phase = phase?;
-            let asked: f64 = phase.mixes.iter().filter_map(|mix| mix.rate).sum();
-            let share = (achieved_per_s / (asked * scenario.rate_scale()).max(1e-9)).clamp(0.01, 1.0);
+            let command_line: f64 = phase.mixes.iter().filter_map(|mix| mix.rate).sum();
+            let share = (achieved_per_s / (command_line * scenario.rate_scale()).max(1e-9)).clamp(0.01, 1.0);
             (
                 "the load was not the planned one; a lower rate should pass".to_owned(),
                 rates(phase, |rate| rate * share * ACHIEVED),

@@ -5,8 +5,8 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 
-use super::say;
-use super::series::{Series, SeriesArgs};
+use super::output::write_line;
+use super::series::{RunSeries, SeriesArgs};
 use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::limits::RATE_MAX;
@@ -74,7 +74,7 @@ struct Search<'a> {
 
 /// Searches, and says each step on the way.
 pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let series = Series::begin(&args.series, "capacity", context)?;
+    let series = RunSeries::begin(&args.series, "capacity", context)?;
     let scenario = series.scenario(&[])?;
     let phase = scenario.phases.iter().find(|phase| phase.name == series.phase);
     let mix = match phase.map(|phase| phase.mixes.as_slice()) {
@@ -97,8 +97,8 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     if !matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed) {
         sets.push(format!("phase.{}.arrival=poisson", series.phase));
     }
-    say(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
-    series.load_data(&sets)?.iter().try_for_each(|sentence| say(out, sentence))?;
+    write_line(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
+    series.load_data(&sets)?.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let mut history: Vec<Outcome> = Vec::new();
     let searched = search(&series, plan, &scenario, &sets, &mut history, out);
     let sentences = match &searched {
@@ -108,7 +108,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         Err(error) => format!("{error}; {}", known(&history, &slo)),
     };
     // Said before it is written: a full disk must not take it along.
-    say(out, &sentences)?;
+    write_line(out, &sentences)?;
     let search = Search {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -122,7 +122,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     };
     let written = series.write("capacity.json", &search);
     match (searched, written) {
-        (Ok(_), written) => say(out, &format!("result: {}", written?.display())),
+        (Ok(_), written) => write_line(out, &format!("result: {}", written?.display())),
         (Err(error), Ok(_)) => Err(series.unfinished(error)),
         (Err(error), Err(lost)) => Err(Error::Verdict(format!("{error}; {lost}"))),
     }
@@ -130,7 +130,7 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
 
 /// Runs steps until there is an answer. Those that are over are in `history`, whatever ends it.
 fn search(
-    series: &Series<'_>,
+    series: &RunSeries<'_>,
     mut plan: Plan,
     scenario: &Scenario,
     sets: &[String],
@@ -155,7 +155,7 @@ fn search(
         // No step after it is to miss the stalls that this one met.
         plan.stall_period_s = plan.stall_period_s.into_iter().chain(stalls_s).reduce(f64::max);
         let outcome = outcome(&bundle, rate_per_s, &slo)?;
-        say(out, &line(number, &outcome, &slo, &why))?;
+        write_line(out, &line(number, &outcome, &slo, &why))?;
         history.push(outcome);
     }
 }

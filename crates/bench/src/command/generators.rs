@@ -42,17 +42,17 @@ impl Generators {
 
     /// Several processes make the load; a server that the run starts is started here, once.
     fn share(&self, scenario: &Scenario, options: &runner::Options, context: &Context) -> Result<Bundle> {
-        let hosted = if self.worker_commands.is_empty() {
-            runner::Hosted::start(scenario, context, options.quiet || options.label.is_some())?
+        let self_hosted = if self.worker_commands.is_empty() {
+            runner::SelfHosted::start(scenario, context, options.quiet || options.label.is_some())?
         } else {
-            runner::Hosted::refuse(scenario)?;
+            runner::SelfHosted::refuse(scenario)?;
             None
         };
-        let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
+        let scenario = self_hosted.as_ref().map_or(scenario, runner::SelfHosted::scenario);
         let processes = worker::Processes { here: self.workers, commands: &self.worker_commands };
-        let mut bundle = worker::run(told, options, processes, context)?;
-        if let Some(hosted) = hosted {
-            hosted.stop(&mut bundle);
+        let mut bundle = worker::run(scenario, options, processes, context)?;
+        if let Some(self_hosted) = self_hosted {
+            self_hosted.stop(&mut bundle);
         }
         Ok(bundle)
     }

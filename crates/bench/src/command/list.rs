@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::options_file::OptionsFile;
-use super::{say, words};
+use super::options_file::{OptionsFile, Run};
+use super::output::write_line;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{Alias, BUILTIN, Scenario};
@@ -87,14 +87,14 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut dyn Write) -> Re
     if args.json {
         let json =
             serde_json::to_string_pretty(&entries).map_err(|error| Error::Options(error.to_string()))?;
-        return say(out, &json);
+        return write_line(out, &json);
     }
     let text = if is_whole {
         entries.iter().map(Entry::whole).collect::<Vec<_>>().join("\n")
     } else {
         table(&entries, line_chars(), context.called())
     };
-    say(out, &text)
+    write_line(out, &text)
 }
 
 /// Characters that a line of the terminal has; elsewhere lines are as long as they are.
@@ -236,7 +236,7 @@ fn described(file: &Path) -> Result<Vec<Entry>> {
     }
     let options = OptionsFile::load(file)?;
     let wrong = |what: String| Error::Scenario { path: file.to_owned(), what };
-    let entry = |run: &super::Run| {
+    let entry = |run: &Run| {
         Ok(Entry {
             name: format!("{name} {}", run.name),
             driver: options.scenario.clone(),
@@ -244,7 +244,7 @@ fn described(file: &Path) -> Result<Vec<Entry>> {
             article: None,
             phases: Vec::new(),
             aliases: Vec::new(),
-            command: format!("bench run {}", words(&options, run).map_err(wrong)?.join(" ")),
+            command: format!("bench run {}", options.command_line(run).map_err(wrong)?.join(" ")),
             error: None,
         })
     };
@@ -365,7 +365,7 @@ mod tests {
         for path in files {
             let file = OptionsFile::load(&path).unwrap();
             for run in &file.runs {
-                let words = words(&file, run).unwrap();
+                let words = file.command_line(run).unwrap();
                 FileCommand::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
             }
         }

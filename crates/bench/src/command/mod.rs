@@ -8,9 +8,12 @@ mod generators;
 mod ledger;
 mod list;
 mod options_file;
+mod output;
 mod run;
+mod scenario_options;
 mod series;
 mod sets;
+mod signals;
 mod thingsboard;
 mod worker;
 
@@ -23,8 +26,9 @@ use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::Scenario;
-use options_file::{OptionsFile, Run};
-use run::Common;
+use options_file::OptionsFile;
+use output::write_line;
+use scenario_options::ScenarioOptions;
 
 /// Load tests, and the ledger of what was acknowledged
 #[derive(Debug, Subcommand)]
@@ -121,7 +125,7 @@ fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result
 fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>> {
     match P::try_parse_from(words) {
         Ok(parsed) => Ok(Some(parsed)),
-        Err(help) if !help.use_stderr() => say(out, &help.to_string()).map(|()| None),
+        Err(help) if !help.use_stderr() => write_line(out, &help.to_string()).map(|()| None),
         Err(error) => Err(Error::Options(error.to_string())),
     }
 }
@@ -133,7 +137,7 @@ fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) ->
 
 impl FileCommand {
     /// The scenario that its options stand for, and what every scenario can be asked for.
-    fn scenario(&self) -> Result<(Scenario, &Common)> {
+    fn scenario(&self) -> Result<(Scenario, &ScenarioOptions)> {
         let (name, sets, common) = match self {
             Self::Thingsboard(options) => (thingsboard::NAME, options.sets()?, &options.common),
             Self::Ledger(options) => (ledger::NAME, options.sets(), &options.common),
@@ -150,31 +154,15 @@ fn understood(line: &str) -> std::result::Result<Scenario, String> {
     crate::runner::driver(&scenario).map(|_| scenario)
 }
 
-fn invalid() -> Error {
-    Error::Verdict("the run is not valid; its figures must not be quoted".to_owned())
-}
-
 fn run_file(args: &ScenarioArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let file = OptionsFile::load(&args.file)?;
     let wrong = |what: String| Error::Scenario { path: args.file.clone(), what };
     let run = file.run(&args.run).map_err(wrong)?;
-    let mut words = words(&file, run).map_err(wrong)?;
+    let mut words = file.command_line(run).map_err(wrong)?;
     words.extend(args.more.iter().cloned());
     match FileCommand::try_parse_from(&words) {
         Ok(command) => run_command(&command, context, out),
         Err(error) => Err(wrong(format!("run {}: {error}", args.run))),
-    }
-}
-
-fn words(file: &OptionsFile, run: &Run) -> std::result::Result<Vec<String>, String> {
-    Ok(std::iter::once(file.scenario.clone()).chain(run.arguments()?).collect())
-}
-
-/// Writes a line. A reader that has gone away wants no more.
-fn say(out: &mut dyn Write, text: &str) -> Result<()> {
-    match writeln!(out, "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("writing")(error)),
-        _ => Ok(()),
     }
 }
 

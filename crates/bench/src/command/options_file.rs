@@ -48,6 +48,11 @@ impl OptionsFile {
         Ok(toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("run")))
     }
 
+    /// The name of the command and the options of a run, as they stand on a command line.
+    pub(super) fn command_line(&self, run: &Run) -> std::result::Result<Vec<String>, String> {
+        Ok(std::iter::once(self.scenario.clone()).chain(run.arguments()?).collect())
+    }
+
     /// A run by its name. The message of an error lists the names there are.
     pub(super) fn run(&self, name: &str) -> std::result::Result<&Run, String> {
         self.runs.iter().find(|run| run.name == name).ok_or_else(|| {

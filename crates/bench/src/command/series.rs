@@ -10,14 +10,14 @@ use clap::Args;
 use serde::Serialize;
 
 use super::generators::Generators;
-use super::run::stop_on_signals;
+use super::signals::stop_on_signals;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::{Bundle, write_whole};
 use crate::runner;
-use crate::runner::asked::LEFT_BEHIND;
-use crate::runner::turns::{Table, alternate, interrupted};
+use crate::runner::command_line::LEFT_BEHIND;
+use crate::runner::interleaver::{Interleaver, interleave, interrupted};
 use crate::scenario::{Kind, Phase, Scenario};
 
 /// The scenario and where results go.
@@ -51,7 +51,7 @@ pub(super) struct SeriesArgs {
 }
 
 /// A series under way.
-pub(super) struct Series<'a> {
+pub(super) struct RunSeries<'a> {
     args: &'a SeriesArgs,
     context: &'a Context,
     /// Name of the phase that is run.
@@ -63,7 +63,7 @@ pub(super) struct Series<'a> {
     stop: Arc<AtomicBool>,
 }
 
-impl<'a> Series<'a> {
+impl<'a> RunSeries<'a> {
     /// `command` names the series in its default directory.
     pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
         let scenario = load(args, &[])?;
@@ -97,8 +97,8 @@ impl<'a> Series<'a> {
             return Ok(Vec::new());
         }
         let bundle = self.run_phases(&scenario, names, "data".to_owned())?;
-        let standing = bundle.result.standing();
-        match standing.reasons().next() {
+        let validity = bundle.result.validity();
+        match validity.reasons().next() {
             None => {
                 let stays = bundle.result.findings.iter().filter(|finding| finding.starts_with(LEFT_BEHIND));
                 Ok(stays.cloned().collect())
@@ -127,12 +127,12 @@ impl<'a> Series<'a> {
 
     /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Returns what it answered, and
     /// what both measured. Without an answer that is kept at once, as [`Self::keep_sides`] does.
-    pub(super) fn alternate<T>(
+    pub(super) fn interleave<T>(
         &self,
         sides: [&Scenario; 2],
-        lead: impl FnOnce(&Table) -> Result<T>,
+        lead: impl FnOnce(&Interleaver) -> Result<T>,
     ) -> Result<(T, [Option<Bundle>; 2])> {
-        let (led, sides) = alternate(sides, &self.phase, self.context, &self.stop, lead);
+        let (led, sides) = interleave(sides, &self.phase, self.context, &self.stop, lead);
         match led {
             Ok(answer) => Ok((answer, sides)),
             Err(error) if sides.iter().all(Option::is_none) => Err(error),

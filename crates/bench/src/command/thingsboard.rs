@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::Common;
+use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 use crate::driver::mqtt::Version;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ const TICK_US: u32 = 200;
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: ScenarioOptions,
     /// Devices to provision; each opens one connection [default: 1000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     devices: Option<u32>,
@@ -204,9 +204,9 @@ mod tests {
         assert_eq!((idle.phases[0].mixes[0].arrival, idle.phases[0].connections()), (Arrival::Idle, 10));
         let foreign =
             scenario("--target mqtt://127.0.0.1:1884 --no-provision --no-verify --server-pid 17").unwrap();
-        assert_eq!((foreign.target.pid, foreign.target.own.get("http")), (Some(17), None));
+        assert_eq!((foreign.target.pid, foreign.target.driver_keys.get("http")), (Some(17), None));
         let ours = scenario("--target mqtt://h --password 1234 --set phase.run.rate=7 --rate 9").unwrap();
-        assert_eq!(ours.target.own["password"].as_str(), Some("1234"));
+        assert_eq!(ours.target.driver_keys["password"].as_str(), Some("1234"));
         assert_eq!(ours.phases[0].mixes[0].rate, Some(7.0), "--set comes last");
     }
 

@@ -50,7 +50,7 @@ struct Task {
 
 /// What a worker says, one JSON value a line.
 #[derive(Debug, Serialize, Deserialize)]
-enum Said {
+enum WorkerMessage {
     /// Waits for the others, with what it brings.
     Waits(Counts),
     /// The files of its bundle, base64.
@@ -87,17 +87,17 @@ impl Processes<'_> {
 
 struct Worker {
     child: Child,
-    to: Voice,
+    to: WorkerInput,
     from: BufReader<ChildStdout>,
     part: u32,
 }
 
 /// Where a worker listens. Whoever waits for it and whoever passes a stop on both speak.
 #[derive(Clone)]
-struct Voice(Arc<Mutex<ChildStdin>>);
+struct WorkerInput(Arc<Mutex<ChildStdin>>);
 
-impl Voice {
-    fn say(&self, line: &str) -> std::io::Result<()> {
+impl WorkerInput {
+    fn send_line(&self, line: &str) -> std::io::Result<()> {
         // A line is written whole or the worker is lost.
         writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{line}")
     }
@@ -121,11 +121,11 @@ pub(super) fn run(
     let workers = (0..processes.count())
         .map(|part| Worker::start(scenario, options, part, processes, context))
         .collect::<Result<Vec<_>>>()?;
-    let voices: Vec<Voice> = workers.iter().map(|worker| worker.to.clone()).collect();
+    let inputs: Vec<WorkerInput> = workers.iter().map(|worker| worker.to.clone()).collect();
     let over = AtomicBool::new(false);
     let bundles = std::thread::scope(|scope| {
-        scope.spawn(|| pass_on_stop(&options.stop, &voices, &over));
-        let bundles = lead(workers);
+        scope.spawn(|| forward_stop(&options.stop, &inputs, &over));
+        let bundles = collect_bundles(workers);
         over.store(true, Ordering::Relaxed);
         bundles
     })?;
@@ -135,18 +135,18 @@ pub(super) fn run(
 }
 
 /// Lets them all go on where they wait for each other, until each has brought its bundle.
-fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
+fn collect_bundles(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
     let mut bundles = Vec::new();
     while !workers.is_empty() {
         let (mut waiting, mut all) = (Vec::new(), Counts::new());
         for mut worker in workers {
-            match worker.hear()? {
-                Said::Waits(counts) => {
+            match worker.receive()? {
+                WorkerMessage::Waits(counts) => {
                     counts.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
                     waiting.push(worker);
                 }
-                Said::Bundle(files) => bundles.push((worker.part, unpack(&files)?)),
-                Said::Failed(what) => {
+                WorkerMessage::Bundle(files) => bundles.push((worker.part, unpack(&files)?)),
+                WorkerMessage::Failed(what) => {
                     return Err(Error::Options(format!("generator process {}: {what}", worker.part + 1)));
                 }
             }
@@ -157,7 +157,7 @@ fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
         };
         for worker in &waiting {
             // Who was stopped may have ended; whether it did in order is heard next.
-            let _ = worker.to.say(&line);
+            let _ = worker.to.send_line(&line);
         }
         workers = waiting;
     }
@@ -166,11 +166,11 @@ fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
     Ok(bundles.into_iter().map(|(_, bundle)| bundle).collect())
 }
 
-fn pass_on_stop(stop: &AtomicBool, voices: &[Voice], over: &AtomicBool) {
+fn forward_stop(stop: &AtomicBool, inputs: &[WorkerInput], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if stop.load(Ordering::Relaxed) {
             // Who hears it no more has ended.
-            voices.iter().for_each(|voice| drop(voice.say(STOP)));
+            inputs.iter().for_each(|input| drop(input.send_line(STOP)));
             return;
         }
         std::thread::sleep(STOP_POLL);
@@ -206,13 +206,13 @@ impl Worker {
             .map_err(starting())?;
         let to = child.stdin.take().expect("BUG: stdin is piped");
         let from = BufReader::new(child.stdout.take().expect("BUG: stdout is piped"));
-        let worker = Self { child, to: Voice(Arc::new(Mutex::new(to))), from, part };
+        let worker = Self { child, to: WorkerInput(Arc::new(Mutex::new(to))), from, part };
         // Who has ended already is heard: what it said, or how it ended.
-        let _ = worker.to.say(&serde_json::to_string(&task).expect("BUG: a task has only text keys"));
+        let _ = worker.to.send_line(&serde_json::to_string(&task).expect("BUG: a task has only text keys"));
         Ok(worker)
     }
 
-    fn hear(&mut self) -> Result<Said> {
+    fn receive(&mut self) -> Result<WorkerMessage> {
         let part = self.part + 1;
         let mut line = String::new();
         self.from
@@ -235,15 +235,15 @@ impl Worker {
 
 /// The worker's side.
 pub(super) fn serve(context: &Context) -> Result<()> {
-    let said = match work(context) {
-        Ok(bundle) => Said::Bundle(pack(&bundle)?),
-        Err(error) => Said::Failed(error.to_string()),
+    let message = match run_task(context) {
+        Ok(bundle) => WorkerMessage::Bundle(pack(&bundle)?),
+        Err(error) => WorkerMessage::Failed(error.to_string()),
     };
-    say(&said)
+    send(&message)
 }
 
-fn say(said: &Said) -> Result<()> {
-    let line = serde_json::to_string(said).expect("BUG: it has only text keys");
+fn send(message: &WorkerMessage) -> Result<()> {
+    let line = serde_json::to_string(message).expect("BUG: it has only text keys");
     writeln!(stdout(), "{line}").map_err(Error::io("speaking to the process that started this one"))
 }
 
@@ -253,7 +253,7 @@ fn read_line() -> Result<String> {
     Ok(line)
 }
 
-fn work(context: &Context) -> Result<Bundle> {
+fn run_task(context: &Context) -> Result<Bundle> {
     let task: Task = serde_json::from_str(&read_line()?).map_err(|error| {
         Error::Options(format!("`worker` is started by `--workers` of run, capacity and ab: {error}"))
     })?;
@@ -270,8 +270,8 @@ fn work(context: &Context) -> Result<Bundle> {
     scenario.origin = task.origin;
     passwords::told(task.passwords);
     // Ctrl-C goes to all processes of a terminal: each ends its part in order.
-    let stop = super::run::stop_on_signals()?;
-    let heard = listen(Arc::clone(&stop));
+    let stop = super::signals::stop_on_signals()?;
+    let lines = listen(Arc::clone(&stop));
     let options = runner::Options {
         phases: task.phases,
         part: Some((task.part, task.of)),
@@ -281,9 +281,9 @@ fn work(context: &Context) -> Result<Bundle> {
     };
     let context = Context { command_line: task.command_line, ..context.clone() };
     runner::run(&scenario, &options, &context, &mut |counts| {
-        say(&Said::Waits(counts))?;
+        send(&WorkerMessage::Waits(counts))?;
         // After a stop nobody says what all have brought.
-        let Some(line) = heard.recv().ok().filter(|line| line.trim() != OVER) else { return Ok(None) };
+        let Some(line) = lines.recv().ok().filter(|line| line.trim() != OVER) else { return Ok(None) };
         let counts = serde_json::from_str(&line);
         counts.map(Some).map_err(|error| Error::Answer(format!("what all processes did: {error}")))
     })

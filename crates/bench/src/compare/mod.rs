@@ -126,9 +126,9 @@ fn named(parts: &[Part]) -> String {
 fn standings(sides: [(&str, &[Bundle]); 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (side, bundles) in sides {
-        for standing in bundles.iter().map(|bundle| bundle.result.standing()) {
+        for validity in bundles.iter().map(|bundle| bundle.result.validity()) {
             warnings
-                .extend(standing.reasons().map(|reason| format!("{side} is {}: {reason}", standing.word())));
+                .extend(validity.reasons().map(|reason| format!("{side} is {}: {reason}", validity.word())));
         }
     }
     warnings

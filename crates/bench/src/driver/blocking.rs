@@ -4,7 +4,7 @@
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use super::Moment;
+use super::DueTime;
 
 /// Ends a connection from another thread; whoever waits on it wakes up with an error.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub trait Blocking: Sync {
     fn next(&self, session: &mut Self::Session) -> Option<u16>;
 
     /// Carries out one operation of a class.
-    fn run(&self, session: &mut Self::Session, class: u16, due: Moment) -> Result<Done, Failure>;
+    fn run(&self, session: &mut Self::Session, class: u16, due: DueTime) -> Result<Done, Failure>;
 
     /// Looks at the answer of the operation that was just carried out; what it takes is not part of the operation's time.
     /// An error says what is wrong with the answer, and the operation has failed.

@@ -17,7 +17,7 @@ pub use choice::Choice;
 
 /// When an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct DueTime {
     /// After the start of the segment, nanoseconds.
     pub intended_ns: u64,
     /// The same moment by the wall clock at the start of the run, milliseconds since the epoch. It never goes back.
@@ -46,7 +46,7 @@ pub struct Started {
 
 /// What a driver thinks of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged<'a> {
+pub enum AnswerStatus<'a> {
     /// As it should be.
     Good,
     /// As it should be, and so much of what was asked for was there.
@@ -66,7 +66,7 @@ pub struct Completion<'a> {
     /// Which operation.
     pub answer: Answer,
     /// How it went.
-    pub judged: Judged<'a>,
+    pub status: AnswerStatus<'a>,
     /// Size of the answer, bytes.
     pub bytes: u32,
 }
@@ -132,7 +132,7 @@ pub trait Protocol: Sync {
     }
 
     /// Appends the next operation's request; `None` when this session has no more to do.
-    fn start(&self, session: &mut Self::Session, due: Moment, out: &mut Vec<u8>) -> Option<Started>;
+    fn start(&self, session: &mut Self::Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started>;
 
     /// Takes the bytes that came, reports every completed operation to `done`, may append follow-up bytes to `out`.
     /// An error ends the connection; its text says why.

@@ -5,13 +5,16 @@
 //! [`threads`] has one thread per connection, for clients that block: SQL, and the machine itself.
 
 pub mod event;
+mod outcome;
 mod plan;
-mod run;
+mod segments;
+mod shared;
+mod slices;
 mod sustained;
 pub mod threads;
-mod turns;
 
-pub use plan::{Close, Connect, Load, Plan, Segment, Then, When};
-pub use run::{Ended, Event, Outcome, SegmentOutcome, Shared};
+pub use outcome::{Ended, Event, Outcome, SegmentOutcome};
+pub use plan::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment};
+pub use shared::Shared;
+pub use slices::{Slice, SliceSource};
 pub use sustained::{Failing, Sustained};
-pub use turns::{Turn, Turns};

@@ -34,13 +34,13 @@ pub enum Load {
     /// Every operation closes a connection and opens it again: from the intended moment to the end of the handshake.
     Reopen {
         /// When they are due.
-        when: When,
+        when: ReopenTrigger,
         /// How the old connection ends.
         close: Close,
         /// The operation's class in the recorder.
         class: u16,
         /// What becomes of a connection once it is open.
-        then: Then,
+        then: AfterReopen,
     },
     /// One operation on every `every`-th open connection, at even distances over `over`.
     Sample {
@@ -53,7 +53,7 @@ pub enum Load {
 
 /// When connections of [`Load::Reopen`] are due.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum When {
+pub enum ReopenTrigger {
     /// On a schedule, whatever the server does.
     Scheduled {
         /// Reopenings per second over all connections of the group.
@@ -65,14 +65,14 @@ pub enum When {
     },
     /// Every connection once, all at the same moment.
     Once,
-    /// Every connection at once, and again as soon as it is closed: a closed loop, for [`Then::Answer`].
+    /// Every connection at once, and again as soon as it is closed: a closed loop, for [`AfterReopen::Answer`].
     Again,
 }
 
 impl Load {
     /// Whether it is for answers to make room for operations, and no schedule.
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed { .. } | Self::Reopen { when: When::Again, .. })
+        matches!(self, Self::Closed { .. } | Self::Reopen { when: ReopenTrigger::Again, .. })
     }
 
     /// Whether something follows from an answer but its time. Such an answer came when it was read: before that the
@@ -87,7 +87,7 @@ impl Load {
 
 /// What becomes of a connection that [`Load::Reopen`] opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Then {
+pub enum AfterReopen {
     /// It stays open until its turn comes again.
     Keep,
     /// It stays open and its turn never comes again: the load ends when every connection had its turn, or when so many

@@ -2,101 +2,18 @@
 //! A bundle of another tool holds what the tool printed and no more: no start time, no machine, often no histogram.
 
 mod bounds;
+mod error;
 mod fio;
+mod format;
 mod lines;
 mod memtier;
 mod sysbench;
 mod wrk;
 
-use std::fmt;
-
 use crate::result::Bundle;
 
-/// The tools whose output is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// sysbench 1.0 or 0.5: the text of `run`, with or without `--histogram` and `--report-interval`.
-    Sysbench,
-    /// memtier_benchmark: the file of `--json-out-file`.
-    Memtier,
-    /// wrk or wrk2: the text, with `--latency`.
-    Wrk,
-    /// fio: `--output-format=json` or `json+`.
-    Fio,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sysbench => "sysbench",
-            Self::Memtier => "memtier",
-            Self::Wrk => "wrk",
-            Self::Fio => "fio",
-        })
-    }
-}
-
-/// A text is not what it is taken for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
-    /// No known tool wrote it.
-    #[error(
-        "this is no output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
-    )]
-    Unknown,
-    /// A line is not what it must be.
-    #[error("line {line} of {format}'s output: {what}")]
-    Wrong {
-        /// The format it was read as.
-        format: Format,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
-    /// A member of a JSON file is not what it must be.
-    #[error("{format}'s output, {path}: {what}")]
-    Field {
-        /// The format it was read as.
-        format: Format,
-        /// The member.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// It lacks something.
-    #[error("not a whole result of {format}: {what}")]
-    Incomplete {
-        /// The format it was read as.
-        format: Format,
-        /// What is missing.
-        what: String,
-    },
-}
-
-impl ImportError {
-    fn incomplete(format: Format, what: impl Into<String>) -> Self {
-        Self::Incomplete { format, what: what.into() }
-    }
-
-    /// A file is no JSON, or more than one.
-    fn json(format: Format, error: &serde_json::Error) -> Self {
-        Self::json_after(format, error, 0)
-    }
-
-    /// An error in JSON that begins after `lines` lines of other text; the error counts lines from the start of the file.
-    fn json_after(format: Format, error: &serde_json::Error, lines: usize) -> Self {
-        let text = error.to_string();
-        if error.is_eof() {
-            return Self::incomplete(format, format!("the file ends too early: {text}"));
-        }
-        let what = match text.starts_with("trailing characters") {
-            true => "here begins a second run; import each run from a file of its own".to_owned(),
-            false => text,
-        };
-        Self::Wrong { format, line: error.line() + lines, what }
-    }
-}
+pub use error::ImportError;
+pub use format::Format;
 
 /// Which tool wrote a text, by marks that every output of it has.
 pub fn detect(text: &str) -> Option<Format> {
@@ -136,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::report::html::{Labelled, page};
+    use crate::report::html::{LabelledBundle, page};
 
     const ALL: [(&str, Format); 8] = [
         (include_str!("fixtures/sysbench.txt"), Format::Sysbench),
@@ -189,7 +106,7 @@ mod tests {
         let json = serde_json::to_string(&bundle.result).unwrap();
         assert_eq!(serde_json::from_str::<crate::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
         assert!(!bundle.to_string().contains("NaN"), "{bundle}");
-        page(&[Labelled { label: "x".to_owned(), side: 0, bundle }], &[]);
+        page(&[LabelledBundle { label: "x".to_owned(), side: 0, bundle }], &[]);
     }
 
     /// Reads a text as each format: a result or words, and never a panic.

@@ -92,7 +92,7 @@ impl Bundle {
 
     /// Seconds from one stall to the next in a phase that has stalls with a rhythm.
     pub(crate) fn stall_period_s(&self, phase: &Phase) -> Option<f64> {
-        rhythm(&whole_seconds(phase, &self.seconds)).map(|rhythm| rhythm.period_s)
+        stall_pattern(&whole_seconds(phase, &self.seconds)).map(|stall_pattern| stall_pattern.period_s)
     }
 
     fn uncertainty(&self, phase: &Phase, seconds: &[&SecondLine]) -> Option<Uncertainty> {
@@ -159,25 +159,25 @@ fn find_steady(seconds: &[&SecondLine], warmup_s: f64) -> Option<Steady> {
     }
 }
 
-fn rhythm(seconds: &[&SecondLine]) -> Option<stalls::Rhythm> {
+fn stall_pattern(seconds: &[&SecondLine]) -> Option<stalls::StallPattern> {
     let p99: Vec<f64> =
         seconds.iter().filter_map(|line| line.response_p99_us.or(line.service_p99_us)).collect();
     if p99.len() == seconds.len() { stalls::find(&p99) } else { None }
 }
 
 fn find_stalls(seconds: &[&SecondLine], telemetry: &Telemetry) -> Option<String> {
-    let rhythm = rhythm(seconds)?;
+    let stall_pattern = stall_pattern(seconds)?;
     let mut agreeing: Vec<(f64, &str)> = telemetry
         .names()
         .filter_map(|name| {
             let values = aligned(telemetry, name, seconds)?;
-            let agreement = stalls::agreement(&rhythm, &values);
+            let agreement = stalls::agreement(&stall_pattern, &values);
             (agreement >= AGREEMENT_MIN).then_some((agreement, name))
         })
         .collect();
     agreeing.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<&str> = agreeing.iter().take(SERIES_NAMED_MAX).map(|(_, name)| *name).collect();
-    Some(rhythm.sentence("p99", &names))
+    Some(stall_pattern.sentence("p99", &names))
 }
 
 /// A series of the target at the given seconds; one that only grows as its differences. `None` with gaps.

@@ -202,7 +202,7 @@ mod tests {
         let mut bad = example();
         bad.result.faults.push(Fault { at_s: 1.0, what: "the server closed all connections".to_owned() });
         let whole = merge(vec![example(), bad]).unwrap();
-        assert!(!whole.result.valid && !whole.result.standing().is_quotable());
+        assert!(!whole.result.valid && !whole.result.validity().is_quotable());
     }
 
     #[test]

@@ -7,33 +7,34 @@
 
 mod analysis;
 mod builder;
+mod checks;
 mod distribution;
-mod judged;
 mod log;
 mod merge;
+mod number;
 mod read;
 mod recorded;
 mod run;
 mod series;
-mod standing;
 mod summary;
 mod sums;
 mod text;
+mod validity;
 mod write;
 
 pub use builder::{Builder, PhaseFacts, Times};
+pub use checks::{Check, Fault, Gate, Rule};
 pub use distribution::Distribution;
-pub use judged::{Check, Fault, Gate, Rule};
 pub use log::{Clock, Histograms, Key, Timeline};
 pub use merge::merge;
+pub(crate) use number::percentile;
 pub use run::{
     Arrival, Clocks, Cost, Generator, Operation, OperationCounts, Partial, Phase, RunResult, SCHEMA,
     ScenarioAsRun, Steady, Target, Tool, Uncertainty,
 };
 pub use series::{SecondLine, Telemetry};
-pub use standing::Standing;
-pub(crate) use standing::percentile;
 pub use summary::{QUANTILES, Quantile, Summary};
+pub use validity::Validity;
 pub(crate) use write::write_whole;
 
 /// Name of the sum over all classes of operation.

@@ -129,11 +129,11 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"valid\": false"));
         fs::write(&path, text.replace("\"valid\": false", "\"valid\": true")).unwrap();
-        let standing = Bundle::read(&directory).unwrap().result.standing();
-        assert_eq!(standing.word(), "INVALID");
+        let validity = Bundle::read(&directory).unwrap().result.validity();
+        assert_eq!(validity.word(), "INVALID");
         assert!(
-            standing.invalid[0].contains("lag_p99 is 9000 us, it must be at most 100 us"),
-            "{standing:?}"
+            validity.invalid[0].contains("lag_p99 is 9000 us, it must be at most 100 us"),
+            "{validity:?}"
         );
     }
 }

@@ -18,7 +18,7 @@ pub const SCHEMA: u32 = 1;
 pub struct RunResult {
     /// Always `SCHEMA`.
     pub schema: u32,
-    /// Whether every gate and check passed and no fault was seen. Written for readers of the JSON; `standing()` does
+    /// Whether every gate and check passed and no fault was seen. Written for readers of the JSON; `validity()` does
     /// not believe it where the gates say otherwise.
     pub valid: bool,
     /// Why the run ended before its plan did, if it did.

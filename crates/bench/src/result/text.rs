@@ -9,9 +9,9 @@ const MIB: f64 = 1_048_576.0;
 impl fmt::Display for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let result = &self.result;
-        let standing = result.standing();
-        writeln!(f, "{} {}", standing.word(), result.scenario.name)?;
-        for reason in standing.reasons() {
+        let validity = result.validity();
+        writeln!(f, "{} {}", validity.word(), result.scenario.name)?;
+        for reason in validity.reasons() {
             writeln!(f, "  ! {reason}")?;
         }
         if !result.scenario.about.is_empty() {
@@ -38,7 +38,7 @@ impl fmt::Display for Bundle {
         for sentence in &result.hides {
             writeln!(f, "not shown   {sentence}")?;
         }
-        write!(f, "{}", standing.word())
+        write!(f, "{}", validity.word())
     }
 }
 

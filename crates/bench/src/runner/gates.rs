@@ -2,7 +2,7 @@
 
 use super::meter::Metered;
 use crate::engine::event::NO_PORT;
-use crate::engine::{Load, When};
+use crate::engine::{Load, ReopenTrigger};
 use crate::recorder::{Class, Sends};
 use crate::result::{Gate, Rule};
 use crate::scenario::Gates;
@@ -39,7 +39,8 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     }
     // Who begins thousands of handshakes at one moment begins the last of them late, and of a sample of idle connections it
     // counts whether they answer.
-    let untimed = |load: &Load| matches!(load, Load::Reopen { when: When::Once, .. } | Load::Sample { .. });
+    let untimed =
+        |load: &Load| matches!(load, Load::Reopen { when: ReopenTrigger::Once, .. } | Load::Sample { .. });
     if open_loop && !facts.loads.iter().any(untimed) {
         gates.push(Gate::new(
             "lag_p99",

@@ -13,20 +13,21 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use super::{Counts, Driver, plan};
-use crate::driver::ledger::{CLASSES, Judgement, Ledger, Options, Timing};
+use super::driver::{Counts, Driver};
+use super::plan;
+use crate::driver::ledger::{CLASSES, Ledger, LedgerCheck, Options, Timing};
 use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::limits::{IN_FLIGHT_MAX, LEDGER_DEVICES_MAX};
-use crate::lives::Lives;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, TARGET_KEYS, typed};
-use crate::server::Home;
+use crate::server::DataDirectory;
+use crate::server_process::ServerProcess;
 
 const TICK: Duration = Duration::from_millis(50);
 /// About how long a server lives until it is killed.
@@ -34,13 +35,13 @@ const LIFE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TargetOwn {
+struct TargetOptions {
     data: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PhaseOwn {
+struct PhaseOptions {
     kills: u32,
     #[serde(default = "v311")]
     version: String,
@@ -58,7 +59,7 @@ pub(super) struct LedgerDriver {
     data: Option<PathBuf>,
     ledger: Option<Ledger>,
     /// Dropped after the server.
-    home: Option<Home>,
+    data_directory: Option<DataDirectory>,
     /// How the server ended or refused by itself.
     failure: Option<Error>,
 }
@@ -73,7 +74,7 @@ impl LedgerDriver {
         if !scenario.operations.is_empty() {
             return Err("the operations of a ledger are its own: leave out [[operation]]".to_owned());
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
+        let target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         let [phase] = &scenario.phases[..] else {
             return Err("a ledger has one [[phase]]".to_owned());
         };
@@ -84,7 +85,7 @@ impl LedgerDriver {
             options,
             data: target.data,
             ledger: None,
-            home: None,
+            data_directory: None,
             failure: None,
         })
     }
@@ -98,7 +99,7 @@ impl LedgerDriver {
         }
     }
 
-    fn checks(&self, when: &str, found: &Judgement) -> [Check; 4] {
+    fn checks(&self, when: &str, found: &LedgerCheck) -> [Check; 4] {
         let check = |what: &str, count: u64| self.check(&format!("{what}, {when}"), 0, count);
         [
             check("acknowledged points that are not readable", found.lost),
@@ -111,7 +112,7 @@ impl LedgerDriver {
 
 fn options(phase: &Phase) -> std::result::Result<Options, String> {
     let [mix] = &phase.mixes[..] else { return Err("all devices of a ledger do the same".to_owned()) };
-    let own: PhaseOwn = typed(mix.own.clone(), "its options", PHASE_KEYS)?;
+    let own: PhaseOptions = typed(mix.driver_keys.clone(), "its options", PHASE_KEYS)?;
     if mix.arrival != Arrival::Closed {
         return Err("devices of a ledger wait for answers: arrival = \"closed\"".to_owned());
     }
@@ -150,12 +151,13 @@ impl Driver for LedgerDriver {
                 data.display()
             )));
         }
-        let home = Home::new(self.data.as_deref())?;
+        let data_directory = DataDirectory::new(self.data.as_deref())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
-        let ledger = Ledger::start(&context.server_binary, home.path(), self.seed, self.options.clone())?;
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let ledger =
+            Ledger::start(&context.server_binary, data_directory.path(), self.seed, self.options.clone())?;
         let (address, durability) = ledger.describe()?;
-        (self.ledger, self.home) = (Some(ledger), Some(home));
+        (self.ledger, self.data_directory) = (Some(ledger), Some(data_directory));
         Ok(Target {
             address,
             product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
@@ -173,8 +175,8 @@ impl Driver for LedgerDriver {
         segments
     }
 
-    fn lives(&self) -> Option<Lives> {
-        self.ledger.as_ref().map(Ledger::lives)
+    fn server_process(&self) -> Option<ServerProcess> {
+        self.ledger.as_ref().map(Ledger::server_process)
     }
 
     fn has_thread_each(&self) -> bool {
@@ -226,14 +228,14 @@ impl Driver for LedgerDriver {
         Ok(vec![SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }])
     }
 
-    fn after(
+    fn verify(
         &mut self,
         _: &Phase,
         _: (u32, u32),
         _: &[SegmentOutcome],
         _: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        let mut found: Vec<(&str, Judgement)> = Vec::new();
+        let mut found: Vec<(&str, LedgerCheck)> = Vec::new();
         if self.failure.is_none() {
             self.failure = self.look_at_the_end(&mut found).err();
         }
@@ -257,7 +259,7 @@ impl Driver for LedgerDriver {
 
 impl LedgerDriver {
     /// What was found after the kills, and then. Where the promise was broken the evidence is kept.
-    fn verdict(&mut self, mut found: Vec<(&str, Judgement)>) -> (Vec<Check>, Vec<String>) {
+    fn verdict(&mut self, mut found: Vec<(&str, LedgerCheck)>) -> (Vec<Check>, Vec<String>) {
         let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
         found.insert(0, ("after a kill", ledger.after_kills().clone()));
         let checks = found.iter().flat_map(|(when, judgement)| self.checks(when, judgement)).collect();
@@ -273,7 +275,7 @@ impl LedgerDriver {
     }
 
     /// All points after the last kill, and again after an orderly end. What was found before something failed stays.
-    fn look_at_the_end(&mut self, found: &mut Vec<(&str, Judgement)>) -> Result<()> {
+    fn look_at_the_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
         let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
         found.push(("at the end", ledger.check_all()?));
         ledger.stop_and_start()?;
@@ -283,9 +285,9 @@ impl LedgerDriver {
 
     /// What went wrong must be there to be looked at. A result names no path: the directory is in the working directory.
     fn keep_evidence(&mut self) -> Option<String> {
-        let home = self.home.as_mut()?;
-        home.keep();
-        let name = home.path().file_name()?.to_string_lossy().into_owned();
+        let data_directory = self.data_directory.as_mut()?;
+        data_directory.keep();
+        let name = data_directory.path().file_name()?.to_string_lossy().into_owned();
         Some(format!("The data directory {name} is kept: it shows what the server made of the points."))
     }
 }

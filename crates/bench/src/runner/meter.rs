@@ -4,9 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Event, Segment, Shared};
-use crate::lives::Lives;
 use crate::process::own_cpu;
 use crate::result::Cost;
+use crate::server_process::ServerProcess;
 
 #[derive(Debug, Clone, Copy)]
 struct Sample {
@@ -40,7 +40,7 @@ pub(crate) struct Metered {
 /// Samples at the begin and the end of the measured part of each segment.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
-    server: Option<Lives>,
+    server: Option<ServerProcess>,
     plan: &'a [Segment],
     segment: usize,
     began: Instant,
@@ -58,10 +58,10 @@ pub(crate) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Call before the first of `connections` is opened.
-    pub(crate) fn new(server: Option<Lives>, plan: &'a [Segment], connections: u32) -> Self {
+    pub(crate) fn new(server: Option<ServerProcess>, plan: &'a [Segment], connections: u32) -> Self {
         Self {
             connections,
-            rss_before: server.as_ref().and_then(Lives::rss_bytes),
+            rss_before: server.as_ref().and_then(ServerProcess::rss_bytes),
             rss_connected: None,
             server,
             plan,
@@ -91,7 +91,7 @@ impl<'a> Meter<'a> {
     }
 
     fn read_rss(&mut self) -> Option<u64> {
-        self.rss_now = self.server.as_ref().and_then(Lives::rss_bytes);
+        self.rss_now = self.server.as_ref().and_then(ServerProcess::rss_bytes);
         self.rss_now
     }
 
@@ -175,7 +175,7 @@ impl<'a> Meter<'a> {
             completed: shared.completed(),
             generator: own_cpu().saturating_sub(polled),
             polled,
-            server: self.server.as_ref().and_then(Lives::cpu),
+            server: self.server.as_ref().and_then(ServerProcess::cpu),
             machine: fs::read_to_string("/proc/stat").ok().and_then(|text| machine(&text)),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::engine::{Close, Connect, Load, Plan, Segment, Then, When};
+use crate::engine::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::scenario::{Arrival, Mix, Phase, Scenario};
 use crate::schedule::Arrivals;
@@ -63,9 +63,9 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
         Arrival::Idle => Load::Idle,
         Arrival::Reopen => {
             let class = mix.operations.first().map_or(0, |name| scenario.class_of(name));
-            let scheduled = |rate| When::Scheduled { rate, arrivals: Arrivals::Fixed, seed };
-            let when = mix.rate.map_or(When::Once, scheduled);
-            Load::Reopen { when, close: Close::Fin, class, then: Then::Keep }
+            let scheduled = |rate| ReopenTrigger::Scheduled { rate, arrivals: Arrivals::Fixed, seed };
+            let when = mix.rate.map_or(ReopenTrigger::Once, scheduled);
+            Load::Reopen { when, close: Close::Fin, class, then: AfterReopen::Keep }
         }
     }
 }

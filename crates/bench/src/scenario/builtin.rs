@@ -1,6 +1,5 @@
 //! The scenarios of the repository, compiled in so that they can be run anywhere.
 
-use super::Scenario;
 use super::alias::ALIASES;
 use super::typed::nearest;
 
@@ -58,11 +57,6 @@ impl Builtin {
     /// The scenario of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         BUILTIN.iter().find(|builtin| builtin.name == name)
-    }
-
-    /// Its value.
-    pub fn scenario(&self) -> Result<Scenario, String> {
-        Scenario::parse(self.text, &[])
     }
 }
 

@@ -54,7 +54,7 @@ pub use builtin::{BUILTIN, Builtin};
 pub use origin::Origin;
 pub use phase::{Arrival, Kind, Mix, Phase};
 pub(crate) use phase::{PHASE_KEYS, duration};
-pub(crate) use typed::typed;
+pub(crate) use typed::{no_keys, typed};
 
 /// Keys of `[target]` that every driver knows; all others are the driver's.
 pub(crate) const TARGET_KEYS: &[&str] = &["url", "pid"];
@@ -120,7 +120,7 @@ pub struct Target {
     /// Process to sample, if it runs on this machine.
     pub pid: Option<u32>,
     /// What the driver knows of it.
-    pub own: Table,
+    pub driver_keys: Table,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -138,7 +138,7 @@ pub struct Operation {
     /// How often it comes, against the others.
     pub weight: u32,
     /// What the driver knows of it.
-    pub own: Table,
+    pub driver_keys: Table,
 }
 
 /// `[gates]`: limits of a valid run.
@@ -233,6 +233,13 @@ struct OperationCommon {
 
 fn one_u32() -> u32 {
     1
+}
+
+impl Builtin {
+    /// Parses the text of the scenario.
+    pub fn scenario(&self) -> std::result::Result<Scenario, String> {
+        Scenario::parse(self.text, &[])
+    }
 }
 
 impl Scenario {
@@ -369,7 +376,7 @@ impl Target {
             }
         }
         let common: TargetCommon = typed(common, "[target]", &[])?;
-        Ok(Self { url: common.url, pid: common.pid, own: table })
+        Ok(Self { url: common.url, pid: common.pid, driver_keys: table })
     }
 }
 
@@ -382,7 +389,7 @@ impl Operation {
             }
         }
         let common: OperationCommon = typed(common, "[[operation]]", &[])?;
-        Ok(Self { name: common.name, weight: common.weight, own: table })
+        Ok(Self { name: common.name, weight: common.weight, driver_keys: table })
     }
 }
 

@@ -123,7 +123,7 @@ pub struct Mix {
     /// Names of its operations.
     pub operations: Vec<String>,
     /// What the driver knows of it.
-    pub own: Table,
+    pub driver_keys: Table,
 }
 
 #[derive(Debug, Deserialize)]
@@ -240,7 +240,7 @@ impl Phase {
             operations: raw
                 .operations
                 .unwrap_or_else(|| operations.iter().map(|o| (*o).to_owned()).collect()),
-            own,
+            driver_keys: own,
         };
         let mixes = if raw.mix.is_empty() {
             vec![base]
@@ -372,7 +372,7 @@ impl Mix {
                 raw.name
             ));
         }
-        let mut merged = self.own.clone();
+        let mut merged = self.driver_keys.clone();
         merged.extend(own);
         Ok(Self {
             name: raw.name,
@@ -383,7 +383,7 @@ impl Mix {
             window: raw.window.unwrap_or(self.window),
             pause: raw.pause.unwrap_or(self.pause),
             operations: raw.operations.unwrap_or_else(|| self.operations.clone()),
-            own: merged,
+            driver_keys: merged,
         })
     }
 }

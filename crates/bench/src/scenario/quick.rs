@@ -67,7 +67,8 @@ fn scale(scenario: &Scenario) -> Option<String> {
                 .iter()
                 .flat_map(|phase| &phase.mixes)
                 .filter_map(|mix| {
-                    let keys = mix.own.get("keys").or_else(|| scenario.dataset.get("keys"))?.as_array()?;
+                    let keys =
+                        mix.driver_keys.get("keys").or_else(|| scenario.dataset.get("keys"))?.as_array()?;
                     Some((keys.last()?.as_integer()? - keys.first()?.as_integer()?) as f64)
                 })
                 .reduce(f64::max)?
@@ -147,10 +148,10 @@ mod tests {
             let mixes: Vec<_> = loads.flat_map(|phase| &phase.mixes).collect();
             assert!(!mixes.is_empty(), "{name}");
             for mix in mixes {
-                let keys = mix.own.get("keys").or_else(|| quick.dataset.get("keys")).unwrap();
+                let keys = mix.driver_keys.get("keys").or_else(|| quick.dataset.get("keys")).unwrap();
                 let keys = keys.as_array().unwrap().iter().map(|key| key.as_integer().unwrap());
                 let count = quick.scaled(keys.reduce(|first, last| last - first).unwrap().cast_unsigned());
-                let requests = mix.own["requests"].as_integer().unwrap().cast_unsigned();
+                let requests = mix.driver_keys["requests"].as_integer().unwrap().cast_unsigned();
                 let sent = quick.scaled(requests) * u64::from(mix.connections);
                 assert!(sent >= count, "{name} {}: {sent} requests for {count} keys", mix.name);
             }

@@ -52,10 +52,10 @@ fn an_objective_is_read_and_a_scale_is_of_rates_only_where_it_says_so() {
 fn a_file_becomes_a_scenario() {
     let scenario = parse(&[]).unwrap();
     assert_eq!(scenario.operations[0].weight, 3);
-    assert_eq!(scenario.operations[0].own["command"].as_str(), Some("GET __key__"));
+    assert_eq!(scenario.operations[0].driver_keys["command"].as_str(), Some("GET __key__"));
     let [load, run] = &scenario.phases[..] else { panic!() };
     assert_eq!((load.kind, load.duration), (Kind::Load, None));
-    assert_eq!(load.mixes[0].own["requests"].as_integer(), Some(10));
+    assert_eq!(load.mixes[0].driver_keys["requests"].as_integer(), Some(10));
     assert_eq!(run.warmup.as_secs(), 5);
     assert_eq!((run.mixes[0].rate, run.mixes[0].operations.len()), (Some(1_000.0), 2));
     assert_eq!(scenario.class_of("set"), 1);

@@ -1,5 +1,6 @@
 //! Tables become values; what cannot be is said with its place and a suggestion.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -46,4 +47,14 @@ fn likeness(a: &str, b: &str) -> f64 {
     // Of a short word one slip is a large share, and yet it is the likeliest of all.
     let one_slip = if strsim::damerau_levenshtein(a, b) == 1 { ONE_SLIP } else { 0.0 };
     strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b)).max(one_slip)
+}
+
+/// A table without any key.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
+
+/// Refuses every key of a table; `more` are those that are known there, for suggestions.
+pub(crate) fn no_keys(table: &toml::Table, place: &str, more: &[&str]) -> std::result::Result<(), String> {
+    typed::<NoKeys>(table.clone(), place, more).map(|NoKeys {}| ())
 }

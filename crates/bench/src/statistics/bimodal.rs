@@ -17,7 +17,7 @@ const VALLEY_MAX: f64 = 0.1;
 
 /// Two kinds of latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TwoKinds {
+pub struct TwoModes {
     /// Median of the faster kind, microseconds.
     pub fast_us: f64,
     /// Median of the slower kind, microseconds.
@@ -28,7 +28,7 @@ pub struct TwoKinds {
 
 /// Looks for a valley between two peaks of the distribution on a logarithmic scale (the valley criterion of mode
 /// seeking: Silverman, "Density Estimation", 1986, chapter 6.4).
-pub fn find(distribution: &Distribution) -> Option<TwoKinds> {
+pub fn find(distribution: &Distribution) -> Option<TwoModes> {
     let samples = distribution.samples();
     if samples < SAMPLES_MIN {
         return None;
@@ -42,7 +42,7 @@ pub fn find(distribution: &Distribution) -> Option<TwoKinds> {
     let is_two = bins[valley] < VALLEY_MAX * lower_peak
         && distance >= DISTANCE_MIN
         && (SHARE_MIN..=1.0 - SHARE_MIN).contains(&slow_share);
-    is_two.then(|| TwoKinds {
+    is_two.then(|| TwoModes {
         fast_us: distribution.quantile_us((1.0 - slow_share) / 2.0) as f64,
         slow_us: distribution.quantile_us(1.0 - slow_share / 2.0) as f64,
         slow_share,
@@ -70,7 +70,7 @@ fn depth(bins: &[f64], (fast, valley, slow): (usize, usize, usize)) -> f64 {
     bins[fast].min(bins[slow]) - bins[valley]
 }
 
-impl TwoKinds {
+impl TwoModes {
     /// The finding in words; `what` names the operations.
     pub fn sentence(&self, what: &str) -> String {
         format!(

@@ -16,7 +16,7 @@ const SHARE_MAX: f64 = 0.4;
 
 /// A rhythm of stalls.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rhythm {
+pub struct StallPattern {
     /// Mean distance of stalls, seconds.
     pub period_s: f64,
     /// Mean length, seconds.
@@ -34,7 +34,7 @@ pub struct Rhythm {
 /// Looks for a rhythm in one value per second of which high is bad (p99). Regular distances of stalls must be confirmed
 /// by the autocorrelation at that distance, above the bound 3 / sqrt(n) for noise (Bartlett, 1946; Box and Jenkins,
 /// "Time Series Analysis", chapter 2).
-pub fn find(values: &[f64]) -> Option<Rhythm> {
+pub fn find(values: &[f64]) -> Option<StallPattern> {
     if values.len() < SECONDS_MIN {
         return None;
     }
@@ -62,7 +62,7 @@ pub fn find(values: &[f64]) -> Option<Rhythm> {
     let pick = |wanted: bool| -> Vec<f64> {
         values.iter().zip(&is_stall).filter(|(_, stall)| **stall == wanted).map(|(v, _)| *v).collect()
     };
-    Some(Rhythm {
+    Some(StallPattern {
         period_s,
         length_s: seconds.len() as f64 / starts.len() as f64,
         count: starts.len(),
@@ -74,9 +74,10 @@ pub fn find(values: &[f64]) -> Option<Rhythm> {
 
 /// How well a series of the target agrees with the stalls: correlation of its values with being in a stall, -1 to 1.
 /// Counters that only grow are to be given as differences.
-pub fn agreement(rhythm: &Rhythm, series: &[f64]) -> f64 {
-    let stalls: Vec<f64> =
-        (0..series.len()).map(|i| f64::from(u8::from(rhythm.seconds.binary_search(&i).is_ok()))).collect();
+pub fn agreement(stall_pattern: &StallPattern, series: &[f64]) -> f64 {
+    let stalls: Vec<f64> = (0..series.len())
+        .map(|i| f64::from(u8::from(stall_pattern.seconds.binary_search(&i).is_ok())))
+        .collect();
     let spread = deviation(series) * deviation(&stalls) * (series.len().max(2) - 1) as f64;
     if spread <= 0.0 {
         return 0.0;
@@ -85,7 +86,7 @@ pub fn agreement(rhythm: &Rhythm, series: &[f64]) -> f64 {
     series.iter().zip(&stalls).map(|(a, b)| (a - mean_series) * (b - mean_stalls)).sum::<f64>() / spread
 }
 
-impl Rhythm {
+impl StallPattern {
     /// The finding in words; `what` names the value, `with` the series of the target that move with it.
     pub fn sentence(&self, what: &str, with: &[&str]) -> String {
         let moves = match with {
@@ -122,12 +123,12 @@ mod tests {
     #[test]
     fn a_flush_every_ten_seconds_is_found_and_said() {
         let values = series(120, 1, |i| i % 10 == 3);
-        let rhythm = find(&values).unwrap();
-        assert_eq!((rhythm.period_s, rhythm.count), (10.0, 12));
-        assert!((15.0..25.0).contains(&rhythm.factor), "{rhythm:?}");
+        let stall_pattern = find(&values).unwrap();
+        assert_eq!((stall_pattern.period_s, stall_pattern.count), (10.0, 12));
+        assert!((15.0..25.0).contains(&stall_pattern.factor), "{stall_pattern:?}");
         let flushed: Vec<f64> = (0..120).map(|i| if i % 10 == 3 { 5e6 } else { 1e5 }).collect();
-        assert!(agreement(&rhythm, &flushed) > 0.95);
-        let sentence = rhythm.sentence("p99", &["mysql.Innodb_pages_flushed"]);
+        assert!(agreement(&stall_pattern, &flushed) > 0.95);
+        let sentence = stall_pattern.sentence("p99", &["mysql.Innodb_pages_flushed"]);
         assert!(
             sentence.starts_with("every 10 s p99 rises to")
                 && sentence.contains("Innodb_pages_flushed moves"),
@@ -138,8 +139,8 @@ mod tests {
     #[test]
     fn a_period_between_whole_seconds_is_found() {
         let values = series(200, 2, |i| (i as f64 % 7.4) < 1.0);
-        let rhythm = find(&values).unwrap();
-        assert!((rhythm.period_s - 7.4).abs() < 0.2, "{rhythm:?}");
+        let stall_pattern = find(&values).unwrap();
+        assert!((stall_pattern.period_s - 7.4).abs() < 0.2, "{stall_pattern:?}");
     }
 
     proptest! {

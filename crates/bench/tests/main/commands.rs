@@ -64,8 +64,8 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     // 400, 600 and 800/s; a busy machine may ask for more of them.
     assert!((3..=6).contains(&steps.len()), "{text}");
     for step in &steps {
-        let standing = step.result.standing();
-        assert!(step.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+        let validity = step.result.validity();
+        assert!(step.result.phases.len() == 1 && validity.is_quotable(), "{validity:?}");
     }
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(search.join("capacity.json")).unwrap()).unwrap();
@@ -107,8 +107,8 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     let sides = bundles(&slices);
     assert_eq!(sides.len(), 2, "{text}");
     for side in &sides {
-        let standing = side.result.standing();
-        assert!(side.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+        let validity = side.result.validity();
+        assert!(side.result.phases.len() == 1 && validity.is_quotable(), "{validity:?}");
     }
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(slices.join("ab.json")).unwrap()).unwrap();
@@ -209,8 +209,8 @@ fn a_load_on_a_schedule_is_cut_where_it_is_asked_for_and_latency_decides() {
     assert_eq!(json["answer"]["metrics"][0]["metric"]["name"], "p99", "{text}");
     for side in bundles(&out) {
         let phase = &side.result.phases[0];
-        let (counts, standing) = (&phase.total.counts, side.result.standing());
-        assert!(standing.is_quotable() && counts.planned > 500, "{standing:?} {counts:?}");
+        let (counts, validity) = (&phase.total.counts, side.result.validity());
+        assert!(validity.is_quotable() && counts.planned > 500, "{validity:?} {counts:?}");
         assert_eq!((counts.sent, counts.completed), (counts.planned, counts.planned), "{text}");
     }
 }

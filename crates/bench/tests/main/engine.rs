@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, Then, When, event};
+use bench::driver::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use bench::engine::{AfterReopen, Close, Ended, Load, Outcome, Plan, ReopenTrigger, Segment, Shared, event};
 use bench::schedule::Arrivals;
 
 use crate::plans;
@@ -45,7 +45,7 @@ impl Protocol for Letters {
         self.patient
     }
 
-    fn start(&self, session: &mut u64, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut u64, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if *session == self.messages {
             return None;
         }
@@ -64,7 +64,7 @@ impl Protocol for Letters {
         for byte in bytes.iter().filter(|byte| **byte == b'm') {
             done(Completion {
                 answer: Answer::InOrder,
-                judged: Judged::Good,
+                status: AnswerStatus::Good,
                 bytes: u32::from(*byte == b'm'),
             });
         }
@@ -163,11 +163,11 @@ fn segments_follow_each_other_on_the_same_connections() {
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
     let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true, patient: false };
-    let reopen = |when, close| Load::Reopen { when, close, class: 0, then: Then::Keep };
-    let scheduled = When::Scheduled { rate: 50.0, arrivals: Arrivals::Fixed, seed: 1 };
+    let reopen = |when, close| Load::Reopen { when, close, class: 0, then: AfterReopen::Keep };
+    let scheduled = ReopenTrigger::Scheduled { rate: 50.0, arrivals: Arrivals::Fixed, seed: 1 };
     let segments = vec![
         segment(reopen(scheduled, Close::Fin), 500),
-        segment(reopen(When::Once, Close::Reset), 500),
+        segment(reopen(ReopenTrigger::Once, Close::Reset), 500),
         segment(open(100.0), 300),
     ];
     let outcome = run(&letters, echo(Duration::ZERO, usize::MAX), 8, segments);

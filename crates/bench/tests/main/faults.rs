@@ -1,5 +1,5 @@
 //! What happens to a run when something outside of it goes wrong. The clock is not set here: that would reach everything else on the
-//! machine (`runner::book` has the rule and its test).
+//! machine (`runner::result_collector` has the rule and its test).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ fn a_server_that_dies_is_a_fault_at_its_second() {
     let bundle = Bundle::read(&out).unwrap();
     let [fault] = &bundle.result.faults[..] else { panic!("{:?}", bundle.result.faults) };
     assert!(fault.what.contains("the server closed all connections"), "{fault:?}");
-    assert!(!bundle.result.standing().is_quotable());
+    assert!(!bundle.result.validity().is_quotable());
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn run(scenario: &Scenario) -> bench::Result<Bundle> {
 /// Runs it, and it must be right in everything that is not about the haste of a busy machine.
 fn good(port: u16, nginx: &Nginx, sets: &[&str]) -> Bundle {
     let bundle = run(&scenario(port, nginx, sets)).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{sets:?}: {bundle}\n{}", nginx.errors());
+    assert!(bundle.result.validity().is_quotable(), "{sets:?}: {bundle}\n{}", nginx.errors());
     let check = bundle.result.verification.iter().find(|check| check.what.contains("nginx counted"));
     assert!(check.is_some_and(|check| check.passed), "{:?}", bundle.result.verification);
     bundle
@@ -238,7 +238,7 @@ fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
         "gates.generator_core_max=10".to_owned(),
     ];
     let bundle = run(&Scenario::load("http-steps", &sets).unwrap()).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}\n{}", nginx.errors());
+    assert!(bundle.result.validity().is_quotable(), "{bundle}\n{}", nginx.errors());
     let steps: Vec<(&str, f64)> = bundle
         .result
         .phases

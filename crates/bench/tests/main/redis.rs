@@ -143,7 +143,7 @@ fn completed(bundle: &Bundle, phase: &str, operation: &str) -> u64 {
 fn what_is_loaded_is_read_and_the_server_counted_the_same() {
     let server = Server::start(None);
     let bundle = run(&scenario(&server, &[]), &[]).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let expected: Vec<String> = (1_000..2_000).map(|key| format!("key-{key}")).collect();
     assert_eq!(server.keys(), expected, "every key of the range and no other");
     // 7 ranges of 143 keys: the last client has 142 and begins anew for its last operation.

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{Answer, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
+use bench::driver::{
+    Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started,
+};
 use bench::engine::{Ended, Load, Outcome, Shared, event};
 use bench::schedule::Arrivals;
 
@@ -51,7 +53,7 @@ impl Protocol for Letters {
         self.window
     }
 
-    fn start(&self, session: &mut Client, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Client, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if session.again > 0 {
             session.again -= 1;
             session.repeated += 1;
@@ -75,7 +77,7 @@ impl Protocol for Letters {
         for byte in bytes {
             if *byte == b'm' {
                 session.pending -= 1;
-                done(Completion { answer: Answer::InOrder, judged: Judged::Good, bytes: 1 });
+                done(Completion { answer: Answer::InOrder, status: AnswerStatus::Good, bytes: 1 });
             }
             if *byte == b'e' || self.lifetime == Lifetime::OnDemand {
                 session.again += std::mem::take(&mut session.pending);

@@ -43,7 +43,7 @@ fn run_ledger(lie: &str, kills: u32) -> (Result<(), String>, Bundle) {
     let line = Line::try_parse_from(line.split_whitespace()).unwrap();
     let answer = run(&line.command, &context, &mut Vec::new()).map_err(|error| error.to_string());
     let bundle = Bundle::read(&out).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
-    assert_eq!(answer.is_ok(), bundle.result.standing().is_quotable(), "{bundle}");
+    assert_eq!(answer.is_ok(), bundle.result.validity().is_quotable(), "{bundle}");
     assert_eq!(bundle.result.tool.commit.as_deref(), Some("c0ffee"));
     (answer, bundle)
 }

@@ -113,7 +113,7 @@ fn ctrl_c_leaves_both_sides_of_a_comparison_in_slices() {
     for side in &sides {
         let partial = side.result.partial.as_ref().unwrap();
         assert_eq!(partial.reason, "interrupted (Ctrl-C)");
-        assert!(!side.result.standing().is_quotable() && side.result.faults.is_empty(), "{side}");
+        assert!(!side.result.validity().is_quotable() && side.result.faults.is_empty(), "{side}");
     }
     let completed = sides.map(|side| side.main_phase().unwrap().total.counts.completed);
     assert!(completed.iter().sum::<u64>() > 0, "{completed:?}");
@@ -137,7 +137,7 @@ fn a_server_that_dies_leaves_both_sides_of_a_comparison_and_its_second() {
     });
     assert!(named, "{errors}");
     assert!(errors.contains(&format!("is in {}", out.display())), "{errors}");
-    assert!(sides.iter().all(|side| !side.result.standing().is_quotable()));
+    assert!(sides.iter().all(|side| !side.result.validity().is_quotable()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bench::driver::sql::{
     Address, Contents, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
-use bench::driver::{Blocking as _, Choice, Moment};
+use bench::driver::{Blocking as _, Choice, DueTime};
 use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use rustix::process::Signal;
 
@@ -172,7 +172,7 @@ fn bulk_inserts_go_on(url: &str) {
     for _ in 0..2 {
         for (sql, session) in [(&one, &mut mine), (&other, &mut yours)] {
             sql.reseed(session, 5);
-            sql.run(session, 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+            sql.run(session, 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
         }
     }
     rows += one.statements().rows + other.statements().rows;

@@ -50,7 +50,7 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
     assert!(error.contains(load) && error.contains(" --target mysql://sbtest@127.0.0.1:"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
     let bundle = run(&scenario, &[], None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let checks = &bundle.result.verification;
     assert!(checks.iter().any(|check| check.what.contains("the server counted")), "{checks:?}");
     let after_load: Vec<_> = checks.iter().filter(|check| check.what.contains("after the load")).collect();
@@ -126,7 +126,7 @@ fn random_points_and_ranges_are_one_statement_each() {
     let [operation, only] = ["select_random_points", "dataset.tables=1"];
     for name in RANDOM_SELECTS {
         let bundle = run(&scenario(name, &database.url("sbtest"), &[only]), &[], None).unwrap();
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
         assert_eq!(counted(&bundle), Some(true), "{bundle}");
     }
     let text = format!("operation.{operation}.protocol=text");
@@ -162,7 +162,7 @@ fn postgres_statements_are_compared_where_it_counts_them() {
     for name in names {
         let bundle = run(&scenario(name, &url, &sets), &[], None).unwrap();
         assert_eq!(counted(&bundle), Some(true), "{bundle}");
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
     }
 }
 
@@ -182,7 +182,7 @@ fn the_machine_is_measured_by_every_kernel() {
     let scenario = Scenario::load("host-cpu", &sets).unwrap();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let bundle = run(&scenario, &names, None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let phases = &bundle.result.phases;
     assert!(phases.len() == 12 && phases.iter().all(|phase| phase.total.counts.completed > 0), "{bundle}");
     let findings = &bundle.result.findings;
@@ -223,7 +223,7 @@ fn the_disk_is_measured_by_fio() {
     }
     let scenario = Scenario::load("host-disk", &sets).unwrap();
     let bundle = run(&scenario, &[], None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
     // Through the page cache a queue of 4 is none.

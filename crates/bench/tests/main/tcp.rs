@@ -168,7 +168,7 @@ fn after_the_first(then: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 fn all_connections_are_opened_held_and_a_sample_is_asked() {
     let (target, seen) = echo();
     let bundle = run(target, "connections", &[]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let open = counts(&bundle, "connections-open");
     assert_eq!((open.planned, open.sent, open.completed, open.errors_total()), (200, 200, 200, 0));
     let probe = counts(&bundle, "connections-probe");
@@ -195,7 +195,7 @@ fn quiet_connections_ask_something_to_stay_alive() {
         "phase.connections.hold=3s",
     ];
     let bundle = run(target, "connections", &sets);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let probe = counts(&bundle, "connections-probe").bytes_sent;
     let each = probe / 20;
     let pings = (seen.bytes.load(Ordering::SeqCst) - probe) / each;
@@ -207,7 +207,7 @@ fn every_way_of_closing_is_what_the_other_side_sees() {
     for (close, fin) in [("fin", true), ("rst", false), ("after-request", true)] {
         let (target, seen) = echo();
         let bundle = run(target, "cps", &[&format!("phase.cps.close={close}")]);
-        assert!(bundle.result.standing().is_quotable(), "{close}: {bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{close}: {bundle}");
         let connects = of_class(&bundle, "cps", "connect");
         assert!((700..=900).contains(&connects.completed), "{close}: Poisson around 800: {connects:?}");
         assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0), "{close}");
@@ -243,7 +243,7 @@ fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
     let (target, seen) = echo();
     let sets = [CLOSED, &["phase.cps.connections=5", "phase.cps.duration=300ms"]].concat();
     let bundle = run(target, "cps", &sets);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let connects = of_class(&bundle, "cps", "connect");
     assert!(connects.completed > 10, "each of five again and again: {connects:?}");
     assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0));
@@ -294,7 +294,7 @@ fn what_waits_for_a_connection_until_the_end_was_not_sent() {
 fn a_closed_loop_of_requests_has_one_for_each_connection() {
     let (target, seen) = echo();
     let bundle = run(target, "qps", &["phase.qps.arrival=closed", "phase.qps.duration=300ms"]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!(requests.completed > 20, "{requests:?}");
     assert_eq!((requests.sent, requests.errors_total()), (requests.completed, 0));
@@ -308,7 +308,7 @@ fn a_closed_loop_of_requests_has_one_for_each_connection() {
 fn requests_follow_their_schedule_on_open_connections() {
     let (target, seen) = echo();
     let bundle = run(target, "qps", &[]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!((700..=900).contains(&requests.completed), "{requests:?}");
     assert_eq!((requests.planned, requests.errors_total()), (requests.completed, 0));
@@ -370,7 +370,7 @@ fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
 fn sources_share_the_connections() {
     let (target, seen) = echo();
     let bundle = run(target, "connections", &["dataset.sources=127.0.0.9-127.0.0.12"]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     becomes(&seen.accepted, 201);
     let sources = seen.sources.lock().unwrap();
     for last in 9..=12 {
@@ -470,7 +470,7 @@ fn connections_that_the_target_ends_are_losses() {
         let text = finding(&bundle, "asked for");
         assert!(text.contains("NOT reached") && text.contains("0 of them were still open"), "{text}");
         if closes {
-            assert!(!bundle.result.standing().is_quotable(), "connections that were not held: {bundle}");
+            assert!(!bundle.result.validity().is_quotable(), "connections that were not held: {bundle}");
         }
         let bundle = run(targets[1], "cps", &["phase.cps.close=after-request"]);
         let connects = of_class(&bundle, "cps", "connect");

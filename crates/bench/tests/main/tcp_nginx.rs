@@ -73,7 +73,7 @@ impl Nginx {
         let scenario = Scenario::load("slb-s1", &all).unwrap();
         let options = Options { quiet: true, phases: vec![phase.to_owned()], ..Options::default() };
         let bundle = runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap();
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
         assert!(bundle.result.target.product.as_ref().unwrap().starts_with("nginx/"), "{bundle}");
         let after = self.counted();
         // The run looked who is there, and so did we: two of each.

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::choice::Choice;
-use super::{Blocking, Breaker, Done, Failure, Moment};
+use super::{Blocking, Breaker, Done, DueTime, Failure};
 use crate::dataset::Random;
 
 use compute::Compute;
 use kernel_calls::{FileSync, PingPong, Pipe};
 use memory::Memory;
-use pool::{Known, Pool};
+use pool::{Pool, PoolRegistry};
 
 /// Random numbers of threads, apart from those of other drivers.
 const DOMAIN: u64 = 0x405;
@@ -131,8 +131,8 @@ pub struct Session {
 impl Host {
     /// Kernels by class number; files of `fsync` are made in `directory` and removed with the last who use them.
     pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
-        static MEMORY: Known<(), Memory> = Known::new();
-        static FILES: Known<PathBuf, FileSync> = Known::new();
+        static MEMORY: PoolRegistry<(), Memory> = PoolRegistry::new();
+        static FILES: PoolRegistry<PathBuf, FileSync> = PoolRegistry::new();
         let directory = directory.to_owned();
         let (memory, files) = (MEMORY.of(()), FILES.of(directory.clone()));
         Self { kernels, choice, directory, memory, files }
@@ -151,7 +151,7 @@ impl Host {
                 Ok(0)
             }
             Kernel::MemoryRead | Kernel::MemoryWrite | Kernel::MemoryCopy | Kernel::MemoryLatency => {
-                self.memory.lend(
+                self.memory.with_item(
                     session.number,
                     || Ok(Memory::new(session.number)),
                     |memory| {
@@ -173,7 +173,7 @@ impl Host {
             Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
             Kernel::Spawn => kernel_calls::spawn(),
             Kernel::Fsync => {
-                self.files.lend(session.number, || FileSync::new(&self.directory), FileSync::append)
+                self.files.with_item(session.number, || FileSync::new(&self.directory), FileSync::append)
             }
         }
     }
@@ -212,7 +212,7 @@ impl Blocking for Host {
         self.choice.next(session.number, &mut session.random)
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> Result<Done, Failure> {
         let kernel = self.kernels[usize::from(class)];
         match self.work(session, kernel) {
             Ok(bytes) => Ok(Done { bytes_in: bytes, ..Done::default() }),
@@ -237,7 +237,7 @@ mod tests {
         let choice = Choice::of_all(&[1; 12]).unwrap();
         let host = Host::new(Kernel::ALL.to_vec(), choice, directory.path());
         let mut session = host.open(0).unwrap();
-        let due = Moment { intended_ns: 0, wall_ms: 0 };
+        let due = DueTime { intended_ns: 0, wall_ms: 0 };
         for (class, kernel) in Kernel::ALL.iter().enumerate() {
             let done =
                 host.run(&mut session, class as u16, due).unwrap_or_else(|e| panic!("{kernel:?}: {e:?}"));
@@ -270,7 +270,7 @@ mod tests {
         let side = || Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), directory.path());
         let (a, b) = (side(), side());
         for host in [&a, &b] {
-            host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+            host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
         }
         let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 2 * 4_096);
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_not_there_is_an_error_of_the_operation() {
         let host = Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), Path::new("/no/such/place"));
-        let failure = host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 });
+        let failure = host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 });
         assert!(matches!(failure, Err(Failure::Refused(why)) if why.contains("Fsync")));
     }
 }

@@ -92,7 +92,7 @@ impl Expected {
 mod tests {
     use super::*;
 
-    fn judged(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
+    fn status(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
         let expected = Expected::new(expect);
         let mut seen = expected.begin(status, 12);
         parts.iter().for_each(|part| expected.take(&mut seen, part));
@@ -102,19 +102,19 @@ mod tests {
     #[test]
     fn statuses_lengths_and_bodies_are_compared() {
         let mut expect = Expect { statuses: vec![200, 204], ..Expect::default() };
-        assert_eq!(judged(&expect, 204, &[]), None);
-        assert_eq!(judged(&expect, 404, &[b"no"]).as_deref(), Some("status 404"));
+        assert_eq!(status(&expect, 204, &[]), None);
+        assert_eq!(status(&expect, 404, &[b"no"]).as_deref(), Some("status 404"));
         expect.bytes = Some(5);
-        assert_eq!(judged(&expect, 200, &[b"he", b"llo"]), None);
-        assert!(judged(&expect, 200, &[b"hell"]).is_some_and(|text| text.contains("4 bytes instead of 5")));
+        assert_eq!(status(&expect, 200, &[b"he", b"llo"]), None);
+        assert!(status(&expect, 200, &[b"hell"]).is_some_and(|text| text.contains("4 bytes instead of 5")));
         expect.body = Some("hello".to_owned());
-        assert_eq!(judged(&expect, 200, &[b"", b"h", b"ello"]), None);
+        assert_eq!(status(&expect, 200, &[b"", b"h", b"ello"]), None);
         for wrong in [&[&b"hellp"[..]][..], &[b"hell"], &[b"hello", b"o"], &[]] {
-            assert!(judged(&expect, 200, wrong).is_some(), "{wrong:?}");
+            assert!(status(&expect, 200, wrong).is_some(), "{wrong:?}");
         }
         let keyed = Expect { body: Some("item __key__!".to_owned()), bytes: None, ..expect };
-        assert_eq!(judged(&keyed, 200, &[b"item 1", b"2!"]), None);
-        assert!(judged(&keyed, 200, &[b"item 13!"]).is_some());
+        assert_eq!(status(&keyed, 200, &[b"item 1", b"2!"]), None);
+        assert!(status(&keyed, 200, &[b"item 13!"]).is_some());
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         };
         let expect =
             Expect { statuses: vec![200], body: Some("<__data__>".to_owned()), data, ..Expect::default() };
-        assert_eq!(judged(&expect, 200, &[&stored(12)]), None);
-        assert!(judged(&expect, 200, &[&stored(13)]).is_some());
+        assert_eq!(status(&expect, 200, &[&stored(12)]), None);
+        assert!(status(&expect, 200, &[&stored(13)]).is_some());
     }
 }

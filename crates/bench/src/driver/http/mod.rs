@@ -2,22 +2,23 @@
 //! requests with keys, several in flight per connection, connections that end with their request, answers compared.
 
 mod expect;
-mod link1;
-mod link2;
+mod http1;
+mod http2;
 pub mod probe;
+mod request;
 mod template;
 
 use std::collections::VecDeque;
 
-use super::{Choice, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
+use super::{Choice, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started};
 use crate::dataset::{Distribution, Random, Sampler};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
-use expect::{Expected, Seen};
-use link1::Link1;
-use link2::Link2;
-use template::{One, Two};
+use http1::Http1Connection;
+use http2::Http2Connection;
+use request::{PreparedRequest, SentRequest};
 
 pub use expect::Expect;
+pub use request::Operation;
 pub use template::{Data, Request};
 pub(crate) use template::{has_data, has_key};
 
@@ -33,15 +34,6 @@ pub enum Version {
     /// HTTP/2 with prior knowledge, without TLS.
     #[serde(rename = "h2")]
     Two,
-}
-
-/// One request of a scenario; its number is its class in the recorder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
-    /// What is asked.
-    pub request: Request,
-    /// What the answer must be.
-    pub expect: Expect,
 }
 
 /// Connections that do the same.
@@ -71,21 +63,10 @@ struct Group {
     keys: Sampler,
 }
 
-/// An operation, ready to be carried out.
-struct Prepared {
-    one: One,
-    two: Two,
-    expected: Expected,
-    has_key: bool,
-    /// Length of the longest body of a request.
-    body_bytes: usize,
-    is_head: bool,
-}
-
 /// The driver.
 pub struct Http {
     groups: Vec<Group>,
-    operations: Vec<Prepared>,
+    operations: Vec<PreparedRequest>,
     choice: Choice,
     seed: u64,
 }
@@ -94,13 +75,6 @@ impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Http").field("groups", &self.groups.len()).finish_non_exhaustive()
     }
-}
-
-/// A request on its way: its class and key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
-    class: u16,
-    key: u64,
 }
 
 /// One client.
@@ -112,8 +86,8 @@ pub struct Session {
     /// What it sent and what came back.
     pub tally: Tally,
     /// Requests to send again: the connection ended in order before their answers.
-    again: VecDeque<Asked>,
-    link: Link,
+    again: VecDeque<SentRequest>,
+    connection: Connection,
 }
 
 /// What a client did, in requests of any kind and outcome.
@@ -143,9 +117,9 @@ impl std::ops::Add for Tally {
 }
 
 #[derive(Debug)]
-enum Link {
-    One(Link1),
-    Two(Box<Link2>),
+enum Connection {
+    One(Http1Connection),
+    Two(Box<Http2Connection>),
 }
 
 impl Http {
@@ -162,7 +136,7 @@ impl Http {
             made.push(Group { config, first, keys });
             first = next;
         }
-        let operations = operations.iter().map(Prepared::new).collect::<Result<Vec<_>, _>>()?;
+        let operations = operations.iter().map(PreparedRequest::new).collect::<Result<Vec<_>, _>>()?;
         made.iter().try_for_each(|group| group.config.check_bodies(&operations))?;
         Ok(Self { groups: made, operations, choice: Choice::new(&choices)?, seed })
     }
@@ -171,7 +145,7 @@ impl Http {
         &self.groups[usize::from(session.group)]
     }
 
-    fn draw(&self, session: &mut Session) -> Option<Asked> {
+    fn draw(&self, session: &mut Session) -> Option<SentRequest> {
         if let Some(asked) = session.again.pop_front() {
             session.tally.repeated += 1;
             return Some(asked);
@@ -185,7 +159,7 @@ impl Http {
             true => self.groups[usize::from(session.group)].keys.sample(&mut session.random),
             false => 0,
         };
-        Some(Asked { class, key })
+        Some(SentRequest { class, key })
     }
 }
 
@@ -206,7 +180,7 @@ fn check(config: &GroupConfig) -> Result<(), String> {
 
 impl GroupConfig {
     /// Bodies lie in memory until the server takes them.
-    fn check_bodies(&self, operations: &[Prepared]) -> Result<(), String> {
+    fn check_bodies(&self, operations: &[PreparedRequest]) -> Result<(), String> {
         let lengths = self.operations.iter().map(|(class, _)| operations[usize::from(*class)].body_bytes);
         let longest = lengths.max().unwrap_or(0);
         let all =
@@ -222,33 +196,6 @@ impl GroupConfig {
     }
 }
 
-impl Prepared {
-    fn new(operation: &Operation) -> Result<Self, String> {
-        operation.request.check()?;
-        let request = &operation.request;
-        let is_keyed = |text: &str| template::Text::parse(text, request.data).is_keyed();
-        Ok(Self {
-            one: One::new(request),
-            two: Two::new(request)?,
-            expected: Expected::new(&operation.expect),
-            has_key: is_keyed(&request.target) || request.body.as_deref().is_some_and(is_keyed),
-            body_bytes: request
-                .body
-                .as_deref()
-                .map_or(0, |body| template::Text::parse(body, request.data).len(u64::MAX)),
-            is_head: request.is_head(),
-        })
-    }
-
-    /// Judges a whole answer.
-    #[inline]
-    fn judge(&self, seen: &Seen, answer: super::Answer, bytes: u64, done: &mut impl FnMut(Completion<'_>)) {
-        let wrong = self.expected.wrong(seen);
-        let judged = wrong.as_deref().map_or(Judged::Good, Judged::Failed);
-        done(Completion { answer, judged, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) });
-    }
-}
-
 impl Protocol for Http {
     type Session = Session;
 
@@ -261,9 +208,9 @@ impl Protocol for Http {
             random: Random::keyed(self.seed, DOMAIN, number.into()),
             tally: Tally::default(),
             again: VecDeque::new(),
-            link: match config.version {
-                Version::One => Link::One(Link1::new(config.close)),
-                Version::Two => Link::Two(Box::new(Link2::new(config.close))),
+            connection: match config.version {
+                Version::One => Connection::One(Http1Connection::new(config.close)),
+                Version::Two => Connection::Two(Box::new(Http2Connection::new(config.close))),
             },
         }
     }
@@ -278,27 +225,27 @@ impl Protocol for Http {
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
         session.tally.connections += 1;
-        match &mut session.link {
-            Link::One(link) => link.open(),
-            Link::Two(link) => link.open(out),
+        match &mut session.connection {
+            Connection::One(connection) => connection.open(),
+            Connection::Two(connection) => connection.open(out),
         }
     }
 
     fn window(&self, session: &Session) -> usize {
         let window = self.group(session).config.window;
-        match &session.link {
-            Link::One(_) => window,
-            Link::Two(link) => window.min(link.window()),
+        match &session.connection {
+            Connection::One(_) => window,
+            Connection::Two(connection) => window.min(connection.window()),
         }
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         let asked = self.draw(session)?;
         session.tally.written += 1;
         let prepared = &self.operations[usize::from(asked.class)];
-        let answer = match &mut session.link {
-            Link::One(link) => link.start(prepared, asked, out),
-            Link::Two(link) => link.start(prepared, asked, out),
+        let answer = match &mut session.connection {
+            Connection::One(connection) => connection.start(prepared, asked, out),
+            Connection::Two(connection) => connection.start(prepared, asked, out),
         };
         Some(Started { class: asked.class, answer })
     }
@@ -310,34 +257,36 @@ impl Protocol for Http {
         out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
-        let Session { tally, again, link, .. } = session;
+        let Session { tally, again, connection, .. } = session;
         let mut counted = |completion: Completion<'_>| {
             tally.answered += 1;
             done(completion);
         };
-        match link {
-            Link::One(link) => link.receive(&self.operations, bytes, again, &mut counted),
-            Link::Two(link) => link.receive(&self.operations, bytes, out, again, &mut counted),
+        match connection {
+            Connection::One(connection) => connection.receive(&self.operations, bytes, again, &mut counted),
+            Connection::Two(connection) => {
+                connection.receive(&self.operations, bytes, out, again, &mut counted)
+            }
         }
     }
 
     fn closed(&self, session: &mut Session, done: &mut impl FnMut(Completion<'_>)) -> Result<(), String> {
-        let Session { tally, again, link, .. } = session;
+        let Session { tally, again, connection, .. } = session;
         let mut counted = |completion: Completion<'_>| {
             tally.answered += 1;
             done(completion);
         };
-        match link {
-            Link::One(link) => link.closed(&self.operations, again, &mut counted),
-            Link::Two(link) => link.closed(again),
+        match connection {
+            Connection::One(connection) => connection.closed(&self.operations, again, &mut counted),
+            Connection::Two(connection) => connection.closed(again),
         }
     }
 
     fn lost(&self, session: &mut Session) {
         session.again.clear();
-        match &mut session.link {
-            Link::One(link) => link.lost(),
-            Link::Two(link) => link.lost(),
+        match &mut session.connection {
+            Connection::One(connection) => connection.lost(),
+            Connection::Two(connection) => connection.lost(),
         }
     }
 }

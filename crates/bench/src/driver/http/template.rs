@@ -171,13 +171,13 @@ impl Request {
 
 /// A request of HTTP/1.1, ready to be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct One {
+pub(crate) struct Http1Template {
     head: Text,
     /// A body whose length depends on the key; its length stands between head and body.
     body: Option<Text>,
 }
 
-impl One {
+impl Http1Template {
     pub(crate) fn new(request: &Request) -> Self {
         let mut head = Vec::new();
         http1::write::start(&mut head, &request.method, &request.target);
@@ -218,14 +218,14 @@ impl One {
 
 /// A request of HTTP/2, ready to be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Two {
+pub(crate) struct Http2Template {
     before: Vec<u8>,
     path: Text,
     behind: Vec<u8>,
     pub(crate) body: Option<Text>,
 }
 
-impl Two {
+impl Http2Template {
     pub(crate) fn new(request: &Request) -> Result<Self, String> {
         let mut before = Vec::new();
         match request.method.as_str() {
@@ -293,7 +293,7 @@ mod tests {
 
     fn one(request: &Request, key: u64) -> String {
         let mut out = Vec::new();
-        One::new(request).append(&mut out, key);
+        Http1Template::new(request).append(&mut out, key);
         String::from_utf8(out).unwrap()
     }
 
@@ -355,15 +355,15 @@ mod tests {
 
     #[test]
     fn heads_of_http2_have_the_fields_of_the_request() {
-        let two = Two::new(&request("GET /a__key__", None)).unwrap();
+        let two = Http2Template::new(&request("GET /a__key__", None)).unwrap();
         let mut out = Vec::new();
         two.append_head(&mut out, 7);
         assert_eq!(out, b"\x82\x86\x01\x03h:1\x04\x03/a7\x00\x06accept\x03*/*");
-        let two = Two::new(&request("DELETE /", Some("__key__"))).unwrap();
+        let two = Http2Template::new(&request("DELETE /", Some("__key__"))).unwrap();
         out.clear();
         two.append_head(&mut out, 10);
         assert_eq!(out, b"\x02\x06DELETE\x86\x01\x03h:1\x04\x01/\x00\x06accept\x03*/*\x0f\x0d\x012");
         let long = Request { target: format!("/{}", "a".repeat(20_000)), ..request("GET /", None) };
-        assert!(Two::new(&long).unwrap_err().contains("16384"));
+        assert!(Http2Template::new(&long).unwrap_err().contains("16384"));
     }
 }

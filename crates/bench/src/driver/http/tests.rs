@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use wire::http2::{self, Kind, flag, setting, write};
 
 use super::*;
-use crate::driver::Answer;
+use crate::driver::{Answer, AnswerStatus};
 
-const DUE: Moment = Moment { intended_ns: 0, wall_ms: 0 };
+const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
 
 fn operation(request: &str, expect: Expect) -> Operation {
     let (method, target) = request.split_once(' ').unwrap();
@@ -77,8 +77,8 @@ impl<'a> Client<'a> {
         self.inbound.extend_from_slice(bytes);
         let ended = &mut self.ended;
         let mut done = |completion: Completion<'_>| {
-            let failure = match completion.judged {
-                Judged::Failed(what) => Some(what.to_owned()),
+            let failure = match completion.status {
+                AnswerStatus::Failed(what) => Some(what.to_owned()),
                 _ => None,
             };
             ended.push((completion.answer, failure));

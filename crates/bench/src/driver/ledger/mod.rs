@@ -3,7 +3,7 @@
 //!
 //! SIGKILL leaves the operating system's page cache: this shows recovery, not what a power cut leaves.
 
-mod book;
+mod points;
 mod writer;
 
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::lives::Lives;
 use crate::recorder::Operation;
-use crate::server::{ADMIN, Place, Server};
+use crate::server::{ADMIN, Server, ServerInstance};
+use crate::server_process::ServerProcess;
 use writer::{KEY, PUBLISH, Setup, Writer};
 
-pub use book::{Book, Judgement};
+pub use points::{LedgerCheck, PointLedger};
 pub use writer::Timing;
 
 /// Names of the classes: a message until its PUBACK, and a start of the server after a kill until it is ready.
@@ -82,7 +82,7 @@ impl std::fmt::Display for Kill {
 /// A server on a directory of its own, its devices, and what they know of what they wrote.
 pub struct Ledger {
     options: Options,
-    place: Place,
+    instance: ServerInstance,
     setup: Setup,
     server: Option<Server>,
     writers: Vec<Writer>,
@@ -92,7 +92,7 @@ pub struct Ledger {
     /// Per device the first number that no check has looked at.
     unchecked_from: Vec<u64>,
     kills: Vec<Kill>,
-    after_kills: Judgement,
+    after_kills: LedgerCheck,
     /// CPU time of the server while devices wrote; `None` once it could not be read.
     writing_cpu: Option<Duration>,
 }
@@ -100,12 +100,12 @@ pub struct Ledger {
 impl Ledger {
     /// Starts the server on an empty directory and creates the devices.
     pub(crate) fn start(binary: &Path, data: &Path, seed: u64, options: Options) -> Result<Self> {
-        let place = Place::new(binary, data)?;
-        let server = Server::start(&place)?;
+        let instance = ServerInstance::new(binary, data)?;
+        let server = Server::start(&instance)?;
         let base_ts_ms = now_ms();
         let mut ledger = Self {
             setup: Setup {
-                target: place.mqtt,
+                target: instance.mqtt,
                 protocol: options.version,
                 token_prefix: TOKEN_PREFIX.to_owned(),
                 window: options.window,
@@ -118,10 +118,10 @@ impl Ledger {
             base_ts_ms,
             unchecked_from: vec![0; options.devices as usize],
             kills: Vec::new(),
-            after_kills: Judgement::default(),
+            after_kills: LedgerCheck::default(),
             writing_cpu: Some(Duration::ZERO),
             options,
-            place,
+            instance,
         };
         let client = ledger.login()?;
         client.provision(ledger.options.devices, DEVICE_PREFIX, TOKEN_PREFIX)?;
@@ -132,7 +132,7 @@ impl Ledger {
     /// Where its broker listens, and what it promises by an acknowledgement.
     pub(crate) fn describe(&self) -> Result<(String, String)> {
         let durability = self.login()?.status()["durability"].as_str().unwrap_or("unknown").to_owned();
-        Ok((self.place.mqtt.to_string(), durability))
+        Ok((self.instance.mqtt.to_string(), durability))
     }
 
     /// The kills so far.
@@ -142,12 +142,12 @@ impl Ledger {
 
     /// Points acknowledged so far.
     pub fn acked(&self) -> u64 {
-        self.writers.iter().map(|writer| writer.book.acked()).sum()
+        self.writers.iter().map(|writer| writer.points.acked()).sum()
     }
 
     /// The processes of the server.
-    pub(crate) fn lives(&self) -> Lives {
-        self.place.lives.clone()
+    pub(crate) fn server_process(&self) -> ServerProcess {
+        self.instance.process.clone()
     }
 
     /// CPU time of the server for each acknowledged point while devices wrote, microseconds: without its starts and without
@@ -158,7 +158,7 @@ impl Ledger {
     }
 
     /// What was found wrong after each kill among the points written since the kill before.
-    pub fn after_kills(&self) -> &Judgement {
+    pub fn after_kills(&self) -> &LedgerCheck {
         &self.after_kills
     }
 
@@ -181,14 +181,14 @@ impl Ledger {
     }
 
     /// Looks at every point there is.
-    pub(crate) fn check_all(&self) -> Result<Judgement> {
+    pub(crate) fn check_all(&self) -> Result<LedgerCheck> {
         self.check(|_| 0)
     }
 
     /// Ends the server in order and starts it again: an orderly end must keep as much as a kill.
     pub(crate) fn stop_and_start(&mut self) -> Result<()> {
         self.stop()?;
-        self.server = Some(Server::start(&self.place)?);
+        self.server = Some(Server::start(&self.instance)?);
         Ok(())
     }
 
@@ -198,13 +198,13 @@ impl Ledger {
     }
 
     fn login(&self) -> Result<Client> {
-        Client::login(&self.place.http_url(), ADMIN, &self.place.admin_password()?)
+        Client::login(&self.instance.http_url(), ADMIN, &self.instance.admin_password()?)
     }
 
     /// Starts the server again and checks what was written since the last check.
     fn restart(&mut self, timing: Timing<'_>) -> Result<()> {
         let began_ns = timing.now_ns();
-        self.server = Some(Server::start(&self.place)?);
+        self.server = Some(Server::start(&self.instance)?);
         let start = Operation { class: RESTART, intended_ns: began_ns, sent_ns: began_ns };
         let mut recorder = timing.recorder.lock();
         recorder.planned(began_ns);
@@ -213,7 +213,7 @@ impl Ledger {
         drop(recorder);
         let found = self.check(|device| self.unchecked_from[device])?;
         self.after_kills.add(found);
-        self.unchecked_from = self.writers.iter().map(|writer| writer.book.sent()).collect();
+        self.unchecked_from = self.writers.iter().map(|writer| writer.points.sent()).collect();
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Ledger {
         let delay_ms = self.rng.random_range(AFTER_READY_MS);
         let resent = self.rng.random();
         let (sent_before, acked_before) = (self.sent(), self.acked());
-        let cpu_before = self.place.lives.cpu();
+        let cpu_before = self.instance.process.cpu();
         let stop = AtomicBool::new(false);
         let (setup, writers) = (&self.setup, &mut self.writers);
         thread::scope(|scope| {
@@ -239,35 +239,36 @@ impl Ledger {
             killed
         })?;
         let (sent, acked) = (self.sent() - sent_before, self.acked() - acked_before);
-        let cpu = self.place.lives.cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        let cpu =
+            self.instance.process.cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
         self.writing_cpu = self.writing_cpu.zip(cpu).map(|(sum, cpu)| sum + cpu);
         Ok(Kill { during_startup: false, delay_ms, resent, sent, acked })
     }
 
     fn kill_during_startup(&mut self) -> Result<Kill> {
         let delay_ms = self.rng.random_range(AFTER_SPAWN_MS);
-        let server = Server::spawn(&self.place)?;
+        let server = Server::spawn(&self.instance)?;
         thread::sleep(Duration::from_millis(delay_ms));
         end(server, 0)?;
         Ok(Kill { during_startup: true, delay_ms, resent: false, sent: 0, acked: 0 })
     }
 
     /// Reads back the points from the given number of each device on.
-    fn check(&self, from: impl Fn(usize) -> u64) -> Result<Judgement> {
+    fn check(&self, from: impl Fn(usize) -> u64) -> Result<LedgerCheck> {
         let client = self.login()?;
-        let mut total = Judgement::default();
+        let mut total = LedgerCheck::default();
         for (device, writer) in self.writers.iter().enumerate() {
             let from = from(device);
-            let start_ms = if from == 0 { self.base_ts_ms - DAY_MS } else { writer.book.ts_ms(from) };
-            let end_ms = writer.book.ts_ms(writer.book.sent()) + DAY_MS;
+            let start_ms = if from == 0 { self.base_ts_ms - DAY_MS } else { writer.points.ts_ms(from) };
+            let end_ms = writer.points.ts_ms(writer.points.sent()) + DAY_MS;
             let mut history = client.history(&self.ids[device], &[KEY], start_ms, end_ms)?;
-            total.add(writer.book.judge(from, &history.remove(KEY).unwrap_or_default()));
+            total.add(writer.points.check(from, &history.remove(KEY).unwrap_or_default()));
         }
         Ok(total)
     }
 
     fn sent(&self) -> u64 {
-        self.writers.iter().map(|writer| writer.book.sent()).sum()
+        self.writers.iter().map(|writer| writer.points.sent()).sum()
     }
 }
 

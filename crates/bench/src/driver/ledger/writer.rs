@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
 
-use super::book::Book;
+use super::points::PointLedger;
 use crate::driver::mqtt::Version as Protocol;
 use crate::driver::mqtt::codec::{TELEMETRY_TOPIC, connect, next_packet};
 use crate::engine::Shared;
@@ -65,7 +65,7 @@ pub(super) struct Setup {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) device: u32,
-    pub(super) book: Book,
+    pub(super) points: PointLedger,
     in_flight: VecDeque<InFlight>,
     to_resend: VecDeque<u64>,
     next_packet_id: u16,
@@ -73,8 +73,8 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(device: u32, base_ts_ms: u64) -> Self {
-        let book = Book::new(device, base_ts_ms);
-        Self { device, book, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
+        let points = PointLedger::new(device, base_ts_ms);
+        Self { device, points, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
     }
 
     /// Writes until the connection breaks or `stop` is set. With `resend` what was in flight before goes out again
@@ -144,7 +144,7 @@ impl Writer {
                 self.render(setup.protocol, sent_ns, &mut out);
                 sent += 1;
             }
-            timing.book_sent(sent_ns, sent - sent_before, out.len() as u64);
+            timing.record_sent(sent_ns, sent - sent_before, out.len() as u64);
             stream.write_all(&out)?;
             if self.in_flight.is_empty() {
                 std::thread::sleep(Duration::from_secs_f64(1.0 / setup.rate));
@@ -154,14 +154,14 @@ impl Writer {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 other => other?,
             }
-            self.book_answers(setup.protocol, input, timing)?;
+            self.record_answers(setup.protocol, input, timing)?;
         }
         Ok(())
     }
 
     fn render(&mut self, protocol: Protocol, sent_ns: u64, out: &mut Vec<u8>) {
-        let number = self.to_resend.pop_front().unwrap_or_else(|| self.book.send());
-        let (ts, value) = (self.book.ts_ms(number), self.book.value(number));
+        let number = self.to_resend.pop_front().unwrap_or_else(|| self.points.send());
+        let (ts, value) = (self.points.ts_ms(number), self.points.value(number));
         let payload = format!("{{\"ts\":{ts},\"values\":{{\"{KEY}\":{value}}}}}");
         let packet_id = self.next_packet_id;
         self.next_packet_id = packet_id.checked_add(1).unwrap_or(1);
@@ -171,7 +171,7 @@ impl Writer {
         self.in_flight.push_back(InFlight { packet_id, number, sent_ns });
     }
 
-    fn book_answers(
+    fn record_answers(
         &mut self,
         protocol: Protocol,
         input: &mut Vec<u8>,
@@ -188,7 +188,7 @@ impl Writer {
                     let place =
                         place.ok_or_else(|| io::Error::other(format!("an answer to nothing: {ack:?}")))?;
                     if let Some(InFlight { number, sent_ns, .. }) = self.in_flight.remove(place) {
-                        self.book.ack(number);
+                        self.points.ack(number);
                         recorder.completed(&operation(sent_ns), now_ns, length as u64);
                         timing.shared.add_completed(1);
                     }
@@ -203,7 +203,7 @@ impl Writer {
 
 impl Timing<'_> {
     /// Messages that are handed to the kernel together. A closed loop: each was due when it was sent.
-    fn book_sent(&self, sent_ns: u64, count: u64, bytes: u64) {
+    fn record_sent(&self, sent_ns: u64, count: u64, bytes: u64) {
         let mut recorder = self.recorder.lock();
         for _ in 0..count {
             recorder.planned(sent_ns);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::payload::Template;
 use crate::schedule::SECOND_NS;
 use codec::PublishTemplate;
@@ -152,7 +152,7 @@ impl Protocol for Mqtt {
         self.config.groups.iter().all(|of| of.qos != QoS::ExactlyOnce)
     }
 
-    fn start(&self, session: &mut Session, due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         let packet_id = session.next_packet_id;
         session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
         // Two messages of a device never have the same time, so none overwrites another.
@@ -234,10 +234,10 @@ fn answered(
     let bytes = length as u32;
     if ack.reason.is_error() {
         let text = format!("{what} {}", ack.reason);
-        done(Completion { answer, judged: Judged::Failed(&text), bytes });
+        done(Completion { answer, status: AnswerStatus::Failed(&text), bytes });
     } else {
         session.tally.acked += 1;
-        done(Completion { answer, judged: Judged::Good, bytes });
+        done(Completion { answer, status: AnswerStatus::Good, bytes });
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Size;
 use crate::error::Result;
 use crate::http::Client;
 
@@ -24,8 +23,22 @@ pub(super) const WIDE_PREFIX: &str = "wide-";
 const TOKEN: &str = "reads-";
 const WIDE_TOKEN: &str = "reads-wide-";
 
+/// What is stored before questions are asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataSize {
+    /// Devices with one value every ten seconds.
+    pub(crate) devices: u32,
+    /// Hours of their history, up to now.
+    pub(crate) hours: u32,
+}
+
+impl DataSize {
+    /// The smallest that the questions can be asked of.
+    pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
+}
+
 /// What is stored.
-pub(super) struct Filled {
+pub(super) struct StoredData {
     /// Ids of the devices.
     pub(super) ids: Vec<String>,
     /// Id of the device with many keys.
@@ -36,7 +49,7 @@ pub(super) struct Filled {
 }
 
 /// Creates the devices and writes their history.
-pub(super) fn fill(size: Size, client: &Client) -> Result<Filled> {
+pub(super) fn fill(size: DataSize, client: &Client) -> Result<StoredData> {
     client.provision(size.devices, PREFIX, TOKEN)?;
     client.provision(1, WIDE_PREFIX, WIDE_TOKEN)?;
     let ids = client.device_ids(PREFIX, size.devices)?;
@@ -60,7 +73,7 @@ pub(super) fn fill(size: Size, client: &Client) -> Result<Filled> {
         let times = (piece_ms..end_ms.min(piece_ms + ROWS * 1_000)).step_by(1_000);
         rows += client.report(&format!("{WIDE_TOKEN}0"), &body(times, &wide_keys(), &mut walks))?;
     }
-    Ok(Filled { ids, wide, end_ms, rows })
+    Ok(StoredData { ids, wide, end_ms, rows })
 }
 
 /// Names of the keys of the wide device.
@@ -69,17 +82,17 @@ pub(super) fn wide_keys() -> Vec<String> {
 }
 
 /// Rows of one device behind what was there.
-pub(super) struct More {
+pub(super) struct WriteBatch {
     token: String,
     rows: String,
 }
 
-impl More {
+impl WriteBatch {
     /// Those of request number `round`.
-    pub(super) fn new(size: Size, filled: &Filled, round: u64) -> Self {
+    pub(super) fn new(size: DataSize, stored: &StoredData, round: u64) -> Self {
         let device = round % u64::from(size.devices);
         // A key of its own: the questions' answers stay what they are.
-        let begin_ms = filled.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
+        let begin_ms = stored.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
         let mut walk = Walk::new(round);
         let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
         Self { token: format!("{TOKEN}{device}"), rows }

@@ -2,56 +2,42 @@
 //! checked to hold as many values as it must.
 
 mod fill;
-mod questions;
+mod queries;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::choice::Choice;
-use super::{Blocking, Breaker, Done, Failure, Moment};
+use super::{Blocking, Breaker, Done, DueTime, Failure};
 use crate::dataset::Random;
 use crate::error::Result;
 use crate::http::Client;
-use fill::{Filled, More};
-use questions::Question;
+use fill::{StoredData, WriteBatch};
+use queries::Query;
 
-pub(crate) use fill::{ROWS, WRITE};
-pub(crate) use questions::NAMES;
-
-/// What is stored before questions are asked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
-    /// Devices with one value every ten seconds.
-    pub(crate) devices: u32,
-    /// Hours of their history, up to now.
-    pub(crate) hours: u32,
-}
-
-impl Size {
-    /// The smallest that the questions can be asked of.
-    pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
-}
+pub(crate) use fill::{DataSize, ROWS, WRITE};
+pub(crate) use queries::NAMES;
 
 /// A server that was filled, and the questions to it.
 pub(crate) struct Dashboard {
     client: Client,
-    size: Size,
-    filled: Filled,
-    questions: Vec<Question>,
+    size: DataSize,
+    stored: StoredData,
+    queries: Vec<Query>,
     /// Requests that wrote since.
     written: AtomicU64,
 }
 
 impl Dashboard {
     /// Creates the devices and writes their history.
-    pub(crate) fn fill(client: Client, size: Size) -> Result<Self> {
-        let filled = fill::fill(size, &client)?;
-        let questions = questions::all(size, &filled);
-        Ok(Self { client, size, filled, questions, written: AtomicU64::new(0) })
+    pub(crate) fn fill(client: Client, size: DataSize) -> Result<Self> {
+        let stored = fill::fill(size, &client)?;
+        let queries = queries::all(size, &stored);
+        Ok(Self { client, size, stored, queries, written: AtomicU64::new(0) })
     }
 
     /// Rows stored before the first question.
     pub(crate) fn rows(&self) -> u64 {
-        self.filled.rows
+        self.stored.rows
     }
 }
 
@@ -72,7 +58,7 @@ pub(crate) struct Session {
     /// Class and body of the answer that is not checked yet.
     answer: Option<(u16, String)>,
     /// What is written next; made beforehand, because making it is not the server's time.
-    more: Option<More>,
+    more: Option<WriteBatch>,
 }
 
 impl Reads<'_> {
@@ -80,15 +66,15 @@ impl Reads<'_> {
         &self.classes[usize::from(class)]
     }
 
-    fn question(&self, class: u16) -> &Question {
+    fn query(&self, class: u16) -> &Query {
         let name = self.name(class);
-        let found = self.dashboard.questions.iter().find(|question| question.name == name);
+        let found = self.dashboard.queries.iter().find(|query| query.name == name);
         found.expect("BUG: the names of classes are checked")
     }
 
-    fn more(&self) -> More {
-        let Dashboard { size, filled, written, .. } = self.dashboard;
-        More::new(*size, filled, written.fetch_add(1, Ordering::Relaxed))
+    fn more(&self) -> WriteBatch {
+        let Dashboard { size, stored, written, .. } = self.dashboard;
+        WriteBatch::new(*size, stored, written.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -115,13 +101,13 @@ impl Blocking for Reads<'_> {
         self.choice.next(session.number, &mut session.random)
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let refused = |error: crate::Error| Failure::Refused(error.to_string());
         if let Some(more) = &session.more {
             let bytes_out = more.write(&session.client).map_err(refused)?;
             return Ok(Done { bytes_out, ..Done::default() });
         }
-        let answer = self.question(class).ask(&session.client).map_err(refused)?;
+        let answer = self.query(class).ask(&session.client).map_err(refused)?;
         let bytes_in = answer.len() as u64;
         session.answer = Some((class, answer));
         Ok(Done { bytes_in, ..Done::default() })
@@ -132,7 +118,7 @@ impl Blocking for Reads<'_> {
             session.more = Some(self.more());
         }
         let Some((class, answer)) = session.answer.take() else { return Ok(()) };
-        self.question(class).check(&answer).map_err(|error| error.to_string())
+        self.query(class).check(&answer).map_err(|error| error.to_string())
     }
 
     fn close(&self, _: &mut Session) {}

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use wire::resp::{Reply, Token, reply, write};
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use command::{Hits, Part, Template};
 use data::Values;
 use keys::{Range, Zipf, sequential};
@@ -304,7 +304,7 @@ impl Protocol for Redis {
         if session.handshake == 0 { Opening::Ready } else { Opening::Wait }
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         let group = &self.groups[usize::from(session.group)];
         if group.config.requests.is_some_and(|requests| session.sent >= requests) {
             return None;
@@ -344,27 +344,27 @@ impl Protocol for Redis {
             let hits =
                 session.expected.pop_front().map_or(Hits::Whole, |c| group.templates[usize::from(c)].hits);
             let bytes = u32::try_from(found.consumed).unwrap_or(u32::MAX);
-            judge(&found, hits, |judged| done(Completion { answer: Answer::InOrder, judged, bytes }));
+            judge(&found, hits, |status| done(Completion { answer: Answer::InOrder, status, bytes }));
         }
         Ok(received)
     }
 }
 
-fn judge(found: &Reply<'_>, hits: Hits, done: impl FnOnce(Judged<'_>)) {
-    let one = |hit: bool| Judged::Found { hits: u32::from(hit), misses: u32::from(!hit) };
+fn judge(found: &Reply<'_>, hits: Hits, done: impl FnOnce(AnswerStatus<'_>)) {
+    let one = |hit: bool| AnswerStatus::Found { hits: u32::from(hit), misses: u32::from(!hit) };
     match found.head {
-        Token::Error(text) => done(Judged::Failed(&text_of(text))),
+        Token::Error(text) => done(AnswerStatus::Failed(&text_of(text))),
         _ if found.inner_error.is_some() => {
-            done(Judged::Failed(&text_of(found.inner_error.unwrap_or_default())));
+            done(AnswerStatus::Failed(&text_of(found.inner_error.unwrap_or_default())));
         }
         Token::Null => done(one(false)),
         Token::Bulk(_) | Token::Verbatim(_) => done(one(true)),
         Token::Array(count) | Token::Set(count) if hits == Hits::Elements => {
             let misses = u32::try_from(found.nulls).unwrap_or(u32::MAX);
-            done(Judged::Found { hits: u32::try_from(count).unwrap_or(u32::MAX) - misses, misses });
+            done(AnswerStatus::Found { hits: u32::try_from(count).unwrap_or(u32::MAX) - misses, misses });
         }
         Token::Array(count) | Token::Set(count) | Token::Map(count) => done(one(count > 0)),
-        _ => done(Judged::Good),
+        _ => done(AnswerStatus::Good),
     }
 }
 

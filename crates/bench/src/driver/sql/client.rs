@@ -6,44 +6,13 @@ use super::address::{Address, Dialect};
 use super::link::SqlError;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
+use super::value::{Effect, Rows, Statement, Type, Value};
 use crate::driver::Breaker;
 
 /// MySQL's refusal of one more prepared statement.
 const TOO_MANY_STATEMENTS: &str = "1461";
 const FEWER_STATEMENTS: &str = "raise it (SET GLOBAL max_prepared_stmt_count = ...), or take fewer tables or connections: each \
      connection prepares up to 9 statements on every table; protocol = \"text\" prepares none";
-
-/// A value bound to a prepared statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
-    /// A 32-bit integer.
-    Int(i32),
-    /// Text.
-    Text(&'a [u8]),
-}
-
-/// Type of a bound value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type {
-    Int,
-    Text,
-}
-
-/// What a statement did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Effect {
-    /// Rows that came back.
-    pub(crate) rows: u64,
-    /// Rows changed.
-    pub(crate) affected: u64,
-}
-
-/// Rows as text.
-pub(crate) type Rows = Vec<Vec<Option<String>>>;
-
-/// A statement prepared on one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Statement(pub(super) u32);
 
 /// A connection.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::address::Address;
 use super::client::Client;
 use super::link::SqlError;
 use super::session::{INSERT_BYTES, ROW_DOMAIN};
-use super::tables::Tables;
+use super::tables::{Tables, is_missing, last_id};
 use crate::dataset::{Random, Sampler, digits};
 
 /// Longest wait for one statement while tables are filled: an index over many rows takes its time.
@@ -188,16 +188,4 @@ pub(super) fn missing(address: &Address, tables: &Tables, rows: u32) -> Result<O
     }
     client.quit();
     Ok(None)
-}
-
-/// The largest id of a table, 0 of an empty one. By the index: a count would read the whole table.
-pub(super) fn last_id(client: &mut Client, table: u32) -> Result<i64, SqlError> {
-    let answer = client.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
-    let last = answer.into_iter().flatten().flatten().next();
-    Ok(last.and_then(|text| text.parse().ok()).unwrap_or(0))
-}
-
-/// Whether a refusal says that there is no such table.
-pub(super) fn is_missing(code: &str) -> bool {
-    matches!(code, "1146" | "42P01")
 }

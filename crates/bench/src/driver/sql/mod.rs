@@ -17,10 +17,11 @@ mod session;
 mod statement;
 mod tables;
 mod tally;
+mod value;
 
 use std::time::Duration;
 
-use super::{Blocking, Breaker, Choice, Done, Failure, Moment};
+use super::{Blocking, Breaker, Choice, Done, DueTime, Failure};
 use crate::dataset::{Sampler, UniqueShare};
 use crate::error::{Error, Result};
 
@@ -210,7 +211,7 @@ impl Blocking for Sql {
         self.choice.next(number, session.random())
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let work = self.work();
         let (out, into) = session.bytes();
         match session.run(&work, usize::from(class)) {

@@ -10,8 +10,8 @@ use postgres_protocol::message::frontend;
 use postgres_protocol::{IsNull, Oid};
 
 use super::address::Address;
-use super::client::{Effect, Rows, Statement, Type, Value};
 use super::link::{Link, SqlError};
+use super::value::{Effect, Rows, Statement, Type, Value};
 use crate::driver::Breaker;
 
 const INT4: Oid = 23;

@@ -2,9 +2,10 @@
 //! own part of `k`.
 
 use super::address::Dialect;
-use super::client::{Client, Effect, Statement, Type, Value};
+use super::client::Client;
 use super::link::SqlError;
 use super::oltp::{Kind, Protocol, Transaction};
+use super::value::{Effect, Statement, Type, Value};
 use crate::dataset::{Distribution, Random, Sampler};
 
 /// The statement of one class on one connection.

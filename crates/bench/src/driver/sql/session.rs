@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use super::address::Address;
-use super::client::{Client, Statement, Value};
+use super::client::Client;
 use super::link::SqlError;
-use super::load::{is_missing, last_id};
 use super::oltp::{Kind, Protocol, TablePer, Transaction};
 use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
-use super::tables::Tables;
+use super::tables::{Tables, is_missing, last_id};
 use super::tally::{Statements, Tally};
+use super::value::{Statement, Value};
 use crate::dataset::{Random, Sampler, UniqueShare, digits};
 use crate::driver::Breaker;
 

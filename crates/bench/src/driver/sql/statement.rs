@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use super::address::Dialect;
-use super::client::Type;
+use super::value::Type;
 
 /// A statement on one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

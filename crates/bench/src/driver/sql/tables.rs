@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::address::Dialect;
+use super::client::Client;
+use super::link::SqlError;
 use crate::dataset::Distribution;
 
 /// The tables `sbtest1`, `sbtest2`, ... and how they are filled: `[dataset]` of a scenario.
@@ -99,6 +101,18 @@ impl Tables {
         }
         statements
     }
+}
+
+/// The largest id of a table, 0 of an empty one. By the index: a count would read the whole table.
+pub(super) fn last_id(client: &mut Client, table: u32) -> Result<i64, SqlError> {
+    let answer = client.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
+    let last = answer.into_iter().flatten().flatten().next();
+    Ok(last.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// Whether a refusal says that there is no such table.
+pub(super) fn is_missing(code: &str) -> bool {
+    matches!(code, "1146" | "42P01")
 }
 
 #[cfg(test)]

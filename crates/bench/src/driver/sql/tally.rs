@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::client::Effect;
 use super::link::SqlError;
 use super::statement::Sql;
+use super::value::Effect;
 
 /// Statements of all connections, counted as sysbench counts them.
 #[derive(Debug, Default)]

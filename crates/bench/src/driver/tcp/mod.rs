@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use wire::http1::Answers;
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 
 pub use application::Application;
 
@@ -69,7 +69,7 @@ impl Protocol for Tcp {
         1
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if self.request.is_empty() {
             return None;
         }
@@ -86,7 +86,7 @@ impl Protocol for Tcp {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
         let mut used = 0;
-        while let Some((judged, taken)) = self.next_answer(session, &bytes[used..], &mut used)? {
+        while let Some((status, taken)) = self.next_answer(session, &bytes[used..], &mut used)? {
             if std::mem::take(&mut session.pinged) {
                 continue;
             }
@@ -94,11 +94,11 @@ impl Protocol for Tcp {
                 return Err("the server said something although nothing was asked".to_owned());
             }
             session.unanswered -= 1;
-            let judged = match &judged {
-                None => Judged::Good,
-                Some(what) => Judged::Failed(what),
+            let status = match &status {
+                None => AnswerStatus::Good,
+                Some(what) => AnswerStatus::Failed(what),
             };
-            done(Completion { answer: Answer::InOrder, judged, bytes: taken });
+            done(Completion { answer: Answer::InOrder, status, bytes: taken });
         }
         Ok(Received { used, ..Received::default() })
     }
@@ -161,7 +161,7 @@ mod tests {
         tcp(Application::Http { host: "h:80".to_owned(), path: "/".to_owned() })
     }
 
-    const DUE: Moment = Moment { intended_ns: 0, wall_ms: 0 };
+    const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
 
     /// What `bytes` answered, in pieces of every size.
     fn answers(tcp: &Tcp, session: &mut Session, bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
@@ -169,8 +169,8 @@ mod tests {
         for part in bytes.chunks(piece) {
             rest.extend_from_slice(part);
             let received =
-                tcp.receive(session, &rest, &mut Vec::new(), &mut |completion| match completion.judged {
-                    Judged::Failed(what) => found.push(what.to_owned()),
+                tcp.receive(session, &rest, &mut Vec::new(), &mut |completion| match completion.status {
+                    AnswerStatus::Failed(what) => found.push(what.to_owned()),
                     _ => found.push(String::new()),
                 })?;
             rest.drain(..received.used);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
 
-use crate::driver::{Answer, Lifetime, Moment, Protocol};
+use crate::driver::{Answer, DueTime, Lifetime, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::{Operation, Recorder};
 
@@ -22,7 +22,7 @@ pub(super) enum Phase {
     /// Ready for operations.
     Open,
     /// Between two connections of a [`Lifetime`] that has several: opened when an operation is due.
-    Resting,
+    BetweenConnections,
     /// Never opened, lost, refused or ended.
     Closed,
 }
@@ -34,7 +34,7 @@ pub(super) struct InFlight {
 }
 
 /// What sending needs of the worker.
-pub(super) struct Turn<'t, P> {
+pub(super) struct IoContext<'t, P> {
     pub(super) protocol: &'t P,
     pub(super) recorder: &'t mut Recorder,
     /// Reused by all connections.
@@ -45,9 +45,9 @@ pub(super) struct Turn<'t, P> {
     pub(super) wall_ms: u64,
 }
 
-impl<P> Turn<'_, P> {
-    pub(super) fn due(&self, intended_ns: u64) -> Moment {
-        Moment { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
+impl<P> IoContext<'_, P> {
+    pub(super) fn due(&self, intended_ns: u64) -> DueTime {
+        DueTime { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
     }
 
     pub(super) fn now_ns(&self) -> u64 {
@@ -57,7 +57,7 @@ impl<P> Turn<'_, P> {
 
 /// What sending brought.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pumped {
+pub(super) struct SendCounts {
     /// Operations of a closed loop that were begun.
     pub(super) begun: usize,
     /// Operations complete without an answer.
@@ -213,33 +213,37 @@ impl<S> Connection<S> {
         !self.outbound.is_empty()
     }
 
-    /// Sends as much as is due, as the window allows and as the kernel takes. `pumped` is right after an error as well.
+    /// Sends as much as is due, as the window allows and as the kernel takes. `counts` is right after an error as well.
     pub(super) fn pump<P: Protocol<Session = S>>(
         &mut self,
-        turn: &mut Turn<'_, P>,
-        pumped: &mut Pumped,
+        context: &mut IoContext<'_, P>,
+        counts: &mut SendCounts,
     ) -> io::Result<()> {
         self.flush()?;
         while !self.is_blocked() && self.has_to_send() && self.in_flight.len() < self.window {
-            turn.scratch.clear();
-            self.render_due(turn, pumped);
-            if turn.scratch.is_empty() {
+            context.scratch.clear();
+            self.render_due(context, counts);
+            if context.scratch.is_empty() {
                 break;
             }
-            self.send(turn.scratch)?;
+            self.send(context.scratch)?;
         }
         self.held = !self.waiting.is_empty();
         Ok(())
     }
 
-    fn render_due<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, pumped: &mut Pumped) {
-        let now_ns = turn.now_ns();
+    fn render_due<P: Protocol<Session = S>>(
+        &mut self,
+        context: &mut IoContext<'_, P>,
+        counts: &mut SendCounts,
+    ) {
+        let now_ns = context.now_ns();
         self.last_sent_ns = now_ns;
         if std::mem::take(&mut self.held) {
             self.able_ns = now_ns;
         }
-        self.render_again(turn, now_ns, pumped);
-        while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
+        self.render_repeats(context, now_ns, counts);
+        while context.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
             let begun_ns = self.opened_from_ns.take().unwrap_or(now_ns);
             let (intended_ns, is_credit) = match self.waiting.pop_front() {
                 Some(intended_ns) => (intended_ns, false),
@@ -249,28 +253,28 @@ impl<S> Connection<S> {
                     return;
                 }
             };
-            let before = turn.scratch.len();
-            let due = turn.due(intended_ns);
-            let Some(started) = turn.protocol.start(&mut self.session, due, turn.scratch) else {
-                self.exhaust(turn.recorder, pumped, (!is_credit).then_some(intended_ns));
+            let before = context.scratch.len();
+            let due = context.due(intended_ns);
+            let Some(started) = context.protocol.start(&mut self.session, due, context.scratch) else {
+                self.exhaust(context.recorder, counts, (!is_credit).then_some(intended_ns));
                 return;
             };
             if is_credit {
                 self.credits -= 1;
-                pumped.begun += 1;
-                turn.recorder.planned(intended_ns);
+                counts.begun += 1;
+                context.recorder.planned(intended_ns);
             }
             let operation =
                 Operation { class: started.class, intended_ns, sent_ns: begun_ns.max(intended_ns) };
             let able_ns = intended_ns.max(self.able_ns);
-            turn.recorder.sent_when_able(&operation, able_ns, (turn.scratch.len() - before) as u64);
+            context.recorder.sent_when_able(&operation, able_ns, (context.scratch.len() - before) as u64);
             if begun_ns != now_ns {
                 // What follows the first operation of a new connection waited for it.
                 self.able_ns = now_ns;
             }
             if started.answer == Answer::None {
-                turn.recorder.completed(&operation, now_ns, 0);
-                pumped.at_once += 1;
+                context.recorder.completed(&operation, now_ns, 0);
+                counts.at_once += 1;
             } else {
                 self.carry(operation, started.answer);
             }
@@ -287,12 +291,12 @@ impl<S> Connection<S> {
     }
 
     /// The session has no more operations: what was due is taken out of the plan again.
-    fn exhaust(&mut self, recorder: &mut Recorder, pumped: &mut Pumped, taken_ns: Option<u64>) {
+    fn exhaust(&mut self, recorder: &mut Recorder, counts: &mut SendCounts, taken_ns: Option<u64>) {
         self.exhausted = true;
         self.credits = 0;
         for intended_ns in taken_ns.into_iter().chain(self.waiting.drain(..)) {
             recorder.withdrawn(intended_ns);
-            pumped.withdrawn += 1;
+            counts.withdrawn += 1;
         }
     }
 

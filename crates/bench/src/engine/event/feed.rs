@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use crate::engine::{Close, Failing, Load, Then, When};
+use crate::engine::{AfterReopen, Close, Failing, Load, ReopenTrigger};
 use crate::schedule::{Planned, Schedule};
 
 /// What is due next, for one group of one worker.
@@ -32,7 +32,7 @@ pub(super) struct Reopen {
     pub(super) again: bool,
     pub(super) close: Close,
     pub(super) class: u16,
-    pub(super) then: Then,
+    pub(super) then: AfterReopen,
     /// Reopenings that may still come due.
     left: u64,
     /// How the last ones ended, where that decides whether there are more.
@@ -96,16 +96,18 @@ impl Feed {
             Load::Idle => Self::Idle,
             Load::Reopen { when, close, class, then } => Self::Reopen(Reopen {
                 schedule: match when {
-                    When::Scheduled { rate, arrivals, seed } => Some(schedule(rate, arrivals, 0, seed)),
-                    When::Once | When::Again => None,
+                    ReopenTrigger::Scheduled { rate, arrivals, seed } => {
+                        Some(schedule(rate, arrivals, 0, seed))
+                    }
+                    ReopenTrigger::Once | ReopenTrigger::Again => None,
                 },
-                burst: if matches!(when, When::Scheduled { .. }) { 0 } else { count },
-                again: when == When::Again,
+                burst: if matches!(when, ReopenTrigger::Scheduled { .. }) { 0 } else { count },
+                again: when == ReopenTrigger::Again,
                 close,
                 class,
                 then,
-                left: if matches!(then, Then::Stay(_)) { count.into() } else { u64::MAX },
-                failing: if let Then::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
+                left: if matches!(then, AfterReopen::Stay(_)) { count.into() } else { u64::MAX },
+                failing: if let AfterReopen::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
                 rested: local.clone().map(|index| (index, 0)).collect(),
                 waiting: VecDeque::new(),
             }),

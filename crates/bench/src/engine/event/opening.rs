@@ -8,10 +8,10 @@ use socket2::SockRef;
 use super::connection::Phase;
 use super::feed::{Feed, Reopen};
 use super::poller::{Interest, Ready};
-use super::socket::{self, Way};
+use super::socket::{self, ConnectOptions};
 use super::worker::Worker;
 use crate::driver::{Lifetime, Opening, Protocol};
-use crate::engine::{Close, Then};
+use crate::engine::{AfterReopen, Close};
 use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::recorder::Operation;
@@ -41,7 +41,7 @@ impl<P: Protocol> Worker<'_, P> {
             let now_ns = self.now_ns();
             while next < count && self.pending < HANDSHAKES_MAX && due_ns(next) <= now_ns {
                 if self.connections[next as usize].lifetime == Lifetime::OnDemand {
-                    self.connections[next as usize].phase = Phase::Resting;
+                    self.connections[next as usize].phase = Phase::BetweenConnections;
                     self.shared.add_opened();
                 } else {
                     self.begin(next)?;
@@ -54,7 +54,7 @@ impl<P: Protocol> Worker<'_, P> {
             } else {
                 sleep_ns
             };
-            self.turn(until_due.min(sleep_ns))?;
+            self.poll_once(until_due.min(sleep_ns))?;
             self.end_late_handshakes();
         }
         let missing = u64::from(count - next);
@@ -78,8 +78,13 @@ impl<P: Protocol> Worker<'_, P> {
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let way = Way { target: self.plan.target, source, keep_alive: self.plan.connect.keep_alive, stamped };
-        let stream = match socket::connect(&way) {
+        let options = ConnectOptions {
+            target: self.plan.target,
+            source,
+            keep_alive: self.plan.connect.keep_alive,
+            stamped,
+        };
+        let stream = match socket::connect(&options) {
             Ok(stream) => stream,
             Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),
             Err(error) => {
@@ -149,7 +154,7 @@ impl<P: Protocol> Worker<'_, P> {
             None => self.shared.add_opened(),
             Some(operation) => {
                 self.count_repeated(index, operation.class);
-                self.last_heard_ns = now_ns;
+                self.last_received_ns = now_ns;
                 self.recorder.completed(&operation, now_ns, 0);
                 self.shared.add_completed(1);
                 self.reopened(index, operation.intended_ns, now_ns);
@@ -188,9 +193,9 @@ impl<P: Protocol> Worker<'_, P> {
         self.outstanding -= 1;
         let now_ns = self.now_ns();
         match self.reopen_of(index).map(|reopen| (reopen.then, reopen.again)) {
-            Some((Then::Stay(_), _)) => self.attempt_ended(index, true),
+            Some((AfterReopen::Stay(_), _)) => self.attempt_ended(index, true),
             Some((_, true)) => self.pause_after_failure(index, 1),
-            Some((_, false)) => self.rest(index, now_ns),
+            Some((_, false)) => self.close_until_due(index, now_ns),
             None => {}
         }
     }
@@ -205,7 +210,7 @@ impl<P: Protocol> Worker<'_, P> {
 
     /// Whether this connection is closed as soon as it is open.
     fn closes_at_once(&mut self, index: u32) -> bool {
-        self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Close)
+        self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Close)
     }
 
     /// A connection was opened by a load: what becomes of it.
@@ -213,10 +218,10 @@ impl<P: Protocol> Worker<'_, P> {
         self.outstanding -= 1;
         self.connections[index as usize].last_sent_ns = now_ns;
         match self.reopen_of(index).map(|reopen| reopen.then) {
-            Some(Then::Keep) => self.rest(index, now_ns),
-            Some(Then::Stay(_)) => self.attempt_ended(index, false),
-            Some(Then::Close) => self.close_and_rest(index, now_ns),
-            Some(Then::Answer) => {
+            Some(AfterReopen::Keep) => self.close_until_due(index, now_ns),
+            Some(AfterReopen::Stay(_)) => self.attempt_ended(index, false),
+            Some(AfterReopen::Close) => self.close_and_rest(index, now_ns),
+            Some(AfterReopen::Answer) => {
                 // It has been due as long as its connection, and could not be sent before.
                 self.connections[index as usize].able_ns = now_ns;
                 self.enqueue(index, intended_ns);
@@ -226,7 +231,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// The connection may be reopened once more: in a closed loop it is due.
-    pub(super) fn rest(&mut self, index: u32, now_ns: u64) {
+    pub(super) fn close_until_due(&mut self, index: u32, now_ns: u64) {
         let refill = self.refill;
         let Some(reopen) = self.reopen_of(index) else { return };
         reopen.rested.push_back((index, now_ns));
@@ -236,8 +241,8 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// A connection that does one operation has had its answer.
-    pub(super) fn turn_over(&mut self, index: u32) {
-        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Answer)
+    pub(super) fn reopening_answered(&mut self, index: u32) {
+        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Answer)
             && self.connections[index as usize].outstanding() == 0;
         if answered {
             let now_ns = self.now_ns();
@@ -246,10 +251,10 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// A connection that does one operation was lost before its answer.
-    pub(super) fn turn_lost(&mut self, index: u32) {
+    pub(super) fn reopening_lost(&mut self, index: u32) {
         match self.reopen_of(index).is_some_and(|reopen| reopen.again) {
             true => self.pause_after_failure(index, 1),
-            false => self.turn_over(index),
+            false => self.reopening_answered(index),
         }
     }
 
@@ -258,7 +263,7 @@ impl<P: Protocol> Worker<'_, P> {
         let connection = &mut self.connections[index as usize];
         end(connection.stream.as_ref(), close);
         connection.close();
-        self.rest(index, now_ns);
+        self.close_until_due(index, now_ns);
     }
 
     /// One of the attempts ended after which there may be no more.

@@ -15,12 +15,12 @@ pub(super) const LOOK_NS_MAX: u64 = 2_000;
 
 impl<P: Protocol> Worker<'_, P> {
     /// A turn of a load that polls: what is due at its end, or just behind it, is not slept through.
-    pub(super) fn turn_before_due(&mut self, now_ns: u64, timeout_ns: u64) -> Result<()> {
+    pub(super) fn poll_before_due(&mut self, now_ns: u64, timeout_ns: u64) -> Result<()> {
         let until_ns = now_ns.saturating_add(timeout_ns).saturating_add(self.busy_poll_ns);
         self.is_next_due = self.next_due_ns() <= until_ns;
-        let turned = self.turn(timeout_ns);
+        let polled = self.poll_once(timeout_ns);
         self.is_next_due = false;
-        turned
+        polled
     }
 
     /// Waits at most `timeout_ns` for sockets that are ready and returns their number: asleep at first, and awake for the last part

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::io;
 
-use super::connection::{Connection, Phase, Pumped, Turn};
+use super::connection::{Connection, IoContext, Phase, SendCounts};
 use super::feed::Feed;
 use super::worker::Worker;
 use crate::driver::{Lifetime, Protocol};
@@ -17,7 +17,7 @@ impl<S> Connection<S> {
     /// Whether an operation that is due may be given to it.
     pub(super) fn is_usable(&self) -> bool {
         match self.phase {
-            Phase::Open | Phase::Resting => true,
+            Phase::Open | Phase::BetweenConnections => true,
             Phase::Connecting { .. } | Phase::Handshake => self.is_renewed(),
             Phase::Closed => false,
         }
@@ -29,8 +29,8 @@ impl<S> Connection<S> {
     }
 
     /// The connection is over; what it carried is begun again on the next.
-    pub(super) fn rest(&mut self, now_ns: u64) {
-        self.phase = Phase::Resting;
+    pub(super) fn close_until_due(&mut self, now_ns: u64) {
+        self.phase = Phase::BetweenConnections;
         self.stream = None;
         let unanswered = self.in_flight.drain(..).map(|carried| carried.operation);
         // What was to begin again before and did not is later than what was in flight.
@@ -44,22 +44,22 @@ impl<S> Connection<S> {
     }
 
     /// Begins operations again whose connection ended before their answers. They were sent once already.
-    pub(super) fn render_again<P: Protocol<Session = S>>(
+    pub(super) fn render_repeats<P: Protocol<Session = S>>(
         &mut self,
-        turn: &mut Turn<'_, P>,
+        context: &mut IoContext<'_, P>,
         now_ns: u64,
-        pumped: &mut Pumped,
+        counts: &mut SendCounts,
     ) {
         while self.in_flight.len() < self.window
             && let Some(operation) = self.again.pop_front()
         {
             self.opened_from_ns = None;
-            let due = turn.due(operation.intended_ns);
-            match turn.protocol.start(&mut self.session, due, turn.scratch) {
+            let due = context.due(operation.intended_ns);
+            match context.protocol.start(&mut self.session, due, context.scratch) {
                 Some(started) => self.carry(operation, started.answer),
                 None => {
-                    turn.recorder.failed(operation.class, "not begun again on a new connection");
-                    pumped.withdrawn += 1;
+                    context.recorder.failed(operation.class, "not begun again on a new connection");
+                    counts.withdrawn += 1;
                 }
             }
             self.last_sent_ns = now_ns;
@@ -82,7 +82,7 @@ impl<S> Connection<S> {
         if self.is_renewed() && self.phase != Phase::Closed {
             self.waiting.clear();
             if sent > 0 && self.phase == Phase::Open {
-                self.rest(0);
+                self.close_until_due(0);
             }
             self.again.clear();
             protocol.lost(&mut self.session);
@@ -99,7 +99,7 @@ impl<P: Protocol> Worker<'_, P> {
     pub(super) fn renew(&mut self, index: u32) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[index as usize];
-        connection.rest(now_ns);
+        connection.close_until_due(now_ns);
         if connection.has_to_send() {
             self.mark_dirty(index);
         }
@@ -124,7 +124,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// A connection that is renewed was lost with what was in flight.
-    pub(super) fn lost_for_now(&mut self, index: u32, error: &io::Error) {
+    pub(super) fn lost_and_renewed(&mut self, index: u32, error: &io::Error) {
         let now_ns = self.now_ns();
         self.first_loss_ns.get_or_insert(now_ns);
         let connection = &mut self.connections[index as usize];
@@ -151,7 +151,7 @@ impl<P: Protocol> Worker<'_, P> {
             return self.lost(index, error);
         }
         let why = format!("not opened again: {text}");
-        connection.rest(now_ns);
+        connection.close_until_due(now_ns);
         let mut credits = connection.fail_in_flight(&mut self.recorder, &why);
         self.protocol.lost(&mut connection.session);
         self.outstanding -= credits;

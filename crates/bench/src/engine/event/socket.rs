@@ -9,7 +9,7 @@ use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol as Transport, SockRef, Socket, TcpKeepalive, Type};
 
-use super::arrival::ask_for_stamps;
+use super::timestamped_reader::ask_for_stamps;
 
 /// Words of 32 bits of `struct tcp_info` (linux/tcp.h) up to and with `tcpi_total_retrans`; every kernel has them.
 const INFO_WORDS: usize = 26;
@@ -27,7 +27,7 @@ nix::getsockopt_impl!(
 
 /// From where to where.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct ConnectOptions {
     pub(super) target: SocketAddr,
     /// `None` for the kernel's choice.
     pub(super) source: Option<IpAddr>,
@@ -38,26 +38,26 @@ pub(super) struct Way {
 }
 
 /// Begins to connect.
-pub(super) fn connect(way: &Way) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(way.target), Type::STREAM, Some(Transport::TCP))?;
+pub(super) fn connect(options: &ConnectOptions) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(options.target), Type::STREAM, Some(Transport::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
-    if let Some(interval) = way.keep_alive {
+    if let Some(interval) = options.keep_alive {
         let keep_alive = TcpKeepalive::new().with_time(interval).with_interval(interval);
         SockRef::from(&socket).set_tcp_keepalive(&keep_alive)?;
     }
-    if let Some(source) = way.source {
+    if let Some(source) = options.source {
         // The port is chosen at connect, when the kernel knows the target: a port may then be in use to others. Where the
         // option is absent (before Linux 4.2, IPv6) there are fewer ports.
         let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
-    match socket.connect(&way.target.into()) {
+    match socket.connect(&options.target.into()) {
         // EINPROGRESS (115) is how a non-blocking connect begins.
         Err(e) if e.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(e),
         _ => {
             let stream = socket.into();
-            if way.stamped {
+            if options.stamped {
                 ask_for_stamps(&stream);
             }
             Ok(stream)
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn a_connection_has_its_source_and_repeats_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Way {
+        let options = ConnectOptions {
             target: listener.local_addr().unwrap(),
             source: Some("127.0.0.9".parse().unwrap()),
             keep_alive: Some(Duration::from_secs(30)),
             stamped: true,
         };
-        let stream = connect(&way).unwrap();
+        let stream = connect(&options).unwrap();
         let (_accepted, from) = listener.accept().unwrap();
         assert_eq!(from.ip().to_string(), "127.0.0.9");
         assert_eq!(repeated(&stream), 0);

@@ -1,9 +1,10 @@
 //! The engine over a client that does as little as possible.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::*;
-use crate::driver::{Breaker, Done, Failure, Moment};
+use crate::driver::{Breaker, Done, DueTime, Failure};
 use crate::engine::event::NOT_SENT;
 use crate::engine::{Connect, Ended, Segment, SegmentOutcome};
 use crate::schedule::Arrivals;
@@ -50,7 +51,7 @@ impl Blocking for Pretend {
         (self.tries.load(Ordering::Relaxed) < limit).then_some(0)
     }
 
-    fn run(&self, _: &mut u32, _: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, _: &mut u32, _: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let number = self.tries.fetch_add(1, Ordering::Relaxed) + 1;
         thread::sleep(self.takes);
         if let Some((_, long)) = self.stall.filter(|(at, _)| *at == number) {

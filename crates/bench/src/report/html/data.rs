@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Answered, Labelled};
+use super::{LabelledBundle, SeriesAnswer};
 use crate::compare;
 use crate::result::{
     ALL, Bundle, Clock, Distribution, Histograms, Key, Phase, RunResult, SecondLine, Timeline,
@@ -104,7 +104,7 @@ struct FigureRow {
     quotable: bool,
 }
 
-pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a> {
+pub(super) fn page<'a>(runs: &'a [LabelledBundle], answers: &'a [SeriesAnswer]) -> Page<'a> {
     let mut names: Vec<&str> = runs.iter().map(|run| run.bundle.result.scenario.name.as_str()).collect();
     names.dedup();
     let bundles: Vec<&Bundle> = runs.iter().map(|run| &run.bundle).collect();
@@ -118,13 +118,13 @@ pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a
     }
 }
 
-fn figures(runs: &[Labelled], bundles: &[&Bundle]) -> Vec<FigureRow> {
+fn figures(runs: &[LabelledBundle], bundles: &[&Bundle]) -> Vec<FigureRow> {
     let parts = compare::parts(bundles);
     let side = |number: usize| -> Vec<&Bundle> {
         runs.iter().filter(|run| run.side == number).map(|run| &run.bundle).collect()
     };
     let first = runs.first().map(|run| run.side).unwrap_or_default();
-    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &Labelled| {
+    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &LabelledBundle| {
         // The runs of one side are of one thing: nothing is to be told of them.
         let figure =
             (run.side != first).then(|| compare::figure_of(kind, part, &side(first), &side(run.side)));
@@ -149,18 +149,18 @@ fn figures(runs: &[Labelled], bundles: &[&Bundle]) -> Vec<FigureRow> {
         .collect()
 }
 
-fn run(run: &Labelled) -> Run<'_> {
+fn run(run: &LabelledBundle) -> Run<'_> {
     let bundle = &run.bundle;
     let result = &bundle.result;
-    let standing = result.standing();
+    let validity = result.validity();
     let main = bundle.main_phase().and_then(|main| result.phases.iter().position(|phase| phase == main));
     let mut configuration = BTreeMap::new();
     compare::flatten("", &result.scenario.configuration, &mut configuration);
     Run {
         label: &run.label,
-        word: standing.word(),
-        quotable: standing.is_quotable(),
-        reasons: standing.reasons().map(str::to_owned).collect(),
+        word: validity.word(),
+        quotable: validity.is_quotable(),
+        reasons: validity.reasons().map(str::to_owned).collect(),
         result,
         main,
         lines: lines(&bundle.seconds, &result.phases),
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_ratio_has_the_verdict_of_compare() {
         use crate::result::tests::example_with;
-        let labelled = |side: usize, bundle| Labelled { label: side.to_string(), side, bundle };
+        let labelled = |side: usize, bundle| LabelledBundle { label: side.to_string(), side, bundle };
         let single = [labelled(0, example()), labelled(1, example_with(9, &[900]))];
         let rows = page(&single, &[]).figures;
         assert!(rows.iter().flat_map(|row| &row.verdicts).all(|verdict| *verdict == Verdict::CannotTell));

@@ -11,10 +11,10 @@ mod options;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use self::options::{ConnectionOwn, DataOwn, GroupOwn, OperationOwn, StatusOwn};
+use self::options::{ConnectionOption, DataOption, GroupOptions, OperationOptions, StatusOption};
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::http::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
@@ -22,9 +22,9 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
+use crate::sampling::{Elasticsearch, Nginx, PollCount, Source, StubStatus, server_pid};
 use crate::scenario::{Mix, OPERATION_KEYS, Phase, Scenario, typed};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
-use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, server_pid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -54,7 +54,7 @@ pub(super) struct HttpDriver {
     elasticsearch_stats: Option<String>,
     data: Data,
     /// Requests for nginx' status, which it counts as well.
-    questions: Arc<Questions>,
+    questions: Arc<PollCount>,
     /// Status and questions for it before the phase.
     before: Option<(StubStatus, (u64, u64))>,
     /// Of the phase that ended last.
@@ -72,11 +72,11 @@ impl HttpDriver {
             },
             None => Ok(None),
         };
-        GroupOwn::check_dataset(&scenario.dataset)?;
+        GroupOptions::check_dataset(&scenario.dataset)?;
         let driver = Self {
             nginx_status: address("nginx_status")?,
             elasticsearch_stats: address("elasticsearch_stats")?,
-            data: DataOwn::read(&scenario.dataset)?,
+            data: DataOption::read(&scenario.dataset)?,
             scenario: scenario.clone(),
             url,
             address: None,
@@ -107,7 +107,7 @@ impl HttpDriver {
     }
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
-        let own = GroupOwn::read(&self.scenario.dataset, &mix.own)?;
+        let own = GroupOptions::read(&self.scenario.dataset, &mix.driver_keys)?;
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
@@ -120,7 +120,7 @@ impl HttpDriver {
             operations: classes.collect(),
             version: own.protocol,
             window: mix.window,
-            close: own.connection == ConnectionOwn::Close,
+            close: own.connection == ConnectionOption::Close,
             requests: own.requests.map(|requests| self.scenario.scaled(requests)),
             keys: (own.keys[0], own.keys[1]),
             distribution: own.distribution,
@@ -133,7 +133,7 @@ impl HttpDriver {
         close: bool,
     ) -> std::result::Result<Operation, String> {
         let place = format!("operation `{}`", operation.name);
-        let own: OperationOwn = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
+        let own: OperationOptions = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
         let data = self.data;
         own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
@@ -157,8 +157,8 @@ impl HttpDriver {
         };
         request.check().map_err(|error| format!("{place}: {error}"))?;
         let statuses = match own.status {
-            StatusOwn::One(status) => vec![status],
-            StatusOwn::Several(statuses) => statuses,
+            StatusOption::One(status) => vec![status],
+            StatusOption::Several(statuses) => statuses,
         };
         let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
         Ok(Operation { request, expect })
@@ -253,7 +253,7 @@ impl Driver for HttpDriver {
         nginx.into_iter().chain(elasticsearch).collect()
     }
 
-    fn before(&mut self, _phase: &Phase) -> Result<()> {
+    fn prepare(&mut self, _phase: &Phase) -> Result<()> {
         self.before = self.status()?;
         Ok(())
     }
@@ -273,7 +273,7 @@ impl Driver for HttpDriver {
         Ok(outcome.segments)
     }
 
-    fn did(&mut self, _: &[SegmentOutcome]) -> Counts {
+    fn local_counts(&mut self, _: &[SegmentOutcome]) -> Counts {
         let tallies = std::mem::take(&mut self.tallies).into_iter();
         let Tally { written, answered: _, repeated, connections } =
             tallies.fold(Tally::default(), |sum, one| sum + one);
@@ -282,17 +282,17 @@ impl Driver for HttpDriver {
             .into()
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         _segments: &[SegmentOutcome],
-        all_did: &Counts,
+        all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let count = |name: &str| all_did.get(name).copied().unwrap_or(0);
+        let count = |name: &str| all_counts.get(name).copied().unwrap_or(0);
         let total =
             Total { written: count(WRITTEN), repeated: count(REPEATED), connections: count(CONNECTIONS) };
         let (checks, mut findings) = self.request_check(&phase.name, &total)?;

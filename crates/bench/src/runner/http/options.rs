@@ -13,18 +13,18 @@ use crate::scenario::{PHASE_KEYS, typed};
 /// What an operation says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OperationOwn {
+pub(super) struct OperationOptions {
     pub(super) request: String,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: Option<String>,
     #[serde(default = "ok")]
-    pub(super) status: StatusOwn,
+    pub(super) status: StatusOption,
     pub(super) expect_bytes: Option<u64>,
     pub(super) expect_body: Option<String>,
 }
 
-impl OperationOwn {
+impl OperationOptions {
     /// Refuses data that nobody could know when it is read.
     pub(super) fn check_data(&self, data: Data) -> std::result::Result<(), String> {
         let texts = [self.body.as_deref(), self.expect_body.as_deref()];
@@ -43,7 +43,7 @@ impl OperationOwn {
 
 /// What `[dataset]` says of the data of keys. Phases and mixes cannot say otherwise: what one writes another reads.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub(super) struct DataOwn {
+pub(super) struct DataOption {
     #[serde(default)]
     data_bytes: usize,
     #[serde(default = "printable_entropy")]
@@ -61,7 +61,7 @@ fn first_seed() -> u64 {
     1
 }
 
-impl DataOwn {
+impl DataOption {
     pub(super) fn read(dataset: &Table) -> std::result::Result<Data, String> {
         let names = ["data_bytes", "data_compressed", "data_seed"];
         let own = names.into_iter().filter_map(|name| Some((name.to_owned(), dataset.get(name)?.clone())));
@@ -82,23 +82,23 @@ impl DataOwn {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "`status` is a number, such as 200, or a list, such as [200, 404]")]
-pub(super) enum StatusOwn {
+pub(super) enum StatusOption {
     One(u16),
     Several(Vec<u16>),
 }
 
-fn ok() -> StatusOwn {
-    StatusOwn::One(200)
+fn ok() -> StatusOption {
+    StatusOption::One(200)
 }
 
 /// What data set, phase and mix say together.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GroupOwn {
+pub(super) struct GroupOptions {
     #[serde(default = "h1")]
     pub(super) protocol: Version,
     #[serde(default = "keep_alive")]
-    pub(super) connection: ConnectionOwn,
+    pub(super) connection: ConnectionOption,
     #[serde(default = "some_keys")]
     pub(super) keys: [u64; 2],
     #[serde(default = "uniform")]
@@ -116,7 +116,7 @@ const OF_DATASET: [(&str, &str); 5] = [
 ];
 const ONE_DATA: &str = "what one phase writes another reads";
 
-impl GroupOwn {
+impl GroupOptions {
     /// What data set, phase and mix say together; `own` is of the latter two.
     pub(super) fn read(dataset: &Table, own: &Table) -> std::result::Result<Self, String> {
         if let Some((name, why)) = OF_DATASET.iter().find(|(name, _)| own.contains_key(*name)) {
@@ -143,7 +143,7 @@ fn of_all_phases(dataset: &Table) -> Table {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ConnectionOwn {
+pub(super) enum ConnectionOption {
     KeepAlive,
     Close,
 }
@@ -152,8 +152,8 @@ fn h1() -> Version {
     Version::One
 }
 
-fn keep_alive() -> ConnectionOwn {
-    ConnectionOwn::KeepAlive
+fn keep_alive() -> ConnectionOption {
+    ConnectionOption::KeepAlive
 }
 
 fn some_keys() -> [u64; 2] {

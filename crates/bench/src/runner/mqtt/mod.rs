@@ -8,7 +8,7 @@
 //! acknowledged is read back; `provision = false` and `verify = false` leave that out. A running server is only spoken to by
 //! MQTT unless `http`, `user` and `password` say how to log in to it.
 
-mod own;
+mod devices;
 mod platform;
 mod verify;
 
@@ -17,20 +17,20 @@ use std::time::Duration;
 
 use toml::Table;
 
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::mqtt::{Config, Messages, Mqtt, Tally};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
+use crate::sampling::{Prometheus, Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target_url::MQTT;
-use crate::telemetry::{Prometheus, Source, server_pid};
-use own::OfPhase;
-use platform::{Platform, TargetOwn, stays};
+use devices::PhaseDevices;
+use platform::{Platform, TargetOptions, stays};
 use verify::Verification;
 
 /// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
@@ -39,7 +39,7 @@ const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "be
 /// The driver of one scenario.
 pub(super) struct MqttDriver {
     scenario: Scenario,
-    target: TargetOwn,
+    target: TargetOptions,
     address: Option<SocketAddr>,
     platform: Option<Platform>,
     /// Of each mix of the phase that ended last, with the numbers of the devices.
@@ -55,10 +55,10 @@ impl MqttDriver {
         if has_target {
             target_url(scenario, &MQTT)?;
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
+        let target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         target.check(has_target)?;
         for phase in &scenario.phases {
-            OfPhase::read(scenario, phase)?;
+            PhaseDevices::read(scenario, phase)?;
         }
         Ok(Self {
             scenario: scenario.clone(),
@@ -78,15 +78,15 @@ impl Driver for MqttDriver {
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
-        let own = self.of_phase(&self.scenario.phases[0])?.own;
+        let options = self.of_phase(&self.scenario.phases[0])?.options;
         let (address, started) = if self.scenario.target.url.is_empty() {
-            let own = (&self.target, &own);
-            let (address, platform) = Platform::start(&self.scenario, own, context, progress)?;
+            let options = (&self.target, &options);
+            let (address, platform) = Platform::start(&self.scenario, options, context, progress)?;
             self.platform = Some(platform);
             (address, true)
         } else {
             let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
-            self.platform = Platform::running(address, &self.scenario, (&self.target, &own), progress)?;
+            self.platform = Platform::running(address, &self.scenario, (&self.target, &options), progress)?;
             (address, false)
         };
         self.address = Some(address);
@@ -104,16 +104,20 @@ impl Driver for MqttDriver {
         self.scenario.target.url.is_empty()
     }
 
-    fn told(&self) -> Table {
-        self.platform.as_ref().zip(self.address).map(|(platform, at)| platform.told(at)).unwrap_or_default()
+    fn target_overrides(&self) -> Table {
+        self.platform
+            .as_ref()
+            .zip(self.address)
+            .map(|(platform, at)| platform.target_overrides(at))
+            .unwrap_or_default()
     }
 
     fn conclusions(&self, _: &RunResult) -> Vec<String> {
         if self.starts_server() {
             return Vec::new();
         }
-        let own = self.of_phase(&self.scenario.phases[0]).ok();
-        own.and_then(|first| stays(&self.scenario, &self.target, &first.own)).into_iter().collect()
+        let options = self.of_phase(&self.scenario.phases[0]).ok();
+        options.and_then(|first| stays(&self.scenario, &self.target, &first.options)).into_iter().collect()
     }
 
     fn slice_ms(&self, _: &Phase) -> Option<u32> {
@@ -139,13 +143,13 @@ impl Driver for MqttDriver {
         shared: &Shared,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>> {
-        let OfPhase { own, groups } = self.of_phase(phase)?;
+        let PhaseDevices { options, groups } = self.of_phase(phase)?;
         let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
         let driver = Mqtt::new(Config {
-            version: own.version().map_err(Error::Options)?,
+            version: options.version().map_err(Error::Options)?,
             groups,
-            token_prefix: own.token_prefix,
-            keep_alive_s: own.keep_alive_s,
+            token_prefix: options.token_prefix,
+            keep_alive_s: options.keep_alive_s,
             floor_ts_ms: self.floor_ts_ms,
         });
         let plan = plan(phase, &self.scenario, address, self.classes(), part);
@@ -158,12 +162,12 @@ impl Driver for MqttDriver {
         Ok(outcome.segments)
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
-        _all_did: &Counts,
+        _all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         // Each process reads back what its own devices sent.
         let place = match part {
@@ -187,7 +191,7 @@ impl Driver for MqttDriver {
         }
         let base_ts_ms = first.started_ms.max(floor_ts_ms);
         let groups = self.of_phase(phase)?.groups;
-        let (verified, unread) = self.verify(phase, &groups, &tallies, base_ts_ms)?;
+        let (verified, unread) = self.read_back(phase, &groups, &tallies, base_ts_ms)?;
         match &unread[..] {
             [] => {}
             _ if verified.is_none() => findings.push(format!("{place}: what was stored was not read back.")),
@@ -204,12 +208,12 @@ impl Driver for MqttDriver {
 }
 
 impl MqttDriver {
-    fn of_phase(&self, phase: &Phase) -> Result<OfPhase> {
-        OfPhase::read(&self.scenario, phase).map_err(Error::Options)
+    fn of_phase(&self, phase: &Phase) -> Result<PhaseDevices> {
+        PhaseDevices::read(&self.scenario, phase).map_err(Error::Options)
     }
 
     /// Reads back what was stored of each mix, as far as its messages can be told apart. Also the mixes that were not read back.
-    fn verify(
+    fn read_back(
         &self,
         phase: &Phase,
         groups: &[Messages],

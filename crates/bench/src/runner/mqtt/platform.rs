@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::super::asked::{left_behind, shell_word};
+use super::super::command_line::{left_behind, shell_word};
 use super::super::plan::target_url;
-use super::own::Own;
+use super::devices::DeviceOptions;
 use super::verify::{self, Job, Verification};
 use crate::driver::mqtt::Tally;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::passwords;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::server::{ADMIN, Home, Place, Server};
+use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
 use crate::target_url::{ASKED, MQTT, TargetUrl};
 
 const HTTP_PORT: u16 = 8_080;
@@ -26,7 +26,7 @@ const HTTP_PORT: u16 = 8_080;
 /// What `[target]` says besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TargetOwn {
+pub(super) struct TargetOptions {
     http: Option<String>,
     user: Option<String>,
     password: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct TargetOwn {
     data: Option<PathBuf>,
 }
 
-impl TargetOwn {
+impl TargetOptions {
     /// Refuses what contradicts itself.
     pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
         if let Some(url) = &self.http {
@@ -65,15 +65,15 @@ fn connections(scenario: &Scenario) -> u32 {
 }
 
 /// How many devices are created.
-fn devices(scenario: &Scenario, own: &Own) -> u32 {
-    own.devices.unwrap_or_else(|| connections(scenario))
+fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
+    options.devices.unwrap_or_else(|| connections(scenario))
 }
 
 /// What stays on a running server on which devices are created, and how it is removed.
-pub(super) fn stays(scenario: &Scenario, target: &TargetOwn, own: &Own) -> Option<String> {
-    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, own).checked_sub(1)?);
+pub(super) fn stays(scenario: &Scenario, target: &TargetOptions, options: &DeviceOptions) -> Option<String> {
+    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, options).checked_sub(1)?);
     let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
-    let (prefix, is_asked) = (&own.device_prefix, target.wishes().0);
+    let (prefix, is_asked) = (&options.device_prefix, target.wishes().0);
     is_asked.then(|| {
         left_behind(
             &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
@@ -103,68 +103,69 @@ pub(super) struct Platform {
     /// What it promises by an acknowledgement.
     pub(super) durability: String,
     /// Removed at the end, after the server.
-    _home: Option<Home>,
+    _data_directory: Option<DataDirectory>,
 }
 
 impl Platform {
     /// Starts a server of our own and creates the devices. Returns where its broker listens.
     pub(super) fn start(
         scenario: &Scenario,
-        own: (&TargetOwn, &Own),
+        options: (&TargetOptions, &DeviceOptions),
         context: &Context,
         progress: &Progress,
     ) -> Result<(SocketAddr, Self)> {
-        let home = Home::new(own.0.data.as_deref())?;
-        let place = Place::new(&context.server_binary, home.path())?;
+        let data_directory = DataDirectory::new(options.0.data.as_deref())?;
+        let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
-        let server = Server::start(&place)?;
-        let password = place.admin_password()?;
-        let client = Client::login(&place.http_url(), ADMIN, &password)?;
-        let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
-        let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
-        (platform.server, platform._home, platform.password) = (Some(server), Some(home), password);
-        Ok((place.mqtt, platform))
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let server = Server::start(&instance)?;
+        let password = instance.admin_password()?;
+        let client = Client::login(&instance.http_url(), ADMIN, &password)?;
+        let wishes = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
+        let mut platform = Self::of(client, instance.http_url(), scenario, options.1, wishes, progress)?;
+        (platform.server, platform._data_directory, platform.password) =
+            (Some(server), Some(data_directory), password);
+        Ok((instance.mqtt, platform))
     }
 
     /// Logs in to a running server and creates the devices. `None` when neither that nor reading back is wished for.
     pub(super) fn running(
         broker: SocketAddr,
         scenario: &Scenario,
-        own: (&TargetOwn, &Own),
+        options: (&TargetOptions, &DeviceOptions),
         progress: &Progress,
     ) -> Result<Option<Self>> {
-        let wishes = own.0.wishes();
+        let wishes = options.0.wishes();
         if wishes == (false, false) {
             return Ok(None);
         }
-        let password = own.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
+        let password = options.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
             Error::Options(
                 "a running server needs a password to create devices and to read back (--password or TACHO_PASSWORD; ours keeps \
                  it in admin-password in its data directory), or target.provision=false and target.verify=false"
                     .to_owned(),
             )
         })?;
-        let http = own.0.http.clone();
+        let http = options.0.http.clone();
         let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
-        let client = Client::login(&http, own.0.user.as_deref().unwrap_or(ADMIN), &password)?;
-        Self::of(client, http, scenario, own.1, wishes, progress).map(Some)
+        let client = Client::login(&http, options.0.user.as_deref().unwrap_or(ADMIN), &password)?;
+        Self::of(client, http, scenario, options.1, wishes, progress).map(Some)
     }
 
     fn of(
         client: Client,
         http: String,
         scenario: &Scenario,
-        own: &Own,
+        options: &DeviceOptions,
         (provision, verify): (bool, bool),
         progress: &Progress,
     ) -> Result<Self> {
         let connections = connections(scenario);
         let mut has_older = !provision;
         if provision {
-            let devices = devices(scenario, own);
+            let devices = devices(scenario, options);
             progress.step(format!("provisioning {devices} devices"));
-            let did = client.provision(devices, &own.device_prefix, &own.token_prefix)?;
+            let did = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
             has_older = did.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
@@ -176,10 +177,10 @@ impl Platform {
             http,
             password: String::new(),
             durability,
-            _home: None,
+            _data_directory: None,
         };
         if verify {
-            let ids = platform.client.device_ids(&own.device_prefix, connections)?;
+            let ids = platform.client.device_ids(&options.device_prefix, connections)?;
             if has_older {
                 // Earlier runs may have run ahead of the clock, and points must not be counted twice.
                 progress.step("looking for points of earlier runs".to_owned());
@@ -194,7 +195,7 @@ impl Platform {
     }
 
     /// `[target]` for a process that uses this server: its devices are there.
-    pub(super) fn told(&self, broker: SocketAddr) -> toml::Table {
+    pub(super) fn target_overrides(&self, broker: SocketAddr) -> toml::Table {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut told: toml::Table = [
             ("url", text(&format!("mqtt://{broker}"))),

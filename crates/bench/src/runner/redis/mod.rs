@@ -8,10 +8,10 @@ mod options;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::asked::{left_behind, load_command, shell_word};
+use super::command_line::{left_behind, load_command, shell_word};
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::redis::control::Control;
 use crate::driver::redis::{GroupConfig, Login, Redis};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event};
@@ -20,9 +20,9 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
+use crate::sampling::{self, Source, has_name, is_local};
 use crate::scenario::{Kind, Phase, Scenario};
 use crate::target_url::{REDIS, TargetUrl, without_password};
-use crate::telemetry::{self, Source, has_name, is_local};
 use options::groups;
 
 /// Keys looked for to see whether a data set is there.
@@ -291,10 +291,10 @@ impl Driver for RedisDriver {
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let Some(address) = self.address else { return Vec::new() };
         let Login { user, password, .. } = self.login.clone();
-        vec![Box::new(telemetry::Redis::new(address, user, password))]
+        vec![Box::new(sampling::Redis::new(address, user, password))]
     }
 
-    fn before(&mut self, phase: &Phase) -> Result<()> {
+    fn prepare(&mut self, phase: &Phase) -> Result<()> {
         self.check_data(phase)?;
         let control = self.control()?;
         let memory = used_memory(control)?;
@@ -320,10 +320,11 @@ impl Driver for RedisDriver {
     }
 
     /// Commands by their first word.
-    fn did(&mut self, segments: &[SegmentOutcome]) -> Counts {
+    fn local_counts(&mut self, segments: &[SegmentOutcome]) -> Counts {
         let mut sent = Counts::new();
         for (index, operation) in self.scenario.operations.iter().enumerate() {
-            let command = operation.own.get("command").and_then(toml::Value::as_str).unwrap_or_default();
+            let command =
+                operation.driver_keys.get("command").and_then(toml::Value::as_str).unwrap_or_default();
             let name = command.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
             let count: u64 = segments.iter().map(|s| s.recorder.classes()[index].counts.sent).sum();
             *sent.entry(name).or_default() += count;
@@ -331,17 +332,17 @@ impl Driver for RedisDriver {
         sent
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
-        all_did: &Counts,
+        all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let mut checks = self.calls_check(all_did)?;
+        let mut checks = self.calls_check(all_counts)?;
         let mut findings = Vec::new();
         if phase.kind == Kind::Load {
             self.loaded = true;

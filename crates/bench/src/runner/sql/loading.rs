@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Action, action};
+use super::action::{Action, action};
 use crate::driver::sql::{Contents, Loaded, Sql};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event::now_ms};
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Driver as _;
+    use crate::runner::driver::Driver as _;
     use crate::runner::sql::SqlDriver;
 
     #[test]

@@ -14,20 +14,20 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::Driver;
+use super::driver::Driver;
+use super::driver::SLICE_MS_EVENTS;
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
 use crate::driver::tcp::Tcp;
-use crate::driver::tcp::ports::Kernel;
+use crate::driver::tcp::ports::PortLimits;
 use crate::engine::{Event, Plan, Segment, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::process::Sampled;
+use crate::process::SampledProcess;
 use crate::progress::Progress;
 use crate::result::{self, OperationCounts, RunResult, Target};
+use crate::sampling::{is_local, listener_pid};
 use crate::scenario::{Phase, Scenario};
 use crate::target_url::{TCP, TargetUrl};
-use crate::telemetry::{is_local, listener_pid};
 use sentences::Attempts;
 use test::{Kind, Test};
 
@@ -58,12 +58,12 @@ impl TcpDriver {
     /// Sources of a phase, checked against the ports of this machine.
     fn plan(&self, phase: &Phase, address: SocketAddr, part: (u32, u32)) -> Result<Plan> {
         let test = self.test(phase);
-        let kernel = Kernel::here();
+        let limits = PortLimits::here();
         let needs = test.needs(address.ip().is_loopback());
         let wrong = |what: String| Error::Options(format!("phase `{}`: {what}", phase.name));
         test.check_application().map_err(wrong)?;
-        let sources = test.sources().addresses(address.ip(), needs.sources(&kernel)).map_err(wrong)?;
-        needs.check(&kernel, sources.len()).map_err(wrong)?;
+        let sources = test.sources().addresses(address.ip(), needs.sources(&limits)).map_err(wrong)?;
+        needs.check(&limits, sources.len()).map_err(wrong)?;
         Ok(Plan {
             sources,
             groups: vec![test.connections],
@@ -75,7 +75,7 @@ impl TcpDriver {
 
     /// What the processes and the kernel hold now. What several generators share is read by the first.
     fn memory_now(&self, part: (u32, u32)) -> Vec<(&'static str, Option<u64>)> {
-        let rss = |pid: u32| Sampled::new(pid).ok()?.rss_bytes();
+        let rss = |pid: u32| SampledProcess::new(pid).ok()?.rss_bytes();
         let mut all = vec![(sentences::GENERATOR_GREW, rss(std::process::id()))];
         if part.0 == 0 {
             all.push((sentences::TARGET_GREW, self.server_pid.and_then(rss)));
@@ -163,10 +163,10 @@ impl Driver for TcpDriver {
         let product = first_answer(address, &request.map(|a| a.request()).max().unwrap_or_default())?;
         self.address = Some(address);
         self.server_pid = is_local(address.ip()).then(|| listener_pid(address.port())).flatten();
-        let kernel = Kernel::here();
+        let limits = PortLimits::here();
         let settings = [
-            ("net.ipv4.ip_local_port_range", format!("{} {}", kernel.range.0, kernel.range.1)),
-            ("net.ipv4.tcp_tw_reuse", kernel.reuse.to_string()),
+            ("net.ipv4.ip_local_port_range", format!("{} {}", limits.range.0, limits.range.1)),
+            ("net.ipv4.tcp_tw_reuse", limits.reuse.to_string()),
         ];
         let settings = settings.map(|(name, value)| (format!("generator: {name}"), value)).into();
         Ok(Target { address: address.to_string(), product, started_by_run: false, settings })

@@ -11,8 +11,8 @@ use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, Hand
 use mysql_common::proto::MySerialize as _;
 
 use super::address::Address;
-use super::client::{Effect, Rows, Statement, Value};
 use super::link::{Link, SqlError};
+use super::value::{Effect, Rows, Statement, Value};
 use crate::driver::Breaker;
 use packet::{number, push_text, refusal, text_row, unexpected};
 

@@ -1,0 +1,138 @@
+//! One connection of HTTP/1.1: answers in the order of requests, whatever tells where they end.
+
+use std::collections::VecDeque;
+
+use wire::http1::{Answers, Head, Piece};
+
+use super::expect::Seen;
+use super::request::{PreparedRequest, SentRequest};
+use crate::driver::{Answer, Completion, Opening, Received};
+
+/// A server that closes a connection without an answer.
+const NO_ANSWER: &str = "closed by the server without an answer";
+
+/// The answer that is being read.
+#[derive(Debug)]
+struct Current {
+    seen: Seen,
+    head: Head,
+    /// Bytes of it so far, head and framing included.
+    bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Http1Connection {
+    answers: Answers,
+    /// Requests on their way, oldest first.
+    asked: VecDeque<SentRequest>,
+    current: Option<Current>,
+    /// Every request has a connection of its own.
+    close: bool,
+    /// Whole answers on this connection.
+    answered: u64,
+}
+
+impl Http1Connection {
+    pub(super) fn new(close: bool) -> Self {
+        Self { answers: Answers::default(), asked: VecDeque::new(), current: None, close, answered: 0 }
+    }
+
+    pub(super) fn open(&mut self) -> Opening {
+        self.lost();
+        self.answered = 0;
+        Opening::Ready
+    }
+
+    pub(super) fn lost(&mut self) {
+        self.answers = Answers::default();
+        self.asked.clear();
+        self.current = None;
+    }
+
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        prepared: &PreparedRequest,
+        asked: SentRequest,
+        out: &mut Vec<u8>,
+    ) -> Answer {
+        prepared.http1.append(out, asked.key);
+        self.asked.push_back(asked);
+        Answer::InOrder
+    }
+
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        operations: &[PreparedRequest],
+        bytes: &[u8],
+        again: &mut VecDeque<SentRequest>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<Received, String> {
+        let mut received = Received::default();
+        while received.used < bytes.len() || self.current.is_some() {
+            let Some(&asked) = self.asked.front() else {
+                return Err("an answer to nothing that was asked".to_owned());
+            };
+            let prepared = &operations[usize::from(asked.class)];
+            let next = self.answers.next(&bytes[received.used..], prepared.is_head);
+            let Some((piece, used)) = next.map_err(|error| error.to_string())? else { break };
+            received.used += used;
+            match piece {
+                Piece::Head(head) => {
+                    let seen = prepared.expected.begin(head.status, asked.key);
+                    self.current = Some(Current { seen, head, bytes: used as u64 });
+                }
+                Piece::Body(part) => {
+                    if let Some(current) = &mut self.current {
+                        current.bytes += used as u64;
+                        prepared.expected.take(&mut current.seen, part);
+                    }
+                }
+                Piece::End => {
+                    received.over = self.end(prepared, used, done);
+                    if received.over {
+                        again.extend(self.asked.drain(..));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    /// An answer is whole. Returns whether it was the connection's last one.
+    #[inline]
+    fn end(
+        &mut self,
+        prepared: &PreparedRequest,
+        used: usize,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> bool {
+        let Some(current) = self.current.take() else { return false };
+        self.asked.pop_front();
+        self.answered += 1;
+        prepared.judge(&current.seen, Answer::InOrder, current.bytes + used as u64, done);
+        self.close || !current.head.keeps_open
+    }
+
+    pub(super) fn closed(
+        &mut self,
+        operations: &[PreparedRequest],
+        again: &mut VecDeque<SentRequest>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<(), String> {
+        if self.answers.closed().map_err(|error| error.to_string())?
+            && let Some(asked) = self.asked.front()
+        {
+            self.end(&operations[usize::from(asked.class)], 0, done);
+        }
+        // A server may end a quiet connection while a request is on its way to it; a client asks again then
+        // (RFC 9112, 9.3.1). Who answered nothing at all on a connection would be asked for ever.
+        if self.asked.is_empty() || self.answered > 0 {
+            again.extend(self.asked.drain(..));
+            return Ok(());
+        }
+        Err(NO_ANSWER.to_owned())
+    }
+}
