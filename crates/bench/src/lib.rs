@@ -1,8 +1,8 @@
 //! The load generator: schedule, recorder, ledger, drivers, report.
 //!
-//! A black box by construction: it speaks MQTT and HTTP to whatever listens and knows nothing of how our server works
-//! inside, so our own server is measured the way any other is. The runner owns schedule, clock and histogram; latency
-//! counts from the intended send time.
+//! The crate treats every server as a black box. It speaks the protocols that the server offers and uses no internal
+//! interface, so it measures our own server in the same way as any other. The runner owns the schedule, the clock and
+//! the histogram. Latency counts from the intended send time.
 
 pub mod ab;
 pub mod bundles;

@@ -1,5 +1,5 @@
-//! What is seen while a run goes on: one line a second, rewritten in place on a terminal, plain otherwise. Goes to
-//! standard error; standard output belongs to the result.
+//! The progress display: one line per second, rewritten in place on a terminal, plain elsewhere. It goes to standard
+//! error; standard output is for the result.
 
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::recorder::Second;
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     is_plain: bool,
-    /// What every line begins with.
+    /// The prefix of every line.
     label: String,
 }
 
 impl Progress {
-    /// On standard error; `silent` shows nothing.
+    /// On standard error; nothing if `silent`.
     pub(crate) fn new(silent: bool) -> Self {
         let bar = (!silent && stderr().is_terminal()).then(|| {
             let style =
@@ -29,25 +29,25 @@ impl Progress {
         Self { bar, is_plain, label: String::new() }
     }
 
-    /// Only on a terminal: whoever asks for it says a line of its own in the end.
+    /// Only on a terminal: the caller prints its own line at the end.
     pub(crate) fn passing() -> Self {
         let mut progress = Self::new(false);
         progress.is_plain = false;
         progress
     }
 
-    /// The same with a beginning for its lines.
+    /// The same with a prefix for its lines.
     pub(crate) fn labelled(mut self, label: String) -> Self {
         self.label = label;
         self
     }
 
-    /// A step that takes a while.
+    /// Shows a step that takes a while.
     pub(crate) fn step(&self, text: String) {
         self.show(&text);
     }
 
-    /// Something that changes quickly; too much for plain lines.
+    /// Shows a text that changes quickly, only on terminals.
     pub(crate) fn fleeting(&self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_message(self.line(&text()));
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// A second of the load.
+    /// Shows a second of the load.
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
         let total = second.total();
@@ -86,7 +86,7 @@ impl Progress {
     }
 }
 
-/// How far a load is. Answers that come in after its end belong to it and make it no longer.
+/// The position in a load. Late answers belong to it and do not make it longer.
 pub(crate) fn place(seconds: u64, load: Duration) -> String {
     if load == Duration::MAX {
         return format!("{seconds:>4} s");

@@ -1,4 +1,4 @@
-//! Starts the server under test as a process of its own, on free loopback ports, and stops it by its id.
+//! Starts the server under test as a separate process on free loopback ports, and stops it by its id.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -21,24 +21,24 @@ use crate::server_process::ServerProcess;
 
 const READY: &str = "ready";
 const POLL: Duration = Duration::from_millis(2);
-/// Who the first start of a server makes its administrator.
+/// The administrator that the first start of a server creates.
 pub(crate) const ADMIN: &str = "admin@tachograph.local";
 
-/// Where a server started by us listens and keeps its data.
+/// The addresses and the data directory of a server that the run starts.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerInstance {
     pub(crate) binary: PathBuf,
     pub(crate) data: PathBuf,
     pub(crate) mqtt: SocketAddr,
     pub(crate) http: SocketAddr,
-    /// The processes that serve there, one after the other.
+    /// The processes of the server, one after the other.
     pub(crate) process: ServerProcess,
 }
 
 impl ServerInstance {
-    /// Free loopback ports; the same ones serve every restart.
+    /// Chooses free loopback ports. Every restart uses them again.
     pub(crate) fn new(binary: &Path, data: &Path) -> Result<Self> {
-        // Both listeners are held until both ports are known, so that they differ.
+        // Both listeners stay open until both ports are known, so that they differ.
         let bind = || TcpListener::bind("127.0.0.1:0").map_err(Error::io("looking for a free port"));
         let address = |l: &TcpListener| l.local_addr().map_err(Error::io("looking for a free port"));
         let (mqtt, http) = (bind()?, bind()?);
@@ -55,7 +55,7 @@ impl ServerInstance {
         format!("http://{}", self.http)
     }
 
-    /// The administrator's password, which the first start leaves in the data directory.
+    /// The administrator's password, which the first start writes into the data directory.
     pub(crate) fn admin_password(&self) -> Result<String> {
         let path = self.data.join("admin-password");
         let text = fs::read_to_string(&path).map_err(Error::file(path))?;
@@ -72,8 +72,8 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// The directory that was named, or a temporary one in the working directory. Not in /tmp, which may be memory, where a
-    /// sync costs nothing and proves nothing.
+    /// The given directory, or a temporary one in the working directory. It is not in /tmp, which may be memory, where
+    /// a sync costs nothing and proves nothing.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self> {
         if let Some(path) = named {
             return Ok(Self { path: path.to_owned(), temporary: None });
@@ -87,7 +87,7 @@ impl DataDirectory {
         &self.path
     }
 
-    /// Leaves the directory where it is.
+    /// Keeps a temporary directory.
     pub(crate) fn keep(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             let _ = temporary.keep();
@@ -132,7 +132,7 @@ impl Server {
         Ok(Self { child, sampled, process, lines, output, stderr })
     }
 
-    /// Starts the process and waits until it serves.
+    /// Starts the process and waits until it is ready.
     pub(crate) fn start(instance: &ServerInstance) -> Result<Self> {
         let mut server = Self::spawn(instance)?;
         server.wait_ready()?;
@@ -153,7 +153,7 @@ impl Server {
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(Error::io("waiting for the server"))?;
-                    // Its last words often say why.
+                    // Its last output often gives the reason.
                     self.stderr.take().map(JoinHandle::join);
                     return Err(self.failed(format!("ended before it was ready ({status})")));
                 }
@@ -166,7 +166,7 @@ impl Server {
         self.sampled
     }
 
-    /// Whether it ended by itself.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<std::process::ExitStatus>> {
         self.child.try_wait().map_err(Error::io("looking at the server"))
     }
@@ -176,7 +176,7 @@ impl Server {
         Error::Server { what, output: self.output.lock().iter().cloned().collect() }
     }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.process.end(self.sampled);
         self.child.kill().map_err(Error::io("killing the server"))?;
@@ -184,7 +184,7 @@ impl Server {
         Ok(())
     }
 
-    /// SIGTERM, and waits until the server has drained; anything but exit status 0 is an error.
+    /// Sends SIGTERM and waits until the server has drained. Any exit status but 0 is an error.
     pub(crate) fn stop(mut self) -> Result<()> {
         self.process.end(self.sampled);
         self.sampled.signal(Signal::TERM)?;
@@ -202,15 +202,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After `stop` or `kill` there is nothing left to do and all calls do nothing or fail harmlessly.
+        // After `stop` or `kill` all calls do nothing or fail harmlessly.
         self.process.end(self.sampled);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Keeps the newest lines of a stream, and forwards them if somebody listens. Reading goes on to the end, so that
-/// the server never blocks on a full pipe.
+/// Keeps the latest lines of a stream and forwards them to a receiver. It reads to the end, so that the server never
+/// blocks on a full pipe.
 fn follow(
     stream: impl Read + Send + 'static,
     output: Arc<Mutex<VecDeque<String>>>,

@@ -1,5 +1,5 @@
-//! A server that a run kills and starts again is one target: what its processes spent is added up, and which of them is
-//! there now can be asked at any time, from any thread.
+//! The process of a server under test. A server that a run kills and restarts is one target: the CPU time of all its
+//! processes adds up, and any thread can ask for the current one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +15,25 @@ pub(crate) struct ServerProcess(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     current: Option<SampledProcess>,
-    /// CPU time of those that have ended.
+    /// The CPU time of ended processes.
     spent: Duration,
 }
 
 impl ServerProcess {
-    /// A server that stays one process.
+    /// A server with a single process.
     pub(crate) fn single(process: SampledProcess) -> Self {
         let server = Self::default();
         server.begin(process);
         server
     }
 
-    /// From now on this process is the server.
+    /// Makes this process the current one.
     pub(crate) fn begin(&self, process: SampledProcess) {
         self.0.lock().current = Some(process);
     }
 
-    /// This process is about to be ended, if it is the server: what it spent until now is kept. Of one that is gone already
-    /// nothing can be read any more.
+    /// Keeps the CPU time of the current process, which is about to end. A process that is gone cannot be read any
+    /// more.
     pub(crate) fn end(&self, process: SampledProcess) {
         let mut state = self.0.lock();
         if state.current == Some(process) {
@@ -42,19 +42,19 @@ impl ServerProcess {
         }
     }
 
-    /// The process that is the server now; `None` between two of them.
+    /// The current process; `None` between two of them.
     pub(crate) fn current(&self) -> Option<SampledProcess> {
         self.0.lock().current
     }
 
-    /// CPU time of all of them so far. `None` when the one that should be there cannot be read.
+    /// The CPU time of all processes so far. `None` if the current one cannot be read.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         let state = self.0.lock();
         let current = state.current.map_or(Some(Duration::ZERO), |process| process.cpu());
         Some(state.spent + current?)
     }
 
-    /// Resident memory of the one that is there, bytes.
+    /// The resident memory of the current process, bytes.
     pub(crate) fn rss_bytes(&self) -> Option<u64> {
         self.current()?.rss_bytes()
     }
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell that works, says so, and waits.
+    /// A shell that uses CPU time, prints a line, and waits.
     fn working() -> (Child, SampledProcess) {
         let work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; read line";
         let mut command = Command::new("sh");

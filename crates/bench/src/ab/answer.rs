@@ -6,38 +6,39 @@ use super::verdict::few_blocks;
 use super::{Doubt, Kind, Means, Metric};
 use crate::statistics::paired::{Ratio, Verdict};
 
-/// What became of one metric.
+/// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// What was compared.
+    /// The compared metric.
     pub metric: Metric,
     /// The ratio B / A with its 95 % interval.
     pub ratio: Ratio,
-    /// The verdict: of interval, sign test and noise floor together.
+    /// The verdict, from the interval, the sign test and the noise floor together.
     pub verdict: Verdict,
-    /// Why it is "cannot tell" although the interval lies on one side of a margin.
+    /// The reason for "cannot tell" although the interval lies on one side of a margin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
     /// p of the sign test after Holm's correction for the number of metrics.
     pub sign_p_holm: f64,
-    /// How much two runs of A differ: one standard deviation of the ratio, as a share.
+    /// The difference of two runs of A: one standard deviation of the ratio, as a share.
     pub noise_floor: f64,
-    /// Both arms over all their time.
+    /// The means of both arms over all their time.
     pub means: Option<Means>,
     /// ln(B / A) of each block that counts, in order.
     pub blocks: Vec<f64>,
 }
 
-/// The end of a comparison.
+/// The answer of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// One entry per metric, the primary one first.
     pub metrics: Vec<Compared>,
-    /// Blocks left out, with the reason.
+    /// The blocks that do not count, with the reason.
     pub discarded: Vec<String>,
-    /// Blocks that the spread asks for; more than were run when the budget ended first.
+    /// The number of blocks that the spread requires. It exceeds the number of blocks that were run if the budget ended
+    /// first.
     pub blocks_wanted: usize,
-    /// Blocks of A against B that count. Of a percentile of slices several share one value.
+    /// The number of blocks of A against B that count. For a percentile in slices, several blocks share one value.
     pub blocks_run: usize,
 }
 
@@ -83,7 +84,7 @@ impl std::fmt::Display for Answer {
 }
 
 impl Answer {
-    /// What to do when the deciding metric told nothing.
+    /// Writes advice if the primary metric has no verdict.
     fn write_advice(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some((first, others)) = self.metrics.split_first() else { return Ok(()) };
         if first.verdict != Verdict::CannotTell {
@@ -113,7 +114,7 @@ impl Answer {
 }
 
 impl Compared {
-    /// What keeps the interval from being a verdict.
+    /// The reason why the interval gives no verdict, as a sentence.
     fn doubted(&self) -> Option<String> {
         let name = &self.metric.name;
         let why = match self.doubt? {
@@ -122,13 +123,13 @@ impl Compared {
                 "so many blocks of A against A would differ by as much (one block by {:.2} %)",
                 self.noise_floor * 100.0
             ),
-            // The next line says it.
+            // The next line contains it.
             Doubt::FewBlocks => return None,
         };
         Some(format!("{name}: the interval alone says that B differs; {why}"))
     }
 
-    /// What to say of it.
+    /// A sentence if few blocks hold most of the difference.
     fn few_blocks(&self) -> Option<String> {
         let means = few_blocks(&self.metric, &self.ratio, self.means)?;
         let (over, what) = match self.metric.kind {
@@ -145,8 +146,8 @@ impl Compared {
         ))
     }
 
-    /// The smallest difference that so many blocks with this noise would nearly always tell, as a share: then the
-    /// interval, as wide as it is, lies beyond the margin even when it is half its width off.
+    /// The smallest difference that this number of blocks with this noise detects nearly always, as a share. At that
+    /// difference the interval lies beyond the margin even if it is off by half its width.
     pub(super) fn smallest_detectable(&self) -> Option<f64> {
         let interval = self.ratio.interval?;
         let half = (interval.high / interval.low).ln() / 2.0;

@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::paired::Better;
 
-/// What a figure says.
+/// The kind of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Operations per second, as fast as answers come.
+    /// Operations per second of a closed loop.
     Rate,
-    /// Operations per second of a load on a schedule, which says how many.
+    /// Operations per second of a load on a schedule, which determines the rate.
     PlannedRate,
-    /// A percentile of time. It tells of what is rare, so what few blocks hold counts.
+    /// A percentile of latency. It describes rare operations, so a difference in few blocks counts.
     Percentile,
-    /// What an operation costs.
+    /// The cost of an operation.
     Cost,
 }
 
 impl Kind {
-    /// Which direction is good.
+    /// The direction that is better.
     pub fn better(self) -> Better {
         match self {
             Self::Rate | Self::PlannedRate => Better::Higher,
@@ -31,11 +31,11 @@ impl Kind {
 /// A figure of a run that is compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its name in `Run::values`.
+    /// The key in `Run::values`.
     pub name: String,
-    /// What it says.
+    /// The kind of the figure.
     pub kind: Kind,
-    /// Change that counts as none, as a share.
+    /// The change that counts as none, as a share.
     pub margin: f64,
 }
 
@@ -44,6 +44,6 @@ pub struct Metric {
 pub struct Means {
     /// B / A.
     pub ratio: f64,
-    /// Its standard error.
+    /// The standard error of the ratio.
     pub error: f64,
 }

@@ -1,10 +1,10 @@
-//! Compares two settings A and B by interleaved blocks. Pure: `next` looks at the runs so far and says what to run
-//! next; a runner carries it out.
+//! Compares two settings A and B in interleaved blocks. The functions are pure: `next` takes the runs so far and
+//! returns the next step, which a runner carries out.
 //!
-//! A block is one run of each arm back to back, or one short slice of each while both stay connected, in random order, so
-//! that a slow drift of the machine cancels. The first blocks are A against A: they show how much two of the same thing
-//! differ, and that noise floor stands beside every verdict. How many blocks follow is fixed by the spread alone and never
-//! by which arm is ahead, so looking in between does not favour an answer.
+//! A block is one run of each arm back to back, or one short slice of each while both stay connected. The order is
+//! random, so that a slow drift of the machine cancels. The first blocks compare A with A. They show how much two runs
+//! of the same setting differ; this noise floor stands beside every verdict. The spread alone determines the number of
+//! blocks, never which arm is ahead, so that early looks at the data favour no answer.
 
 mod answer;
 mod decide;

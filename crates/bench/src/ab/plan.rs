@@ -10,57 +10,57 @@ use crate::statistics::paired::BLOCKS_MIN;
 /// One of the two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arm {
-    /// The setting compared with.
+    /// The baseline.
     A,
-    /// The setting in question.
+    /// The setting to judge.
     B,
 }
 
-/// How to compare.
+/// The plan of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is compared; the first decides how many blocks are run and is the answer.
+    /// The metrics. The first one is primary: it determines the number of blocks and the answer.
     pub metrics: Vec<Metric>,
-    /// Blocks of A against A at the begin.
+    /// The number of blocks of A against A at the start.
     pub pilot_blocks: usize,
-    /// Fewest blocks of A against B.
+    /// The smallest number of blocks of A against B.
     pub blocks_min: usize,
-    /// Most blocks of A against B; what is not told by then is not told.
+    /// The largest number of blocks of A against B. Without a verdict by then the answer is "cannot tell".
     pub blocks_max: usize,
-    /// Seed of the order.
+    /// The seed of the order.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The usual comparison of some metrics, the first of which is the answer.
+    /// The default plan. The first metric is the primary one.
     pub fn new(metrics: Vec<Metric>, seed: u64) -> Self {
         Self { metrics, pilot_blocks: 3, blocks_min: BLOCKS_MIN, blocks_max: 60, seed }
     }
 }
 
-/// One run, in the order they were run.
+/// One run of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which setting.
+    /// The setting.
     pub arm: Arm,
-    /// The metrics' values; all above zero.
+    /// The values of the metrics, all above zero.
     pub values: BTreeMap<String, f64>,
-    /// Why the run is not valid, if it is not. Its block is left out and run again.
+    /// The reason why the run is not valid. Its block is discarded and repeated.
     pub invalid: Option<String>,
 }
 
-/// What to do next.
+/// The next step of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Run the load with this setting.
     Run {
-        /// Which setting.
+        /// The setting.
         arm: Arm,
-        /// Number of the block, from one.
+        /// The number of the block, from one.
         block: usize,
-        /// Whether it is one of the first blocks, A against A.
+        /// Whether the block compares A with A.
         pilot: bool,
-        /// Blocks that are thought to be needed in all, as far as the spread is known.
+        /// The number of blocks expected in all, according to the spread so far.
         blocks: usize,
     },
     /// The comparison is over.

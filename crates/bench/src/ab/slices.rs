@@ -1,4 +1,4 @@
-//! A comparison in slices: how many there are, and which figures they give. A block is a pair of slices, one of each arm.
+//! Comparisons in slices: their number and their figures. A block is a pair of slices, one of each arm.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,31 +6,33 @@ use std::time::Duration;
 use super::{Arm, Metric, Plan, Run};
 use crate::recorder::{Class, Counts, Latency, Recorder};
 
-/// Pairs of slices that make a group: between two looks at what is known so far.
+/// The number of pairs of slices between two looks at the results.
 pub(crate) const PAIRS: usize = 10;
-/// Samples of each side behind one value of p99, where a group has them: two lie above it. Few pairs to a value are better than many:
-/// one slice in which the machine stood still takes its whole value away, and neighbours are alike.
+/// The number of samples of each side behind one value of p99, if a group has them: two samples lie above the value.
+/// Few pairs per value are better than many, because one slice in which the machine stood still spoils its value, and
+/// adjacent slices resemble each other.
 const P99_SAMPLES: u64 = 200;
-/// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
+/// The share of a slice before its measured part. All connections start at once then, and the processor caches hold
+/// data of the other side.
 const RAMP: f64 = 0.1;
-/// Measured time of each arm in A against A, at least and at most in A against B, seconds. 5 s are 250 pairs of 20 ms: with
-/// the noise of a quiet machine, 3 to 5 % of a pair, their interval is a third of the margin.
+/// The measured time of each arm in A against A, and the least and most in A against B, seconds. 5 s are 250 pairs of
+/// 20 ms. With the noise of a quiet machine, 3 to 5 % of a pair, the interval is a third of the margin.
 const PILOT_S: f64 = 1.0;
 const COMPARED_MIN_S: f64 = 5.0;
 const COMPARED_MAX_S: f64 = 60.0;
-/// The same in groups, where slices are long.
+/// The same as a number of groups, for long slices.
 const PILOT_GROUPS: usize = 1;
 const COMPARED_MIN_GROUPS: usize = 3;
 const COMPARED_MAX_GROUPS: usize = 6;
-/// Largest share of the operations of a load on a schedule that may be unanswered at the ends of slices, once so many tell of it:
-/// one in which the machine stood still is not the server's.
+/// The largest share of the operations of a load on a schedule that may be unanswered at the end of slices. The limit
+/// applies after some slices, because the machine may have stood still in one.
 const BEHIND_MAX: f64 = 0.05;
 const BEHIND_SLICES_MIN: u64 = 50;
-/// Operations that a slice without an answer is given: it has a logarithm, and is the slowest there is.
+/// The number of operations counted for a slice without an answer, so that it has a logarithm and is the slowest one.
 const NO_ANSWER: f64 = 0.5;
 
 impl Plan {
-    /// The usual comparison in slices of this length.
+    /// The default plan for slices of this length.
     pub(crate) fn of_slices(metrics: Vec<Metric>, seed: u64, slice: Duration) -> Self {
         let pairs = |seconds: f64, groups: usize| {
             PAIRS * groups.max((seconds / slice.as_secs_f64() / PAIRS as f64).ceil() as usize)
@@ -45,7 +47,7 @@ impl Plan {
     }
 }
 
-/// How far both sides of a load on a schedule were behind it at the ends of their slices.
+/// The operations of a load on a schedule that were unanswered at the end of their slices, for both sides.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     slices: [u64; 2],
@@ -54,7 +56,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Another slice.
+    /// Adds a slice.
     pub(crate) fn add(&mut self, arm: Arm, counts: &Counts) {
         let side = arm as usize;
         self.slices[side] += 1;
@@ -62,8 +64,8 @@ impl Backlog {
         self.answered[side] += counts.completed_within_window + counts.errors_total();
     }
 
-    /// The side that leaves too much for the time after its slices, which the rest of the schedule does not wait for, and how
-    /// much: its queue never becomes what it would be.
+    /// The side that leaves too many operations unanswered, and their share. The schedule does not wait for them, so
+    /// the queue of this side would never reach its real length.
     pub(crate) fn exceeded(&self) -> Option<(Arm, f64)> {
         [Arm::A, Arm::B].into_iter().find_map(|arm| {
             let side = arm as usize;
@@ -74,25 +76,24 @@ impl Backlog {
     }
 }
 
-/// The part of a slice that is not measured.
+/// The length of the part of a slice that is not measured.
 pub(crate) fn ramp(slice: Duration) -> Duration {
     slice.mul_f64(RAMP)
 }
 
-/// Slices that belong together, as they come in.
+/// The slices of a group.
 #[derive(Debug, Default)]
 pub(crate) struct SliceGroup {
     runs: Vec<Run>,
-    /// Of each run, to which of the two sums it belongs.
+    /// For each run, the index of its sum.
     sides: Vec<usize>,
-    /// Of each run.
+    /// The response times of each run.
     responses: Vec<Latency>,
     sums: [Class; 2],
 }
 
 impl SliceGroup {
-    /// A slice of an arm, which is the first or the second of its pair to be compared: of A against A by its place, else by its
-    /// arm.
+    /// Adds a slice of an arm. `side` is the index of its sum: the position in the pair for A against A, else the arm.
     pub(crate) fn add(
         &mut self,
         arm: Arm,
@@ -103,7 +104,7 @@ impl SliceGroup {
     ) {
         let total = recorder.total();
         let counts = &total.counts;
-        // Connections that pause are without an operation for most of the time.
+        // Connections with a pause have no operation for most of the time.
         let within = (counts.completed_within_window as f64).max(NO_ANSWER) / measured.as_secs_f64();
         let rate = recorder.busy_rate_per_s().unwrap_or(within);
         let mut values = BTreeMap::from([("throughput".to_owned(), rate)]);
@@ -116,7 +117,7 @@ impl SliceGroup {
         self.sides.push(side);
     }
 
-    /// A side that began nothing in any slice: in a closed loop, one without a connection.
+    /// A side that began no operation in any slice. In a closed loop it has no connection.
     pub(crate) fn idle_side(&self) -> Option<usize> {
         let is_idle =
             |sum: &Class| sum.counts.planned == 0 && sum.counts.sent == 0 && sum.counts.completed == 0;
@@ -133,7 +134,7 @@ impl SliceGroup {
         self.runs
     }
 
-    /// The last of so many pairs has the percentile of all of them.
+    /// Gives the last of several pairs the percentile of all of them.
     fn add_percentiles(&mut self) {
         let slices = 2 * self.pairs_per_percentile();
         for first in (0..self.runs.len()).step_by(slices) {
@@ -151,7 +152,7 @@ impl SliceGroup {
         }
     }
 
-    /// As few as have the samples, of those numbers that make a group with nothing left over.
+    /// The smallest number of pairs that has enough samples and divides the group evenly.
     fn pairs_per_percentile(&self) -> usize {
         let pairs = self.runs.len().div_ceil(2).max(1);
         let samples = self.sums.iter().map(|sum| sum.clocks.response.len()).min().unwrap_or(0);

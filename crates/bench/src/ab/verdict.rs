@@ -1,8 +1,8 @@
-//! What a comparison comes to: the only place that turns evidence into a verdict.
+//! The verdict of a comparison. Only this file turns evidence into a verdict.
 //!
-//! `ab` reports a difference only if three things agree: the interval of the ratio, the sign test, and the noise floor of A
-//! against A. Ratio and interval are of one estimator, that of the signed-rank test, or of Student's when there are too few
-//! blocks for it. Where one of them does not agree the verdict is "cannot tell", and the answer says which.
+//! `ab` reports a difference only if three things agree: the interval of the ratio, the sign test, and the noise floor
+//! of A against A. Ratio and interval come from one estimator: the signed-rank test, or Student's with too few blocks
+//! for it. If one of them disagrees, the verdict is "cannot tell" and the answer names the reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,37 +10,37 @@ use super::{Kind, Means, Metric};
 use crate::statistics::normal_quantile;
 use crate::statistics::paired::{Better, Ratio, Verdict, verdict};
 
-/// Chance of a difference where there is none, of each of the tests.
+/// The significance level of each test.
 const SIGNIFICANCE: f64 = 0.05;
-/// Standard errors beyond which a mean is taken for another: 99 % of normal noise is nearer.
+/// The number of standard errors beyond which a mean counts as different: 99 % of normal noise lies within.
 const ERRORS_MAX: f64 = 2.58;
 
-/// Why an interval that lies wholly on one side of a margin is no verdict.
+/// The reason why an interval on one side of a margin gives no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// So uneven a split of signs is nothing special.
+    /// The split of signs is not significant.
     Signs,
-    /// A differs from A by as much.
+    /// Runs of A differ from each other as much.
     Floor,
-    /// Few blocks hold something else than most.
+    /// Few blocks contradict the others.
     FewBlocks,
 }
 
-/// What is known of one metric.
+/// The evidence for one metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence<'a> {
     pub(super) metric: &'a Metric,
     pub(super) ratio: &'a Ratio,
-    /// p of the sign test after the correction for the number of metrics.
+    /// The p value of the sign test after the correction for the number of metrics.
     pub(super) sign_p: f64,
-    /// How much two runs of A differ: one standard deviation of the ratio's logarithm.
+    /// The difference of two runs of A: one standard deviation of the ratio's logarithm.
     pub(super) noise_floor: f64,
     pub(super) means: Option<Means>,
 }
 
 impl Evidence<'_> {
-    /// The verdict, and why it is not that of the interval.
+    /// The verdict, and the reason if it is not that of the interval.
     pub(super) fn verdict(&self) -> (Verdict, Option<Doubt>) {
         let of_interval = self.of_interval();
         let doubt = match of_interval {
@@ -58,13 +58,13 @@ impl Evidence<'_> {
         verdict(self.ratio.interval, self.metric.margin, self.metric.kind.better())
     }
 
-    /// Whether the ratio is further from one than as many blocks of A against A would be in 19 of 20 comparisons.
+    /// Whether the ratio is further from one than 19 of 20 comparisons of A against A with this number of blocks.
     fn is_beyond_floor(&self) -> bool {
         let error = self.noise_floor / (self.ratio.blocks as f64).sqrt();
         self.ratio.ratio.ln().abs() > normal_quantile(1.0 - SIGNIFICANCE / 2.0) * error
     }
 
-    /// Whether what few blocks hold says something else than `told`, and not only more of it.
+    /// Whether the few blocks with a difference contradict `told`, and do not just exceed it.
     fn is_contradicted(&self, told: Verdict) -> bool {
         let Some(means) = few_blocks(self.metric, self.ratio, self.means) else { return false };
         let says_higher = means > self.ratio.ratio;
@@ -76,8 +76,8 @@ impl Evidence<'_> {
     }
 }
 
-/// The ratio of the means, where few blocks hold a difference that most do not have. Of a cost there is none: a block in which an arm
-/// stood still has hardly an operation, and any cost of each.
+/// The ratio of the means if few blocks hold a difference that most do not have. It does not apply to costs: a block in
+/// which an arm stood still has few operations, and the cost of each is arbitrary.
 pub(super) fn few_blocks(metric: &Metric, ratio: &Ratio, means: Option<Means>) -> Option<f64> {
     let means = means.filter(|_| metric.kind != Kind::Cost)?;
     let is_other = (means.ratio / ratio.ratio).ln().abs() > (1.0 + metric.margin).ln();

@@ -8,31 +8,31 @@ use crate::statistics::Interval;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
-    /// The capacity.
+    /// The capacity was found.
     Found {
         /// Rate at which half of the trials meet the objective, operations per second.
         rate_per_s: f64,
-        /// Its 95 % interval.
+        /// The 95 % interval of the rate.
         interval: Interval,
-        /// Rate at which nine of ten trials meet it.
+        /// The rate at which nine of ten trials meet the objective.
         safe_per_s: f64,
-        /// Steps behind it.
+        /// The number of steps.
         trials: usize,
-        /// Whether the interval is as narrow as was asked for.
+        /// Whether the interval has the requested precision.
         precise: bool,
     },
-    /// Every rate passed, up to the largest that could be tried.
+    /// Every rate passed, up to the largest possible one.
     AtLeast {
         /// The largest rate that passed, operations per second.
         rate_per_s: f64,
-        /// What kept the search from going on.
+        /// The reason why the search stopped.
         because: String,
     },
-    /// No rate passed, down to this one.
+    /// No rate passed.
     Below {
-        /// The smallest rate that was tried.
+        /// The smallest rate that was tried, operations per second.
         rate_per_s: f64,
-        /// Why it did not pass.
+        /// The reason why it failed.
         because: String,
     },
 }

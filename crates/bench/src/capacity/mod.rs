@@ -1,9 +1,9 @@
-//! Finds the rate up to which a target meets its objective. Pure: `next` looks at what was run and says what to run
-//! next; a runner carries it out.
+//! Finds the largest rate at which a target meets its objective. The functions are pure: `next` takes the steps so far
+//! and returns the next one, which a runner carries out.
 //!
-//! A geometric ramp finds a rate that passes and one that fails, bisection of the logarithm narrows them to 3 %, then
-//! rates around the edge are repeated in random order and a logistic curve is fitted to all trials. The answer is the
-//! rate at which half of the trials pass, with its interval, and the safe rate at which nine of ten do.
+//! A geometric ramp finds a rate that passes and one that fails. Bisection of the logarithm narrows them to 3 %. Then
+//! rates around the edge are repeated in random order, and a logistic curve is fitted to all trials. The answer is the
+//! rate at which half of the trials pass, with its interval, and the safe rate at which nine of ten pass.
 
 mod answer;
 mod measured;

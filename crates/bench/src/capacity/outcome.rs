@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one step brought.
+/// The result of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Rate asked for, operations per second, as `Step::Run` said it.
+    /// The planned rate of `Step::Run`, operations per second.
     pub rate_per_s: f64,
     /// Operations completed per second.
     pub achieved_per_s: f64,
-    /// Response time at the objective's quantile, microseconds.
+    /// The response time at the objective's quantile, microseconds.
     pub quantile_us: f64,
-    /// Median of the response time, microseconds; `None` where nothing was answered.
+    /// The median response time, microseconds; `None` without an answer.
     #[serde(default)]
     pub p50_us: Option<f64>,
-    /// Its 99th percentile.
+    /// The 99th percentile of the response time.
     #[serde(default)]
     pub p99_us: Option<f64>,
-    /// Failures as a share of what was sent.
+    /// The share of sent operations that failed.
     pub error_share: f64,
-    /// Growth of the number of operations begun and not answered, per second, as a share of the rate.
+    /// The growth of the number of unanswered operations per second, as a share of the rate.
     pub backlog_growth: f64,
-    /// Why the step says nothing about the target: the generator itself was too slow. `None` for a valid step.
+    /// The reason why the step says nothing about the target: the generator was too slow. `None` for a valid step.
     pub generator_fault: Option<String>,
 }

@@ -2,41 +2,41 @@
 
 use super::{Answer, Objective};
 
-/// Samples behind a quantile q that make it worth judging: 100 / (1 - q).
+/// Samples needed for a quantile q: 100 / (1 - q).
 pub(super) const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 
-/// A step lasts at least this many of the longest regular stalls, so that none is judged by luck.
+/// A step lasts at least this many periods of regular stalls, so that each step contains some.
 const STALLS_PER_STEP: f64 = 3.0;
 
-/// How to search.
+/// The parameters of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What must hold.
+    /// The objective.
     pub objective: Objective,
-    /// First rate, operations per second.
+    /// The first rate, operations per second.
     pub start_per_s: f64,
-    /// Largest rate that is tried.
+    /// The largest rate to try.
     pub rate_per_s_max: f64,
-    /// Factor of the ramp.
+    /// The factor of the ramp.
     pub ramp: f64,
-    /// Where bisection ends: distance of pass and fail as a share.
+    /// The distance of pass and fail at which bisection ends, as a share.
     pub resolution: f64,
-    /// Trials at each rate around the edge.
+    /// The number of trials at each rate around the edge.
     pub repeats: usize,
-    /// Largest half width of the interval, as a share, with which the search is content.
+    /// The largest half width of the interval with which the search ends, as a share.
     pub precision: f64,
-    /// Most steps.
+    /// The largest number of steps.
     pub steps_max: usize,
-    /// Shortest step, seconds.
+    /// The shortest step, seconds.
     pub step_s_min: f64,
-    /// Distance of regular stalls if any are known, seconds.
+    /// The period of regular stalls, seconds, if any are known.
     pub stall_period_s: Option<f64>,
-    /// Seed of the order of repeats and of the interval.
+    /// The seed of the order of repeats and of the interval.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The usual search from a first rate.
+    /// The default plan from a first rate.
     pub fn new(objective: Objective, start_per_s: f64, seed: u64) -> Self {
         Self {
             objective,
@@ -53,7 +53,7 @@ impl Plan {
         }
     }
 
-    /// Length of a step at a rate, seconds: enough for the quantile's samples and for several stalls.
+    /// The length of a step, seconds: long enough for the quantile's samples and for several stalls.
     pub fn step_s(&self, rate_per_s: f64) -> f64 {
         let for_samples = SAMPLES_BEHIND_QUANTILE / (1.0 - self.objective.quantile) / rate_per_s;
         let for_stalls = self.stall_period_s.map_or(0.0, |period| period * STALLS_PER_STEP);
@@ -61,16 +61,16 @@ impl Plan {
     }
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Run the load at this rate.
+    /// Run the load at a rate.
     Run {
         /// Operations per second.
         rate_per_s: f64,
-        /// For this long.
+        /// The length of the step.
         seconds: f64,
-        /// Why, in words.
+        /// The reason, as text.
         why: String,
     },
     /// The search is over.

@@ -1,4 +1,4 @@
-//! The search itself: what was learned so far, and the next rate.
+//! The state of a search, and the choice of the next rate.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -7,18 +7,18 @@ use rand::{RngExt, SeedableRng};
 use super::{Answer, Outcome, Plan, Step};
 use crate::statistics::logistic::{Curve, Trial};
 
-/// Rates around the edge, in steps of the resolution.
+/// The rates around the edge, in steps of the resolution.
 const EDGE: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
-/// Trials of one rate before the majority decides.
+/// The number of trials of a rate after which the majority decides.
 const TRIALS_PER_RATE_MAX: usize = 3;
-/// Steps in a row in which the generator itself was too slow, before it is taken for the limit.
+/// The number of consecutive steps with a slow generator after which the search ends.
 const FAULTS_MAX: usize = 3;
-/// Rates tried below the first one before giving up: 1.5 to this power is more than 3,000.
+/// The number of rates below the first one after which the search gives up: 1.5 to this power is more than 3,000.
 const RATES_DOWN_MAX: usize = 20;
 const CONFIDENCE: f64 = 0.95;
 const RESAMPLES: usize = 1_000;
 
-/// What to do after the steps of `history`, in their order.
+/// The next step after the steps of `history`, in their order.
 pub fn next(plan: &Plan, history: &[Outcome]) -> Step {
     let mut search = Search::new(plan);
     for outcome in history {
@@ -31,21 +31,21 @@ pub fn next(plan: &Plan, history: &[Outcome]) -> Step {
 struct Search<'a> {
     plan: &'a Plan,
     trials: Vec<Trial>,
-    /// Why the last failing trial failed.
+    /// The reason of the latest failure.
     last_failure: String,
-    /// The rate under trial.
+    /// The rate that is being tried.
     rate: f64,
-    /// Trials of it that passed and failed.
+    /// The number of its trials that passed, and that failed.
     votes: (usize, usize),
-    /// Highest rate that passed below `fails`.
+    /// The highest rate that passed below `fails`.
     passes: Option<f64>,
-    /// Lowest rate that failed.
+    /// The lowest rate that failed.
     fails: Option<f64>,
-    /// Rates around the edge still to be run; `None` before the edge is known.
+    /// The remaining rates around the edge; `None` before the edge is known.
     edge: Option<Vec<f64>>,
     rng: Xoshiro256PlusPlus,
     rates_down: usize,
-    /// Steps at this rate, one after the other, that said nothing because the generator was too slow.
+    /// The number of consecutive steps at this rate for which the generator was too slow.
     faults: usize,
     answer: Option<Answer>,
 }
@@ -110,7 +110,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A pass counts at once; a failure must be confirmed, because one accident would halve the answer.
+    /// Records a trial. A pass counts at once. A failure must be confirmed, because one accident would halve the
+    /// answer.
     fn vote(&mut self, passed: bool) {
         if passed {
             self.votes.0 += 1;
@@ -160,10 +161,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Each rate around the edge several times, in random order: up and down are mixed, so that neither a warm cache
-    /// nor the wake of an overload favours one of them.
+    /// Plans each rate around the edge several times, in random order, so that neither a warm cache nor the aftermath
+    /// of an overload favours one of them.
     fn plan_edge(&mut self, centre: f64) {
-        // A little off each time, so that a second round sees other rates than the first.
+        // The rates are shifted a little, so that a second round tries other rates than the first.
         let shift = self.rng.random::<f64>() - 0.5;
         let mut rates: Vec<f64> = EDGE
             .iter()
@@ -182,7 +183,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Fits the curve; if its interval is too wide and there are steps left, another round around its middle.
+    /// Fits the curve. If its interval is too wide and steps are left, plans another round around its middle.
     fn conclude(&mut self, out_of_steps: bool) {
         let Some(curve) = Curve::fit(&self.trials) else {
             self.conclude_without_curve(out_of_steps);
@@ -213,8 +214,8 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// A generator at its limit says nothing of the target: the highest rate that passed is a lower bound. On a busy
-    /// machine it may have been an accident, so it is tried again.
+    /// Handles a step with a slow generator. It says nothing about the target, so the highest rate that passed is a
+    /// lower bound. On a busy machine it may be an accident, so the step is repeated first.
     fn generator_failed(&mut self, rate_per_s: f64, fault: &str) {
         self.faults += 1;
         if self.faults < FAULTS_MAX {
@@ -232,7 +233,7 @@ impl<'a> Search<'a> {
 mod tests {
     use super::*;
 
-    /// A server with one queue: exponential service at `service_per_s`, p99 with noise from step to step.
+    /// A server with one queue: exponential service at `service_per_s`, with noise from step to step.
     struct Server {
         service_per_s: f64,
         noise: f64,
@@ -256,7 +257,7 @@ mod tests {
             }
         }
 
-        /// The rate at which p99 is the limit.
+        /// The rate at which p99 reaches the limit.
         fn capacity(&self, limit_us: f64) -> f64 {
             self.service_per_s - 100_f64.ln() / limit_us * 1e6
         }

@@ -1,4 +1,4 @@
-//! `tacho bench ab`: carries out what `crate::ab` decides.
+//! `tacho bench ab`: carries out the steps of `crate::ab`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,10 +17,10 @@ use crate::runner::command_line::setting;
 use crate::runner::interleaver::Interleaver;
 use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 
-/// Change of CPU time per operation that counts as none.
+/// The change of CPU time per operation that counts as none.
 const CPU_MARGIN: f64 = 0.03;
 
-/// Most blocks of whole runs.
+/// The largest number of blocks of whole runs.
 const BLOCKS_MAX: usize = 40;
 const SLICE_HELP: &str = "\
 Length of a slice, milliseconds: both sides stay connected and warm and take turns in random order, so that what disturbs the
@@ -71,7 +71,7 @@ pub struct AbArgs {
     slice_ms: Option<u32>,
 }
 
-/// What `ab.json` holds.
+/// The content of `ab.json`.
 #[derive(Serialize)]
 struct Comparison<'a> {
     scenario: &'a str,
@@ -79,12 +79,12 @@ struct Comparison<'a> {
     a: Vec<String>,
     b: Vec<String>,
     answer: &'a Answer,
-    /// The answer as the terminal showed it.
+    /// The text of the answer.
     sentences: String,
     runs: &'a [Run],
 }
 
-/// Compares, and says each run on the way.
+/// Compares, and prints each run.
 pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let series = RunSeries::begin(&args.series, "ab", context)?;
     let (scenario, other) = (series.scenario(&args.a)?, series.scenario(&args.b)?);
@@ -108,7 +108,7 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
             (answered, Some(sides))
         }
     };
-    // Said before anything is written: a full disk must not take it along.
+    // The answer is printed before it is written, so that a full disk does not lose it.
     write_line(out, answer.to_string().trim_end())?;
     let comparison = Comparison {
         scenario: &scenario.head.name,
@@ -119,19 +119,19 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         sentences: answer.to_string(),
         runs: &runs,
     };
-    // The smaller one first, and neither keeps the other from being tried.
+    // The smaller file comes first. A failure of one does not prevent the other.
     let written = series.write("ab.json", &comparison);
     let kept = sides.map_or(Ok(()), |sides| series.keep_sides(&sides));
     let path = written.and_then(|path| kept.map(|()| path))?;
     write_line(out, &format!("result: {}", path.display()))
 }
 
-/// Each block is a run of A and one of B.
+/// Compares whole runs: each block is a run of A and one of B.
 fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
     let mut plan: Option<Plan> = None;
     let mut history: Vec<Run> = Vec::new();
     loop {
-        // Which figures there are, and which decides, is known after the first run.
+        // The figures, and the primary one, are known after the first run.
         let step = match &plan {
             Some(plan) => next(plan, &history),
             None => Step::Run { arm: Arm::A, block: 1, pilot: true, blocks: 0 },
@@ -141,7 +141,7 @@ fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Res
             Step::Run { arm, block, pilot, blocks } => (arm, block, pilot, blocks),
         };
         let sets = if arm == Arm::A { &args.a } else { &args.b };
-        // Both runs of a block have one schedule, each block another.
+        // Both runs of a block have the same schedule; blocks differ.
         let mut sets = sets.clone();
         sets.push(format!("seed={}", block_seed(series.seed, block)));
         let label = format!("block {block}, {arm:?}");
@@ -160,7 +160,7 @@ fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Res
     }
 }
 
-/// Settings as they may be shown and kept.
+/// The settings without passwords.
 fn published(sets: &[String]) -> Vec<String> {
     sets.iter().map(|set| setting(set)).collect()
 }
@@ -169,7 +169,7 @@ fn settings(sets: &[String]) -> String {
     if sets.is_empty() { "(as it is)".to_owned() } else { sets.join(" ") }
 }
 
-/// What is compared of the known figures, the deciding one first.
+/// The metrics among the known figures, the primary one first.
 fn metrics(known: &BTreeMap<String, f64>, open: bool, primary: Option<Primary>) -> Vec<Metric> {
     let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
     let rate = if open { Kind::PlannedRate } else { Kind::Rate };

@@ -1,4 +1,4 @@
-//! `tacho bench ab` in slices: both sides stay connected and take turns.
+//! `tacho bench ab` in slices: both sides stay connected and alternate.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,17 +17,17 @@ use crate::runner::interleaver::Interleaver;
 use crate::runner::slicing::{Slicing, failed_gate, slicing};
 use crate::scenario::{Phase, Scenario};
 
-/// The two settings, and how their load is cut.
+/// The two settings, and the length of their slices.
 pub(super) struct SlicedComparison<'a> {
     sides: [&'a Scenario; 2],
     phase: &'a str,
     slice: Duration,
     seed: u64,
-    /// Whether operations come on a schedule.
+    /// Whether the load is on a schedule.
     pub(super) is_open: bool,
 }
 
-/// How both sides are cut; `None` for whole runs. An error says why what was asked for cannot be.
+/// How both sides are sliced; `None` for whole runs. The error says why the requested slices are impossible.
 pub(super) fn sliced<'a>(
     sides: [&'a Scenario; 2],
     series: &'a RunSeries<'_>,
@@ -89,7 +89,7 @@ fn phase_of<'s>(scenario: &'s Scenario, name: &str) -> Result<&'s Phase> {
 }
 
 impl SlicedComparison<'_> {
-    /// Compares; `metrics_of` says which of the known figures count, the deciding one first.
+    /// Compares; `metrics_of` chooses the metrics among the known figures, the primary one first.
     pub(super) fn compare(
         &self,
         interleaver: &Interleaver,
@@ -98,7 +98,7 @@ impl SlicedComparison<'_> {
         out: &mut dyn Write,
     ) -> Result<(Answer, Vec<Run>)> {
         self.warm_up(interleaver)?;
-        // Which figures there are is known after the first group.
+        // The figures are known after the first group.
         let mut backlog = Backlog::default();
         let mut history = self.group(interleaver, 1, true, &mut backlog)?;
         let known = history.last().map(|run| run.values.clone()).unwrap_or_default();
@@ -127,7 +127,7 @@ impl SlicedComparison<'_> {
         Ok(())
     }
 
-    /// Pairs of slices from block `first` on. On a terminal it says which; nothing is in flight meanwhile.
+    /// Runs pairs of slices from block `first` on. It updates the progress while nothing is in flight.
     fn group(
         &self,
         interleaver: &Interleaver,
@@ -155,7 +155,7 @@ impl SlicedComparison<'_> {
         if let Some((arm, share)) = backlog.exceeded() {
             return Err(self.backlog_error(arm, share));
         }
-        // Slices of a server that is gone would be left out one after the other until the last.
+        // Otherwise the slices of a dead server would be discarded one by one.
         if let Some(side) = group.idle_side() {
             let arm = if pilot || side == 0 { Arm::A } else { Arm::B };
             return Err(Error::Verdict(format!("side {arm:?} has no connection left")));
@@ -177,7 +177,7 @@ impl SlicedComparison<'_> {
         ))
     }
 
-    /// One line of what is to be done.
+    /// A line about the plan.
     pub(super) fn plan_line(&self) -> String {
         format!("both sides stay connected and take turns of {} ms", self.slice.as_millis())
     }

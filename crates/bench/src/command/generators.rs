@@ -1,4 +1,4 @@
-//! How many processes make a load, on this machine and on others.
+//! The processes that generate a load, on this machine and on others.
 
 use clap::Args;
 
@@ -22,12 +22,12 @@ pub(super) struct Generators {
 }
 
 impl Generators {
-    /// Whether the load is shared.
+    /// Whether several processes share the load.
     pub(super) fn are_several(&self) -> bool {
         self.workers > 1 || !self.worker_commands.is_empty()
     }
 
-    /// Runs a scenario, in this process if it is the only one.
+    /// Runs a scenario in this process, or in several.
     pub(super) fn run(
         &self,
         scenario: &Scenario,
@@ -40,7 +40,7 @@ impl Generators {
         }
     }
 
-    /// Several processes make the load; a server that the run starts is started here, once.
+    /// Runs a scenario in several processes. If the run starts a server, this process starts it once.
     fn share(&self, scenario: &Scenario, options: &runner::Options, context: &Context) -> Result<Bundle> {
         let self_hosted = if self.worker_commands.is_empty() {
             runner::SelfHosted::start(scenario, context, options.quiet || options.label.is_some())?

@@ -1,5 +1,5 @@
-//! `tacho bench run ledger`: the scenario of that name, in its own words. Every option stands for a key of the scenario, which
-//! has the defaults.
+//! `tacho bench run ledger`: the scenario of that name, with its own options. Every option sets a key of the scenario,
+//! which has the defaults.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 use super::thingsboard::written_version;
 
-/// Its scenario.
+/// The scenario.
 pub(super) const NAME: &str = "ledger";
 
 /// Kills the server at random moments and proves that every acknowledged point is readable exactly once and that no
@@ -45,7 +45,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The keys of the scenario that these options change. What `--set` says comes after them.
+    /// The settings of these options, followed by those of `--set`.
     pub(super) fn sets(&self) -> Vec<String> {
         let mut sets = Sets::default();
         sets.number("phase.run.kills", self.kills);

@@ -1,4 +1,4 @@
-//! The command line of the load generator, so that a program only has to delegate to it.
+//! The command line of the load generator. A program only delegates to it.
 
 mod ab;
 mod ab_slices;
@@ -86,7 +86,7 @@ pub struct ScenarioArgs {
     more: Vec<String>,
 }
 
-/// A command of a file of options.
+/// A command of an options file.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 enum FileCommand {
@@ -94,7 +94,7 @@ enum FileCommand {
     Ledger(Box<ledger::Options>),
 }
 
-/// Runs a subcommand; results go to `out`. A run that is not valid is [`Error::Verdict`].
+/// Runs a subcommand and writes its output to `out`. An invalid run is [`Error::Verdict`].
 pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
     match command {
         BenchCommand::Run(args) => run_words(&args.words, context, out),
@@ -107,7 +107,7 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     }
 }
 
-/// `thingsboard` and `ledger` have options of their own.
+/// Runs `thingsboard` and `ledger` with their own options, and any other scenario with the common ones.
 fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
     if matches!(words[0].as_str(), thingsboard::NAME | ledger::NAME) {
         return match parsed::<FileCommand>(words, out)? {
@@ -121,7 +121,7 @@ fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result
     }
 }
 
-/// `None` when the words asked for help, which then was given.
+/// Parses words. Returns `None` after it has printed the requested help.
 fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>> {
     match P::try_parse_from(words) {
         Ok(parsed) => Ok(Some(parsed)),
@@ -136,7 +136,7 @@ fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) ->
 }
 
 impl FileCommand {
-    /// The scenario that its options stand for, and what every scenario can be asked for.
+    /// The scenario of the options, and the common options.
     fn scenario(&self) -> Result<(Scenario, &ScenarioOptions)> {
         let (name, sets, common) = match self {
             Self::Thingsboard(options) => (thingsboard::NAME, options.sets()?, &options.common),
@@ -146,7 +146,7 @@ impl FileCommand {
     }
 }
 
-/// The scenario of a command line, if its driver understands it.
+/// The scenario of a command line, if its driver accepts it.
 #[cfg(test)]
 fn understood(line: &str) -> std::result::Result<Scenario, String> {
     let command = FileCommand::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;

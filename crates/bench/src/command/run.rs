@@ -26,7 +26,7 @@ pub(super) struct Line {
     common: ScenarioOptions,
 }
 
-/// Runs what a line says.
+/// Runs a parsed command line.
 pub(super) fn line(line: &Line, context: &Context, out: &mut dyn Write) -> Result<()> {
     scenario(&line.common.scenario(&line.name, &line.common.sets())?, &line.common, context, out)
 }

@@ -8,7 +8,7 @@ use super::generators::Generators;
 use crate::error::{Error, Result};
 use crate::scenario::{Scenario, quick};
 
-// What every scenario can be asked for. No documentation of the type: clap would give it as that of the command.
+// The common options. The type has no doc comment, because clap would show it as that of the command.
 #[derive(Debug, Args)]
 pub(super) struct ScenarioOptions {
     /// Address of the server under test, such as redis://:PASSWORD@host:6379/0
@@ -53,7 +53,7 @@ impl ScenarioOptions {
         sets
     }
 
-    /// A scenario with some keys changed, in closed loop where that is asked for.
+    /// Loads the scenario with some keys changed, and as a closed loop if requested.
     pub(super) fn scenario(&self, name: &str, sets: &[String]) -> Result<Scenario> {
         let mut scenario = Scenario::load(name, sets)?;
         if self.quick {

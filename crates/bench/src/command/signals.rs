@@ -7,9 +7,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::{Error, Result};
 
-/// The first Ctrl-C ends the run in order, the second at once.
+/// Returns a flag that the first Ctrl-C sets, so that the run ends in order. The second one ends the process at once.
 pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    // The other flag may be set by who started this process, before its own first signal.
+    // A separate flag: the caller may set the other one before the first signal.
     let (stop, signalled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         let failed = || Error::io("taking over Ctrl-C");

@@ -1,4 +1,4 @@
-//! `tacho bench run thingsboard`: the scenario of that name, in the words of its load. Every option stands for keys of the
+//! `tacho bench run thingsboard`: the scenario of that name, with its own options. Every option sets keys of the
 //! scenario, which has the defaults.
 
 use std::path::PathBuf;
@@ -12,11 +12,12 @@ use crate::error::{Error, Result};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::options::parse_duration;
 
-/// Its scenario.
+/// The scenario.
 pub(super) const NAME: &str = "thingsboard";
-/// Rate at which ticks begin to pay: four messages a tick. Below it, answers that wait for the next send save as much.
+/// The rate from which ticks save time: four messages per tick. Below it, answers that wait for the next send save as
+/// much.
 const TICK_FROM_RATE: f64 = 20_000.0;
-/// A fiftieth of a 10 ms latency; far below what a group commit takes.
+/// A fiftieth of a latency of 10 ms, and far below the time of a group commit.
 const TICK_US: u32 = 200;
 
 /// Devices publish small JSON messages at QoS 1 to v1/devices/me/telemetry, each over its own connection; what was acknowledged
@@ -107,13 +108,13 @@ fn written_duration(text: &str) -> std::result::Result<String, String> {
     parse_duration(text).map(|_| text.to_owned())
 }
 
-/// A version of MQTT as it was written, if there is such a one.
+/// Checks a version of MQTT and returns it unchanged.
 pub(super) fn written_version(text: &str) -> std::result::Result<String, String> {
     text.parse::<Version>().map(|_| text.to_owned())
 }
 
 impl Options {
-    /// The keys of the scenario that these options change. What `--set` says comes after them.
+    /// The settings of these options, followed by those of `--set`.
     pub(super) fn sets(&self) -> Result<Vec<String>> {
         if let Some(window) = self.window.filter(|window| !(1..=IN_FLIGHT_MAX).contains(window)) {
             return Err(Error::Options(format!("--window {window} must be 1 to {IN_FLIGHT_MAX}")));

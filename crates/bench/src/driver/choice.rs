@@ -1,18 +1,19 @@
-//! Which operation comes next: by weight, among those of the connection's group.
+//! Chooses the next operation of a connection by weight, among those of its group.
 
 use crate::dataset::Random;
 
 /// The operations of each group with their weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// End of each group's connection numbers.
+    /// The end of each group's connection numbers.
     upto: Vec<u32>,
-    /// Per group: sums of weights and classes.
+    /// For each group, the cumulative weights and the classes.
     classes: Vec<Vec<(u64, u16)>>,
 }
 
 impl Choice {
-    /// Groups in the order of [`crate::engine::Plan::groups`]: connections, and (class, weight) of their operations.
+    /// Takes the groups in the order of [`crate::engine::Plan::groups`]: the number of connections, and (class, weight)
+    /// of the operations.
     pub fn new(groups: &[(u32, Vec<(u16, u32)>)]) -> Result<Self, String> {
         let mut choice = Self { upto: Vec::new(), classes: Vec::new() };
         let mut connections = 0;
@@ -35,13 +36,13 @@ impl Choice {
         Ok(choice)
     }
 
-    /// One group of all connections.
+    /// One group that contains all connections.
     pub fn of_all(weights: &[u32]) -> Result<Self, String> {
         let classes = weights.iter().enumerate().map(|(class, weight)| (class as u16, *weight)).collect();
         Self::new(&[(u32::MAX, classes)])
     }
 
-    /// Connections of all groups.
+    /// The number of connections of all groups.
     pub fn connections(&self) -> u32 {
         self.upto.last().copied().unwrap_or(0)
     }

@@ -1,8 +1,8 @@
-//! Engines carry out a plan: they own sockets or threads, the clock, the queue of what is due and the recorder; a driver
-//! (`crate::driver`) only turns operations into bytes or calls and judges answers.
+//! Engines carry out a plan. An engine owns sockets or threads, the clock, the queue of due operations and the
+//! recorder. A driver (`crate::driver`) turns operations into bytes or calls and checks answers.
 //!
-//! [`event`] runs sans-I/O protocols on a few threads with epoll, for thousands of connections.
-//! [`threads`] has one thread per connection, for clients that block: SQL, and the machine itself.
+//! [`event`] runs sans-I/O protocols on a few threads with epoll, for thousands of connections. [`threads`] has one
+//! thread per connection, for blocking clients: SQL, and the machine itself.
 
 pub mod event;
 mod outcome;

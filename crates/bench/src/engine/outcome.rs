@@ -1,52 +1,52 @@
-//! What an engine tells while it runs, and what a run brought.
+//! Progress events of a run, and its outcome.
 
 use std::time::{Duration, Instant};
 
 use crate::recorder::{Latency, Recorder, Second};
 
-/// What a run tells while it goes on, to a progress display and to whoever samples the server.
+/// A progress event of a run, for the progress display and the samplers.
 #[derive(Debug)]
 pub enum Event {
-    /// So many connections are open.
+    /// The number of connections that are open so far.
     Connecting(u64),
-    /// All are open; the load of this segment starts now.
+    /// All connections are open, and the load of this segment starts.
     Started {
         /// Index of the segment.
         segment: usize,
         /// Start of its load.
         at: Instant,
     },
-    /// A second of all workers together.
+    /// One second of all workers.
     Second(Box<Second>),
-    /// Something that whoever looks on may want to know.
+    /// A text for the progress display.
     Note(String),
-    /// Nothing happened for a moment; lets the receiver keep time.
+    /// Nothing happened for a moment. The receiver can check the time.
     Tick,
 }
 
-/// How a segment came to its end. What is worse is greater.
+/// How a segment ended. A worse end is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
-    /// No session has another operation.
+    /// No session has more operations.
     Finished,
-    /// Its time was over.
+    /// The planned time was over.
     Planned,
     /// [`Shared::stop`] was called.
     Stopped,
-    /// The server said nothing for [`super::Plan::silence`].
+    /// The server sent nothing for [`super::Plan::silence`].
     Silent,
-    /// No connection is left.
+    /// All connections were lost.
     AllLost,
 }
 
-/// What one segment brought.
+/// The outcome of one segment.
 #[derive(Debug, Clone)]
 pub struct SegmentOutcome {
     /// Histograms and counters.
     pub recorder: Recorder,
     /// Start of its load, milliseconds since the epoch.
     pub started_ms: u64,
-    /// Length of the measured part as it was.
+    /// The actual length of the measured part.
     pub measured: Duration,
     /// How it ended.
     pub ended: Ended,
@@ -55,7 +55,7 @@ pub struct SegmentOutcome {
 }
 
 impl SegmentOutcome {
-    /// Adds what came after it with the same connections.
+    /// Adds the outcome of a later segment on the same connections.
     pub(super) fn follow(&mut self, next: &Self) {
         self.recorder.merge(&next.recorder);
         self.first_loss_s =
@@ -65,15 +65,15 @@ impl SegmentOutcome {
     }
 }
 
-/// What a run brought.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome<S> {
     /// Segments that were begun.
     pub segments: Vec<SegmentOutcome>,
-    /// What the driver remembers of each connection, by number.
+    /// The session of each connection, by number.
     pub sessions: Vec<S>,
-    /// Time to open all connections.
+    /// The time to open all connections.
     pub connect_time: Duration,
-    /// Durations of the handshakes, TCP connect to readiness.
+    /// The durations of the handshakes, from TCP connect to readiness.
     pub handshakes: Latency,
 }

@@ -2,8 +2,8 @@
 
 use super::{Ended, Plan, SegmentOutcome, Shared, Slice};
 
-/// Carries out the segments of a plan in their order. With turns it is the first segment again and again, and the outcome
-/// is the sum of all turns.
+/// Carries out the segments of a plan in order. With a slice source it repeats the first segment once per slice, and
+/// the outcome is the sum of all slices.
 pub(super) fn each_segment(
     plan: &Plan,
     shared: &Shared,

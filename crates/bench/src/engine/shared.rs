@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SliceSource;
 
-/// Counters all threads see, the wish to end, and who leads the run through turns if somebody does.
+/// The counters, the stop flag, and the slice source if the run is sliced.
 #[derive(Debug, Default)]
 pub struct Shared {
     opened: AtomicU64,
@@ -17,28 +17,28 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For a run that takes turns with another.
+    /// For a run that alternates with another run in slices.
     pub fn in_slices(slices: Arc<dyn SliceSource>) -> Self {
         Self { slices: Some(slices), ..Self::default() }
     }
 
-    /// Operations completed so far.
+    /// The number of operations completed so far.
     pub fn completed(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
     }
 
-    /// Time of all threads together in which they looked at their sockets, found nothing and had nothing to do
+    /// The time of all threads together in which they polled their sockets without finding work
     /// ([`super::Plan::busy_poll_us`]).
     pub fn polled(&self) -> Duration {
         Duration::from_nanos(self.polled_ns.load(Ordering::Relaxed))
     }
 
-    /// Connections opened so far.
+    /// The number of connections opened so far.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Asks the run to end now; what was measured so far is its result.
+    /// Asks the run to end now. The measurements so far are its result.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

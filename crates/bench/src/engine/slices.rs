@@ -1,31 +1,32 @@
-//! Two runs that take turns on one machine: whoever leads them says when each may go on.
+//! Runs in slices: two runs alternate on one machine, and a slice source says when each may go on.
 
 use std::time::Duration;
 
 use super::{Load, ReopenTrigger, Segment, SegmentOutcome};
 
-/// A short part of a load, before and after which another run may have its turn.
+/// A short part of a load. Another run may have a slice before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Its beginning, which is not measured.
+    /// The first part, which is not measured.
     pub warmup: Duration,
-    /// Its measured part.
+    /// The measured part.
     pub duration: Duration,
-    /// What is drawn in it: two turns with one seed ask for the same keys, at the same times where a schedule says when.
+    /// The seed of everything random in the slice. Two slices with one seed use the same keys, and the same times on a
+    /// schedule.
     pub seed: u64,
 }
 
-/// Leads a run through its turns.
+/// Gives a run its slices.
 pub trait SliceSource: std::fmt::Debug + Send + Sync {
-    /// Waits for the next turn; `None` when there is none to come.
+    /// Waits for the next slice; `None` after the last one.
     fn next(&self) -> Option<Slice>;
 
-    /// A turn is over and nothing of it is in flight any more.
+    /// Reports the outcome of a slice. Nothing of it is in flight any more.
     fn over(&self, outcome: SegmentOutcome);
 }
 
 impl Segment {
-    /// The same load as long as a turn lasts, on a schedule of its own; as it is without one.
+    /// The same load with the length of the slice and a schedule of its own; unchanged without a slice.
     pub(super) fn in_slice(&self, slice: Option<Slice>) -> Self {
         let Some(Slice { warmup, duration, seed }) = slice else { return self.clone() };
         let loads = self.loads.iter().map(|load| load.reseeded(seed)).collect();
@@ -34,7 +35,7 @@ impl Segment {
 }
 
 impl Load {
-    /// What comes due at other times; loads with different schedules keep different ones.
+    /// The same load with another seed. Loads with different schedules keep different schedules.
     fn reseeded(self, by: u64) -> Self {
         match self {
             Self::Open { rate, arrivals, timer_us, seed } => {

@@ -1,31 +1,31 @@
-//! When failures are no accident any more: the rule after which opening connections is given up.
+//! The rule after which the engine stops to open connections: too many of the latest attempts failed.
 
-/// The rule: of the attempts that ended last, at least so many failed.
+/// The rule: at least `failures` of the latest `last` attempts failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sustained {
-    /// Attempts looked at. Before so many have ended nothing is given up.
+    /// The number of attempts to look at. Before so many have ended the engine does not give up.
     pub last: u32,
     /// Failures among them.
     pub failures: u32,
 }
 
-/// The attempts that ended last.
+/// The latest attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failing {
     rule: Sustained,
-    /// A ring: whether each failed.
+    /// A ring buffer: whether each attempt failed.
     failed: Vec<bool>,
     next: usize,
     failures: u32,
 }
 
 impl Failing {
-    /// Nothing has ended yet.
+    /// No attempt has ended yet.
     pub fn new(rule: Sustained) -> Self {
         Self { rule, failed: Vec::new(), next: 0, failures: 0 }
     }
 
-    /// An attempt has ended.
+    /// Records the end of an attempt.
     pub fn ended(&mut self, failed: bool) {
         let last = self.rule.last.max(1) as usize;
         if self.failed.len() < last {
@@ -38,7 +38,7 @@ impl Failing {
         self.failures += u32::from(failed);
     }
 
-    /// Whether going on is of no use.
+    /// Whether the rule is met.
     pub fn is_sustained(&self) -> bool {
         self.failed.len() >= self.rule.last.max(1) as usize && self.failures >= self.rule.failures.max(1)
     }

@@ -1,8 +1,8 @@
-//! Why an output cannot be imported.
+//! Import errors.
 
 use super::Format;
 
-/// A text is not what it is taken for.
+/// The reason why an output cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// No known tool wrote it.
@@ -10,30 +10,30 @@ pub enum ImportError {
         "this is no output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
     )]
     Unknown,
-    /// A line is not what it must be.
+    /// A line is wrong.
     #[error("line {line} of {format}'s output: {what}")]
     Wrong {
-        /// The format it was read as.
+        /// The format that was assumed.
         format: Format,
         /// The line, from 1.
         line: usize,
         /// What is wrong.
         what: String,
     },
-    /// A member of a JSON file is not what it must be.
+    /// A member of a JSON file is wrong.
     #[error("{format}'s output, {path}: {what}")]
     Field {
-        /// The format it was read as.
+        /// The format that was assumed.
         format: Format,
         /// The member.
         path: String,
         /// What is wrong.
         what: String,
     },
-    /// It lacks something.
+    /// A part is missing.
     #[error("not a whole result of {format}: {what}")]
     Incomplete {
-        /// The format it was read as.
+        /// The format that was assumed.
         format: Format,
         /// What is missing.
         what: String,
@@ -45,12 +45,12 @@ impl ImportError {
         Self::Incomplete { format, what: what.into() }
     }
 
-    /// A file is no JSON, or more than one.
+    /// The file is no JSON, or has several documents.
     pub(super) fn json(format: Format, error: &serde_json::Error) -> Self {
         Self::json_after(format, error, 0)
     }
 
-    /// An error in JSON that begins after `lines` lines of other text; the error counts lines from the start of the file.
+    /// An error in JSON after `lines` lines of other text. The error counts lines from the start of the file.
     pub(super) fn json_after(format: Format, error: &serde_json::Error, lines: usize) -> Self {
         let text = error.to_string();
         if error.is_eof() {

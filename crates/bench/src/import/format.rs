@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The tools whose output is read.
+/// A tool whose output can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// sysbench 1.0 or 0.5: the text of `run`, with or without `--histogram` and `--report-interval`.

@@ -1,5 +1,5 @@
-//! Results of other tools as bundles, so that they stand in the same page beside ours, each with what its numbers hide.
-//! A bundle of another tool holds what the tool printed and no more: no start time, no machine, often no histogram.
+//! Imports results of other tools as bundles, so that a page can show them beside ours, each with the limits of its
+//! figures. Such a bundle contains only what the tool printed: no start time, no machine, often no histogram.
 
 mod bounds;
 mod error;
@@ -15,7 +15,7 @@ use crate::result::Bundle;
 pub use error::ImportError;
 pub use format::Format;
 
-/// Which tool wrote a text, by marks that every output of it has.
+/// Recognises the tool by marks that all its outputs have.
 pub fn detect(text: &str) -> Option<Format> {
     if text.contains("General statistics:") && text.contains("Threads fairness:")
         || text.starts_with("sysbench ")
@@ -32,7 +32,7 @@ pub fn detect(text: &str) -> Option<Format> {
     }
 }
 
-/// Reads the output of a tool; `name` becomes the scenario's name.
+/// Imports the output of a tool; `name` becomes the name of the scenario.
 pub fn import(text: &str, format: Option<Format>, name: Option<&str>) -> Result<Bundle, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let format = format.or_else(|| detect(text)).ok_or(ImportError::Unknown)?;
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(import("hello", None, None).unwrap_err(), ImportError::Unknown);
     }
 
-    /// Whatever was read can be shown, written and read again as it is.
+    /// Checks that an imported bundle can be shown, written and read back.
     fn is_sound(bundle: Bundle) {
         let json = serde_json::to_string(&bundle.result).unwrap();
         assert_eq!(serde_json::from_str::<crate::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
@@ -109,7 +109,7 @@ mod tests {
         page(&[LabelledBundle { label: "x".to_owned(), side: 0, bundle }], &[]);
     }
 
-    /// Reads a text as each format: a result or words, and never a panic.
+    /// Imports a text as each format: the result is a bundle or an error, never a panic.
     fn is_read_or_refused(text: &str) {
         for format in [Format::Sysbench, Format::Memtier, Format::Wrk, Format::Fio] {
             match import(text, Some(format), None) {
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// What stands in damaged files instead of a number.
+    /// Replacements for numbers in damaged files.
     const ODD: [&str; 16] = [
         "",
         "0",
@@ -139,7 +139,7 @@ mod tests {
         "[]",
     ];
 
-    /// A number of a text, by its place among all, replaced.
+    /// Replaces a number of a text, by its index among all numbers.
     fn with_number(text: &str, place: usize, odd: &str) -> String {
         let is_part = |c: char| c.is_ascii_digit() || c == '.';
         let starts: Vec<usize> = text

@@ -1,40 +1,40 @@
-//! What a run is judged by: gates, checks and faults.
+//! Gates, checks and faults: they decide whether a run is valid.
 
 use serde::{Deserialize, Serialize};
 
 use super::number::short;
 
-/// A rule fixed beforehand.
+/// A rule that was fixed before the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// Name: `sent_share`, `lag_p99`.
     pub name: String,
-    /// What was found.
+    /// The measured value.
     pub value: f64,
-    /// What is allowed.
+    /// The allowed limit.
     pub limit: f64,
     /// Unit of both, empty for shares.
     pub unit: String,
-    /// Which side of the limit is good.
+    /// The side of the limit that passes.
     pub rule: Rule,
-    /// Whether it passed.
+    /// Whether the gate passed.
     pub passed: bool,
-    /// What the value means and what to do when it fails.
+    /// The meaning of the value, and what to do if the gate fails.
     pub explanation: String,
 }
 
-/// Which side of a limit is good.
+/// The side of a limit that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The value must not be below the limit.
+    /// The value must be at least the limit.
     AtLeast,
-    /// The value must not be above the limit.
+    /// The value must be at most the limit.
     AtMost,
 }
 
 impl Gate {
-    /// Judges a value. A value that is not a number fails.
+    /// Checks a value. NaN fails.
     pub fn new(name: &str, value: f64, rule: Rule, limit: f64, unit: &str, explanation: &str) -> Self {
         let passed = match rule {
             Rule::AtLeast => value >= limit,
@@ -44,7 +44,7 @@ impl Gate {
         Self { name, value, limit, unit, rule, passed, explanation }
     }
 
-    /// What was found, what is allowed, and what it means.
+    /// The value, the limit and their meaning.
     pub fn sentence(&self) -> String {
         let side = match self.rule {
             Rule::AtLeast => "at least",
@@ -56,24 +56,24 @@ impl Gate {
     }
 }
 
-/// Something that was compared with what it must be.
+/// A comparison with an expected value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was compared: `rows stored`.
+    /// The compared fact: `rows stored`.
     pub what: String,
-    /// What it must be.
+    /// The expected value.
     pub expected: String,
-    /// What it is.
+    /// The actual value.
     pub found: String,
-    /// Whether they agree.
+    /// Whether they are equal.
     pub passed: bool,
 }
 
-/// Something that went wrong at a moment of the run.
+/// A failure at a moment of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Seconds after the begin of the run.
+    /// Seconds after the start of the run.
     pub at_s: f64,
-    /// What happened: `the server closed all connections`.
+    /// The event: `the server closed all connections`.
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! Numbers as a reader sees them.
+//! Numbers as text.
 
 /// `p99.9` for 0.999.
 pub(crate) fn percentile(quantile: f64) -> String {

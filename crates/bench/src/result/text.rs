@@ -1,4 +1,4 @@
-//! The result as text for a terminal. Its first line says whether it may be quoted.
+//! The result as text for a terminal. The first line says whether it may be quoted.
 
 use std::fmt;
 
@@ -110,7 +110,7 @@ fn summaries(operation: &Operation) -> Vec<(String, &Summary)> {
         .collect()
 }
 
-/// A quantile with too few samples behind it is marked: it is hardly more than the maximum.
+/// Writes one line. A quantile with too few samples is marked, because it is hardly more than the maximum.
 fn line(f: &mut fmt::Formatter<'_>, name: &str, summary: &Summary) -> fmt::Result {
     write!(f, "  {name:<25}")?;
     for wanted in super::QUANTILES {

@@ -1,15 +1,15 @@
-//! Whether a result may be quoted. Every output asks here, so none can leave out that a run is invalid or partial.
+//! Whether a result may be quoted. Every output uses this function, so none can hide that a run is invalid or partial.
 
 use super::RunResult;
 
-/// What every output says first.
+/// The first statement of every output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validity {
-    /// Why the figures must not be quoted; empty for a valid run.
+    /// The reasons why the figures must not be quoted; empty for a valid run.
     pub invalid: Vec<String>,
-    /// Why the run is not whole, if it is not.
+    /// The reason why the run is not complete, if it is not.
     pub partial: Option<String>,
-    /// Whether any gate or check looked at the run. A result of another tool has none.
+    /// Whether the run has any gate or check. A result of another tool has none.
     pub checked: bool,
 }
 
@@ -30,14 +30,14 @@ impl Validity {
         }
     }
 
-    /// Every reason, the partial end first.
+    /// All reasons, the partial end first.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
         self.partial.iter().chain(&self.invalid).map(String::as_str)
     }
 }
 
 impl RunResult {
-    /// Judges the run by its gates, checks and faults; the written word `valid` can only take away.
+    /// Judges the run by its gates, checks and faults. The field `valid` can only make it worse.
     pub fn validity(&self) -> Validity {
         let mut invalid: Vec<String> = Vec::new();
         for gate in self.gates.iter().filter(|gate| !gate.passed) {
@@ -60,7 +60,7 @@ impl RunResult {
         Validity { invalid, partial, checked }
     }
 
-    /// Makes the written `valid` agree with gates, checks and faults.
+    /// Sets the field `valid` according to gates, checks and faults.
     pub(crate) fn settle(&mut self) {
         self.valid = true;
         self.valid = self.validity().is_quotable();

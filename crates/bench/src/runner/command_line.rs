@@ -1,11 +1,11 @@
-//! What a result says was asked for, and what a message says to ask for: nothing that is secret, and no place that moves.
+//! Command lines and settings for results and messages, without passwords and without temporary paths.
 
 use std::path::Path;
 
 use crate::scenario::Scenario;
 use crate::target_url::without_password;
 
-/// A command line without passwords, and without the place of the result, which moves.
+/// A command line without passwords. Of the result's directory only the last name stays.
 pub(super) fn command_line(words: &[String]) -> Vec<String> {
     let mut before = String::new();
     let word = |word: &String| {
@@ -26,8 +26,8 @@ pub(super) fn command_line(words: &[String]) -> Vec<String> {
     words.iter().map(word).collect()
 }
 
-/// The command that runs `phases` of a scenario with everything that was set, as a shell takes it. Of `[target]`, which may hold
-/// a password, only `target` is in it, and where the scenario itself names the server not even that.
+/// The shell command that runs `phases` of a scenario with all its settings. `[target]` may hold a password, so of it
+/// the command contains only `target`, and not even that if the scenario itself names the server.
 pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -> String {
     let origin = &scenario.origin;
     let mut words = vec![shell_word(&origin.name)];
@@ -48,15 +48,15 @@ pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -
     format!("tacho bench run {}", words.join(" "))
 }
 
-/// How a sentence begins that says what stays on the target.
+/// The beginning of a finding about data that stays on the target.
 pub(crate) const LEFT_BEHIND: &str = "The run leaves ";
 
-/// What a run leaves on the target, and the command that removes it.
+/// The finding about data that a run leaves on the target, with the command that removes it.
 pub(super) fn left_behind(what: &str, command: &str) -> String {
     format!("{LEFT_BEHIND}{what} on the target. To remove them: {command}")
 }
 
-/// A word in quotes where a shell would take it for something else.
+/// Quotes a word if a shell would interpret it.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -69,7 +69,7 @@ pub(crate) fn shell_word(word: &str) -> String {
 pub(crate) fn setting(set: &str) -> String {
     let Some((key, value)) = set.split_once('=') else { return without_password_if_url(set) };
     match key.trim() {
-        // Of a whole table anything may be a password.
+        // A whole table may contain a password anywhere.
         "target" | "target.password" => format!("{key}=..."),
         "target.url" | "target.http" => format!("{key}={}", without_password(value)),
         _ => without_password_if_url(set),
@@ -80,12 +80,12 @@ fn without_password_if_url(word: &str) -> String {
     if word.contains("://") { without_password(word) } else { word.to_owned() }
 }
 
-/// What a result says was asked for.
+/// The effective scenario for the result.
 pub(super) fn configuration(scenario: &Scenario) -> serde_json::Value {
     serde_json::to_value(redacted(scenario)).unwrap_or_default()
 }
 
-/// The effective file without passwords.
+/// The effective scenario without passwords.
 fn redacted(scenario: &Scenario) -> toml::Table {
     let mut table = scenario.effective.clone();
     if let Some(toml::Value::Table(target)) = table.get_mut("target") {

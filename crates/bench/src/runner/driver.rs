@@ -15,40 +15,42 @@ use crate::sampling::Source;
 use crate::scenario::{Phase, Scenario};
 use crate::server_process::ServerProcess;
 
-/// Default length of a slice in which a driver of the event engine has the processors, milliseconds: some thousand operations of a
-/// fast server, and shorter than most of what a neighbour does.
+/// Default length of a slice for drivers of the event engine, milliseconds. A fast server carries out some thousand
+/// operations in it, and most disturbances by other processes last longer.
 pub(super) const SLICE_MS_EVENTS: u32 = 20;
 
-/// The same of a driver with a thread for each connection, which come and go more slowly.
+/// The same for drivers with one thread per connection, which start and stop more slowly.
 pub(super) const SLICE_MS_THREADS: u32 = 50;
 
-/// What was done, by name.
+/// Counts by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// What the runner needs of a protocol. A driver is made from a scenario without looking at the world.
+/// The operations that the runner needs of a driver. A driver is created from a scenario alone, without access to files
+/// or the network.
 pub(crate) trait Driver {
-    /// Names of the operation classes, by class number.
+    /// The names of the operation classes, by class number.
     fn classes(&self) -> Vec<String>;
 
-    /// Looks at the server: what it is, and whether it is there. Called once before the first phase.
+    /// Connects to the server and returns its description. The runner calls it once before the first phase.
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target>;
 
-    /// Process of the server if it runs on this machine and is known.
+    /// The process of the server, if it runs on this machine and is known.
     fn server_pid(&self) -> Option<u32> {
         None
     }
 
-    /// The processes of a server that the run kills and starts again.
+    /// The processes of a server that the run kills and restarts.
     fn server_process(&self) -> Option<ServerProcess> {
         None
     }
 
-    /// Whether several processes can share the load; an error says why not.
+    /// Whether several processes can share the load. The error gives the reason.
     fn several_processes(&self) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    /// Length of the slices that suit its loads when two runs take turns, milliseconds; `None` where they cannot.
+    /// The slice length that suits the loads of a phase in a comparison, milliseconds; `None` if the phase cannot be
+    /// sliced.
     fn slice_ms(&self, _phase: &Phase) -> Option<u32> {
         None
     }
@@ -58,44 +60,45 @@ pub(crate) trait Driver {
         false
     }
 
-    /// `[target]` for other processes that use the server which this one started.
+    /// The `[target]` that other processes use to reach the server which this process started.
     fn target_overrides(&self) -> toml::Table {
         toml::Table::new()
     }
 
-    /// Connections of a phase.
+    /// The number of connections of a phase.
     fn connections(&self, phase: &Phase) -> u32 {
         phase.connections()
     }
 
-    /// Whether every connection has a thread of its own; otherwise a phase says how many there are.
+    /// Whether every connection has its own thread. Otherwise the phase gives the number of threads.
     fn has_thread_each(&self) -> bool {
         false
     }
 
-    /// Whether each second of a phase has figures to show; otherwise the driver says by [`Event::Note`] how far it is.
+    /// Whether each second of a phase has figures to show. Otherwise the driver reports its progress with
+    /// [`Event::Note`].
     fn has_figures_each_second(&self, _phase: &Phase) -> bool {
         true
     }
 
-    /// The parts of a phase that have results of their own, as [`Self::run`] carries them out.
+    /// The segments of a phase, each with its own result, in the order of [`Self::run`].
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<engine::Segment> {
         plan::segments(phase, scenario)
     }
 
-    /// Compares what the phases need with what this machine has. Called before anything is opened; an error names the
-    /// limit and how to raise it.
+    /// Compares the needs of the phases with the limits of this machine. The runner calls it before anything is opened.
+    /// The error names the limit and how to raise it.
     fn limits(&self, _phases: &[&Phase]) -> Result<()> {
         Ok(())
     }
 
-    /// What of the server is read each second while a phase runs; its process and the machine are read anyway.
+    /// The sources to sample each second during a phase, besides the server's process and the machine.
     fn sources(&self) -> Vec<Box<dyn Source>> {
         Vec::new()
     }
 
-    /// Called before each phase, of several processes by the first alone; an error says what is missing and which command
-    /// makes it.
+    /// Prepares a phase. With several processes, only the first calls it. The error says what is missing and which
+    /// command creates it.
     fn prepare(&mut self, _phase: &Phase) -> Result<()> {
         Ok(())
     }
@@ -109,13 +112,13 @@ pub(crate) trait Driver {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>>;
 
-    /// What this process did in the phase that is over, for comparison with what the server counted.
+    /// What this process did in the finished phase, for comparison with the server's counters.
     fn local_counts(&mut self, _segments: &[SegmentOutcome]) -> Counts {
         Counts::new()
     }
 
-    /// Called after each phase in every process, with what all of them did: what was compared, and what it shows in sentences.
-    /// What the server counted of all is for the first process.
+    /// Compares the results of a phase with the server, in every process. `_all_counts` is the sum over all processes;
+    /// only the first process compares it with the server's counters. Returns checks and findings.
     fn verify(
         &mut self,
         _phase: &Phase,
@@ -126,23 +129,24 @@ pub(crate) trait Driver {
         Ok((Vec::new(), Vec::new()))
     }
 
-    /// Called instead when a phase was stopped: what is known already.
+    /// Replaces [`Self::verify`] for a phase that was stopped: returns the checks and findings so far.
     fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
         (Vec::new(), Vec::new())
     }
 
-    /// What the whole run shows, in sentences: of all processes together.
+    /// The findings of the whole run, of all processes together.
     fn conclusions(&self, _result: &RunResult) -> Vec<String> {
         Vec::new()
     }
 
-    /// Called once at the end. An error says how a server that the run started did not end as it should.
+    /// Ends the use of the server. The runner calls it once. The error says how a server that the run started failed to
+    /// end.
     fn close(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// The part of a process that has nothing to do in a phase.
+/// The outcome of a process that has no part in a phase.
 pub(super) fn empty_outcome(classes: usize, on_event: &mut dyn FnMut(Event)) -> SegmentOutcome {
     on_event(Event::Started { segment: 0, at: Instant::now() });
     SegmentOutcome {

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::{host, http, ledger, mqtt, reads, redis, sql, tcp};
 use crate::scenario::{OPERATION_KEYS, Scenario, TARGET_KEYS, no_keys};
 
-/// The driver of a scenario. An error says what of the scenario it does not understand.
+/// Creates the driver of a scenario. The error says which part of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
     if !matches!(scenario.head.driver.as_str(), "mqtt" | "ledger") {
         no_keys(&scenario.target.driver_keys, "[target]", TARGET_KEYS)?;
@@ -29,14 +29,14 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
     }
 }
 
-/// Operations of some drivers have a name and no more.
+/// Refuses further keys for operations of drivers that know only a name.
 fn no_keys_of_operations(scenario: &Scenario) -> std::result::Result<(), String> {
     scenario.operations.iter().try_for_each(|operation| {
         no_keys(&operation.driver_keys, &format!("operation `{}`", operation.name), OPERATION_KEYS)
     })
 }
 
-/// Names of the results that a phase has: several where its parts have results of their own.
+/// The names of the results of a phase: several if its segments have their own results.
 pub(crate) fn results(scenario: &Scenario, phase: &str) -> std::result::Result<Vec<String>, String> {
     let driver = driver(scenario)?;
     let segments = scenario.phases.iter().filter(|known| known.name == phase);

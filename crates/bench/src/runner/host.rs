@@ -1,6 +1,6 @@
-//! Scenarios of driver `host`: kernels of work on this machine, and its disk through fio.
+//! Scenarios of driver `host`: compute kernels on this machine, and its disk through fio.
 //!
-//! `[dataset]`: `directory` (where files are made) and `disk_gib` (size of the disk, for the quota). Operations: either
+//! `[dataset]`: `directory` (of the test files) and `disk_gib` (size of the disk, for the quota). Operations: either
 //! `kernel = "..."` or the job of fio (`rw`, `block`, `depth`, ...).
 
 use std::fs;
@@ -23,8 +23,8 @@ use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
 
-/// Length of a slice in which blocks are made durable, milliseconds: a disk was seen to answer every 8 ms at times. One more or less in a
-/// slice is then a matter of microseconds, and here below a percent.
+/// Slice length for kernels that sync a file, milliseconds. A slow disk was seen to take 8 ms per sync. One sync more
+/// or less then changes the figure of a slice by less than a percent.
 const SLICE_MS_DISK: u32 = 1_000;
 
 #[derive(Debug, Deserialize)]
@@ -134,7 +134,7 @@ impl HostDriver {
         self.findings.extend(measured.diagnose(&name, &job, self.dataset.disk_gib));
         let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, classes);
         measured.record(class, &mut recorder);
-        // fio does not say when which operation was: all stand in one second.
+        // fio does not report the time of each operation, so all of them stand in one second.
         on_event(Event::Second(Box::new(recorder.take_second(second))));
         Ok(SegmentOutcome {
             recorder,
@@ -168,14 +168,14 @@ impl HostDriver {
         let choice = Choice::new(&groups).map_err(Error::Options)?;
         let kernels = self.works.iter().map(|work| match work {
             Workload::Kernel(kernel) => *kernel,
-            // Never asked for: phases of fio do not come here.
+            // Phases of fio do not get here.
             Workload::Fio(_) => Kernel::Syscall,
         });
         let host = Host::new(kernels.collect(), choice, &self.dataset.directory);
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let plan = plan(phase, &self.scenario, nowhere, self.classes(), part);
         let segments = threads::run(&host, &plan, shared, on_event)?.segments;
-        // A sentence is of all threads, and this process knows its own.
+        // A finding covers all threads, and this process knows only its own.
         for segment in segments.iter().filter(|_| part.1 == 1) {
             for (index, class) in segment.recorder.classes().iter().enumerate() {
                 if let Workload::Kernel(kernel) = self.works[index]
@@ -191,7 +191,7 @@ impl HostDriver {
     }
 }
 
-/// What is shown while fio works: it says nothing itself until it is done.
+/// The progress text while fio runs. fio itself reports nothing until it ends.
 fn how_far(second: u64, name: &str, job: &Job) -> String {
     format!("{}  fio carries out {name}: {}", place(second, Duration::MAX), job.in_words())
 }
@@ -235,7 +235,7 @@ impl Driver for HostDriver {
         segments
     }
 
-    /// fio says what it did when it is done.
+    /// fio reports its figures at the end.
     fn has_figures_each_second(&self, phase: &Phase) -> bool {
         self.jobs(phase).is_empty()
     }
@@ -257,7 +257,7 @@ impl Driver for HostDriver {
         if self.jobs(phase).is_empty() {
             return self.kernels(phase, part, shared, on_event);
         }
-        // One file, one fio.
+        // One file allows one fio.
         if part.0 > 0 {
             return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
         }

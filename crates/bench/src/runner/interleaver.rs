@@ -1,5 +1,5 @@
-//! Two runs of one phase that take turns: both sides stay connected and warm, and while one has its turn nothing of the
-//! other is in flight. What disturbs a machine for longer than a slice disturbs both alike.
+//! Alternates two runs of one phase in slices. Both sides stay connected and warm. During a slice of one side the other
+//! has nothing in flight. A disturbance that lasts longer than a slice affects both sides alike.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use crate::options::Context;
 use crate::result::{Bundle, Partial};
 use crate::scenario::Scenario;
 
-/// Where both sides sit.
+/// Gives slices to both sides.
 #[derive(Debug)]
 pub(crate) struct Interleaver {
     sides: [(mpsc::Sender<Slice>, mpsc::Receiver<SideEvent>); 2],
 }
 
 impl Interleaver {
-    /// One turn of one side. Nothing of either side is in flight before it, nor after it.
+    /// Runs one slice of one side. Nothing is in flight on either side before it and after it.
     pub(crate) fn run_slice(&self, arm: Arm, slice: Slice) -> Result<SliceResult> {
         let (slices, events) = &self.sides[arm as usize];
         let gone = || Error::Verdict(format!("side {arm:?} has ended"));
@@ -43,7 +43,7 @@ impl Interleaver {
         Ok(*slice)
     }
 
-    /// Until a side is ready for its turn.
+    /// Waits until a side is ready for its next slice.
     fn wait_ready(&self, arm: Arm) -> Result<()> {
         match self.sides[arm as usize].1.recv() {
             Ok(SideEvent::Ready) => Ok(()),
@@ -52,13 +52,13 @@ impl Interleaver {
     }
 }
 
-/// What Ctrl-C leaves of a comparison or search.
+/// The error of a comparison or search that Ctrl-C ended.
 pub(crate) fn interrupted() -> Error {
     Error::Verdict(format!("{INTERRUPTED}: there is no answer"))
 }
 
-/// Runs one phase of two scenarios at once and lets `lead` say whose turn it is. Returns what it answered, and what each side
-/// measured in all, where it came so far. Without an answer a side is partial, or has the fault that ended it.
+/// Runs one phase of two scenarios at the same time; `lead` chooses the slices. Returns the answer of `lead` and the
+/// bundle of each side. Without an answer, the bundles are marked as partial or contain the fault that ended the side.
 pub(crate) fn interleave<T>(
     sides: [&Scenario; 2],
     phase: &str,
@@ -84,7 +84,7 @@ pub(crate) fn interleave<T>(
             .into_iter()
             .try_for_each(|arm| interleaver.wait_ready(arm))
             .and_then(|()| lead(&interleaver));
-        // Sides that wait for a turn end.
+        // Sides that wait for a slice end now.
         drop(interleaver);
         (led, [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked")))
     });
@@ -98,7 +98,7 @@ pub(crate) fn interleave<T>(
     }
 }
 
-/// Why there is no answer, and what is worth keeping of both sides.
+/// The reason for a missing answer, and the bundles worth keeping.
 fn without_answer(
     error: Error,
     sides: [Result<Bundle>; 2],
@@ -106,7 +106,7 @@ fn without_answer(
 ) -> (Error, [Option<Bundle>; 2]) {
     let mut failed = None;
     let mut sides = sides.map(|side| side.map_err(|error| failed = failed.take().or(Some(error))).ok());
-    // A side knows better than the leader why it ended.
+    // The side's own error explains the end better than that of the leader.
     let error = match failed.or_else(|| first_fault(&sides)) {
         _ if is_stopped => interrupted(),
         Some(of_side) => of_side,
@@ -120,7 +120,7 @@ fn without_answer(
             result.settle();
         }
     }
-    // A side that had no turn has nothing to keep.
+    // A side without a slice has nothing to keep.
     (error, sides.map(|side| side.filter(|side| !side.result.phases.is_empty())))
 }
 

@@ -1,9 +1,10 @@
-//! Scenarios of driver `ledger`: devices write numbered points while the server is killed again and again; every
-//! acknowledged point must then be readable exactly once, and none may be invented.
+//! Scenarios of driver `ledger`: devices write numbered points while the runner kills the server again and again.
+//! Afterwards every acknowledged point must be readable exactly once, and no point may be invented.
 //!
-//! A phase says `connections` (devices), `window` (messages in flight of each), `rate` (most messages per second over all), `kills` and
-//! `version`; it ends with its last kill. Operations are the driver's own: `publish` and `restart`. `[target]`: `data`, an
-//! empty directory, which is kept; without it a temporary one is used and kept only when the promise was broken or the server failed.
+//! A phase has `connections` (devices), `window` (messages in flight of each), `rate` (most messages per second of
+//! all), `kills` and `version`. It ends with its last kill. Its operations are `publish` and `restart`. `[target]` has
+//! `data`, an empty directory, which is kept. Without it the driver uses a temporary directory and keeps it only if the
+//! promise was broken or the server failed.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -30,7 +31,7 @@ use crate::server::DataDirectory;
 use crate::server_process::ServerProcess;
 
 const TICK: Duration = Duration::from_millis(50);
-/// About how long a server lives until it is killed.
+/// The mean time between the start of a server and its kill.
 const LIFE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
@@ -58,9 +59,9 @@ pub(super) struct LedgerDriver {
     options: Options,
     data: Option<PathBuf>,
     ledger: Option<Ledger>,
-    /// Dropped after the server.
+    /// Declared after the server, so that it is dropped after it.
     data_directory: Option<DataDirectory>,
-    /// How the server ended or refused by itself.
+    /// The error with which the server ended or refused to start.
     failure: Option<Error>,
 }
 
@@ -166,8 +167,8 @@ impl Driver for LedgerDriver {
         })
     }
 
-    /// Devices wait for answers, and beside them somebody kills the server and starts it again, now and then. So what is in flight
-    /// does not follow from the rate and the time of an answer.
+    /// The segment has no arrival that could be checked: devices wait for answers while the server is killed and
+    /// restarted.
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         let mut segments = plan::segments(phase, scenario);
         let killer = Load::Closed { window: 1, pause: LIFE };
@@ -203,7 +204,7 @@ impl Driver for LedgerDriver {
         let mut second = 0;
         let ended = thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
-            // A receiver that is gone wants to hear nothing.
+            // The receiver may have stopped listening.
             let killing = scope.spawn(move || ledger.kill_all(timing, &|text| drop(tell.send(text))));
             loop {
                 match told.recv_timeout(TICK) {
@@ -247,7 +248,7 @@ impl Driver for LedgerDriver {
     }
 
     fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
-        // What was lost until then is lost, whoever wanted to see no more.
+        // A stopped run still reports the losses that were found before.
         self.verdict(Vec::new())
     }
 
@@ -258,7 +259,8 @@ impl Driver for LedgerDriver {
 }
 
 impl LedgerDriver {
-    /// What was found after the kills, and then. Where the promise was broken the evidence is kept.
+    /// Sums up the checks after the kills and after the end. If the promise was broken, the driver keeps the data
+    /// directory.
     fn verdict(&mut self, mut found: Vec<(&str, LedgerCheck)>) -> (Vec<Check>, Vec<String>) {
         let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
         found.insert(0, ("after a kill", ledger.after_kills().clone()));
@@ -274,7 +276,8 @@ impl LedgerDriver {
         (checks, findings)
     }
 
-    /// All points after the last kill, and again after an orderly end. What was found before something failed stays.
+    /// Checks all points after the last kill, and again after an orderly stop. `found` keeps the results if a later
+    /// step fails.
     fn look_at_the_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
         let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
         found.push(("at the end", ledger.check_all()?));
@@ -283,7 +286,8 @@ impl LedgerDriver {
         ledger.stop()
     }
 
-    /// What went wrong must be there to be looked at. A result names no path: the directory is in the working directory.
+    /// Keeps the data directory for an investigation. The result does not name the path, because it lies in the working
+    /// directory.
     fn keep_evidence(&mut self) -> Option<String> {
         let data_directory = self.data_directory.as_mut()?;
         data_directory.keep();

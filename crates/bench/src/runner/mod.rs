@@ -1,4 +1,4 @@
-//! Runs scenarios: phase after phase on an engine, judged by gates, into one bundle.
+//! The runner: it runs the phases of a scenario on an engine, checks the gates, and collects the results in one bundle.
 
 pub(crate) mod command_line;
 mod driver;

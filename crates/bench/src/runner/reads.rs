@@ -1,9 +1,9 @@
-//! Scenarios of driver `reads`: questions of a dashboard over HTTP to a server that is started and filled for it.
+//! Scenarios of driver `reads`: queries of a dashboard over HTTP, to a server that the driver starts and fills.
 //!
-//! `[dataset]`: `devices` (one value every ten seconds each) and `hours` of their history. Operations are the questions by their
-//! names, and `write`, a request with a thousand points that go to keys nobody asks for; `about` is for readers. A phase has
-//! one mix that asks, in closed loop, and perhaps mixes that write. Each question is asked for the whole duration of the
-//! phase, one after the other, and has a result of its own.
+//! `[dataset]`: `devices` (one value every ten seconds each) and `hours` of history. The operations are the queries by
+//! name, and `write`, a request with a thousand points for keys that no query reads; `about` is for readers. A phase
+//! has one mix in closed loop that queries, and may have mixes that write. Each query runs for the whole duration of
+//! the phase, one after the other, and has its own result.
 
 use serde::Deserialize;
 
@@ -43,12 +43,12 @@ pub(super) struct ReadsDriver {
     started: Option<Started>,
 }
 
-/// The server, filled.
+/// The server with its data.
 struct Started {
     server: Server,
     dashboard: Dashboard,
     instance: ServerInstance,
-    /// Dropped after the server.
+    /// Declared after the server, so that it is dropped after it.
     _data_directory: DataDirectory,
 }
 
@@ -80,7 +80,7 @@ impl ReadsDriver {
         Ok(Self { scenario: scenario.clone(), size: DataSize { devices, hours }, started: None })
     }
 
-    /// One class for each mix: what it writes, or the question.
+    /// One class for each mix: its write operation, or the query.
     fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<Choice, String> {
         let class = |mix: &Mix| self.scenario.class_of(if is_writing(mix) { WRITE } else { question });
         let groups = phase.mixes.iter().map(|mix| (mix.connections, vec![(class(mix), 1)]));
@@ -92,7 +92,7 @@ fn is_writing(mix: &Mix) -> bool {
     mix.operations == [WRITE]
 }
 
-/// Names of the questions of a phase.
+/// The names of the queries of a phase.
 fn questions(phase: &Phase) -> &[String] {
     phase.mixes.iter().find(|mix| !is_writing(mix)).map_or(&[], |mix| &mix.operations)
 }
@@ -152,7 +152,8 @@ impl Driver for ReadsDriver {
         true
     }
 
-    /// One question can be cut. Several would have results of their own, and what is written comes on a schedule.
+    /// A phase with one query can be sliced. Several queries would have their own results, and writes are on a
+    /// schedule.
     fn slice_ms(&self, phase: &Phase) -> Option<u32> {
         (questions(phase).len() == 1 && !phase.mixes.iter().any(is_writing)).then_some(SLICE_MS_THREADS)
     }
@@ -259,7 +260,7 @@ mod tests {
         for phase in [rest, writing] {
             let segments = driver.segments(phase, &driver.scenario);
             let mut names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
-            // Later the table would have more rows while writing than at rest.
+            // The query comes first, because the writes of later queries add rows to the table.
             assert_eq!(names[0], format!("{}-sql-count-avg", phase.name));
             let mut expected: Vec<String> =
                 NAMES.iter().map(|name| format!("{}-{name}", phase.name)).collect();

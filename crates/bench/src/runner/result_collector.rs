@@ -1,4 +1,4 @@
-//! Writes what happened into a bundle.
+//! Collects the results of a run in a bundle.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,13 +12,13 @@ use crate::sampling::Collected;
 use crate::scenario::{Gates, Kind};
 use crate::schedule::Arrivals;
 
-/// A difference of the clocks below it is no step: adjustments of a synchronised clock are at most 500 ppm.
+/// The smallest difference of the clocks that counts as a step. A synchronised clock is adjusted by at most 500 ppm.
 const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);
 
-/// Why a run ended early when somebody asked for its end.
+/// The reason in the result of a run that was stopped.
 pub(super) const INTERRUPTED: &str = "interrupted (Ctrl-C)";
 
-/// A bundle under way.
+/// The bundle of a run in progress.
 pub(super) struct ResultCollector {
     builder: Builder,
     classes: Vec<String>,
@@ -27,17 +27,17 @@ pub(super) struct ResultCollector {
     generator_cpu_s: Option<f64>,
 }
 
-/// A segment that is over.
+/// A finished segment.
 pub(super) struct FinishedSegment<'a> {
     pub(super) segment: &'a Segment,
     pub(super) kind: Kind,
     pub(super) threads: u32,
     pub(super) connections: u32,
-    /// Processes that make the load.
+    /// The number of processes that share the load.
     pub(super) parts: u32,
-    /// Begin of its load after the begin of the run.
+    /// The start of the load, after the start of the run.
     pub(super) starts: Duration,
-    /// End of its load after the begin of the run.
+    /// The end of the load, after the start of the run.
     pub(super) ends: Duration,
     pub(super) outcome: &'a SegmentOutcome,
     pub(super) metered: Option<&'a Metered>,
@@ -50,12 +50,12 @@ impl ResultCollector {
         Self { builder, classes, segments: 0, threads: 0, generator_cpu_s: None }
     }
 
-    /// Second 0 of the run.
+    /// Sets second 0 of the run.
     pub(super) fn began(&mut self, wall: SystemTime) {
         self.builder.started(wall);
     }
 
-    /// Whether nothing was measured yet.
+    /// Whether no segment has finished yet.
     pub(super) fn is_empty(&self) -> bool {
         self.segments == 0
     }
@@ -64,7 +64,7 @@ impl ResultCollector {
         self.builder.fault(at, what);
     }
 
-    /// One second of a segment that began `starts` after the run.
+    /// Adds one second of a segment that began `starts` after the run.
     pub(super) fn second(&mut self, phase: &str, starts: Duration, second: &Second, rss: Option<u64>) {
         let offset_s = starts.as_secs();
         self.builder.recorded_second(phase, &self.classes, second, offset_s);
@@ -73,7 +73,7 @@ impl ResultCollector {
         }
     }
 
-    /// What was read each second of a phase that began `starts` after the run.
+    /// Adds the samples of a phase that began `starts` after the run.
     pub(super) fn collected(&mut self, starts: Duration, collected: Collected) {
         for (name, series) in collected.series {
             for (second, value) in series {
@@ -125,7 +125,7 @@ impl ResultCollector {
             metered: finished.metered,
             threads: finished.threads.min(processors()),
         };
-        // A load phase that failed has no data set for what follows; how late it was does not matter.
+        // A failed load phase leaves no data set for the next phases. Its lag does not matter.
         let counts_in = |gate: &Gate| is_measured(finished.kind) || gate.name == "error_share";
         for mut gate in gates::judge(&facts, finished.gates).into_iter().filter(counts_in) {
             gate.name = format!("{} {}", finished.segment.name, gate.name);
@@ -174,7 +174,7 @@ impl ResultCollector {
         builder.finish(took)
     }
 
-    /// The same for generator `number` of several, from 1.
+    /// Finishes the bundle of generator `number` of several, from 1.
     pub(super) fn finish_part(self, began: Instant, began_wall: SystemTime, number: u32) -> Bundle {
         let (builder, took) = self.closed(began, began_wall);
         builder.finish_part(took, number)
@@ -190,12 +190,12 @@ impl ResultCollector {
     }
 }
 
-/// Whether the figures of a phase of this kind are the result.
+/// Whether the figures of such a phase are the result of the run.
 fn is_measured(kind: Kind) -> bool {
     kind == Kind::Run
 }
 
-/// What happened to the connections, most frequent first.
+/// The most frequent reason for lost connections, as text.
 fn said(outcome: &SegmentOutcome) -> String {
     let errors = &outcome.recorder.unclassed().errors;
     let lost = errors.iter().filter(|(what, _)| what.starts_with("connection lost"));
@@ -204,7 +204,7 @@ fn said(outcome: &SegmentOutcome) -> String {
         .unwrap_or_default()
 }
 
-/// What this process has of the load: with several processes each has its part of the rates.
+/// The arrival of this process: with several processes, each has its part of the rates.
 fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
@@ -250,7 +250,7 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     }
 }
 
-/// What to say when the wall clock and the monotonic clock disagree about the length of the run.
+/// A finding if the wall clock and the monotonic clock disagree about the length of the run.
 fn clock_step(began: SystemTime, now: SystemTime, took: Duration) -> Option<String> {
     let (by, direction) = match now.duration_since(began) {
         Ok(wall) if wall > took => (wall - took, "forward"),

@@ -22,31 +22,32 @@ use crate::sampling::{Collector, Host, Process, Source};
 use crate::scenario::{Phase, Scenario};
 use crate::server_process::ServerProcess;
 
-/// How a scenario is to be run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Names of the phases to run; empty for all.
+    /// The names of the phases to run; empty for all.
     pub phases: Vec<String>,
-    /// Which part of the connections this process has, of how many.
+    /// The index of this process's part of the connections, and the number of parts.
     pub part: Option<(u32, u32)>,
-    /// No progress.
+    /// Shows no progress.
     pub quiet: bool,
-    /// Which of several runs it is. With it progress is shown on a terminal alone: whoever runs them says a line for each.
+    /// The label of the run in a series. With a label, only terminals show progress, because the series writes a line
+    /// for each run.
     pub label: Option<String>,
-    /// Set when the run is to end, as by Ctrl-C.
+    /// A flag that ends the run, such as after Ctrl-C.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Where the processes of a run wait for each other: what each brings is added up and given to all. `None` when the run is over:
-/// it was stopped, or one of them has ended.
+/// Synchronises the processes of a run. It adds up the counts of all processes and returns the sum to each. It returns
+/// `None` when the run is over: it was stopped, or a process has ended.
 pub type Barrier<'a> = &'a mut dyn FnMut(Counts) -> Result<Option<Counts>>;
 
-/// The barrier of a process that is alone.
+/// The barrier of a single process.
 pub fn alone(counts: Counts) -> Result<Option<Counts>> {
     Ok(Some(counts))
 }
 
-/// Runs a scenario. A run with a bad result is an invalid bundle, not an error.
+/// Runs a scenario. A run with a bad result gives an invalid bundle, not an error.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
@@ -56,7 +57,7 @@ pub fn run(
     run_side(scenario, options, context, barrier, None)
 }
 
-/// The same; with a seat its only phase takes turns with another run.
+/// Runs a scenario. With a side, its only phase alternates with another run.
 pub(super) fn run_side(
     scenario: &Scenario,
     options: &Options,
@@ -69,13 +70,13 @@ pub(super) fn run_side(
     let mut driver = driver(scenario).map_err(wrong)?;
     let part = options.part.unwrap_or((0, 1));
     let most = phases.iter().map(|phase| driver.connections(phase)).max().unwrap_or(0);
-    // The other side is in this process and has as many.
+    // The other side runs in this process and has as many connections.
     open_files::provide(if side.is_some() { most.saturating_mul(2) } else { most }, part.1)?;
     driver.limits(&phases)?;
     let progress = progress(options, part);
     let target = driver.open(context, &progress)?;
     let server = match (driver.server_process(), scenario.target.pid.or(driver.server_pid())) {
-        // The first process looks at the server for all; the others may be on another host.
+        // The first process samples the server for all. The other processes may be on another host.
         _ if part.0 > 0 => None,
         (Some(server_process), _) => Some(server_process),
         (None, pid) => pid.map(SampledProcess::new).transpose()?.map(ServerProcess::single),
@@ -95,7 +96,8 @@ pub(super) fn run_side(
         stop: Arc::clone(&options.stop),
         side,
     };
-    // All processes have looked at the server and none has asked it anything yet; seconds count from here in all of them.
+    // At this point every process has connected to the server, and none has sent a request. Seconds count from here in
+    // all processes.
     let met = barrier(Counts::new())?;
     run.begin();
     if met.is_none() {
@@ -105,12 +107,12 @@ pub(super) fn run_side(
         match run.phase(driver.as_mut(), phase, barrier) {
             Ok(true) => {}
             Ok(false) => break,
-            // What the other processes have measured by then is worth keeping.
+            // The measurements of the other processes are worth keeping.
             Err(Error::Stopped) if part.1 > 1 => {
                 run.results.interrupted(run.began.elapsed());
                 break;
             }
-            // A server that is dead says why better than the connection that missed it.
+            // The error of a dead server explains more than that of a lost connection.
             Err(error) if run.results.is_empty() => return Err(driver.close().err().unwrap_or(error)),
             Err(error) => {
                 run.results.fault(run.began.elapsed(), format!("phase {}: {error}", phase.name));
@@ -122,7 +124,7 @@ pub(super) fn run_side(
         run.results.fault(run.began.elapsed(), error.to_string());
     }
     if part.1 > 1 {
-        // What all of them show is looked for in the sum.
+        // Findings that need the sum of all processes follow after the merge.
         return Ok(run.results.finish_part(run.began, run.began_wall, part.0 + 1));
     }
     let mut bundle = run.results.finish(run.began, run.began_wall);
@@ -130,19 +132,19 @@ pub(super) fn run_side(
     Ok(bundle)
 }
 
-/// Progress of the part of a run that a process has.
+/// The progress display of this process.
 fn progress(options: &Options, part: (u32, u32)) -> Progress {
     let progress = match options.label {
         Some(_) if !options.quiet => Progress::passing(),
         _ => Progress::new(options.quiet),
     };
     let run = options.label.as_ref().map(|label| format!("{label}: "));
-    // Its rates are those of its own part, and no other process shows its own.
+    // The rates are those of this process. No other process shows progress.
     let process = (part.1 > 1).then(|| format!("process {} of {}: ", part.0 + 1, part.1));
     progress.labelled(run.into_iter().chain(process).collect())
 }
 
-/// Adds what the run of several processes shows, once their results are one.
+/// Adds the findings of a run of several processes to its merged bundle.
 pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result::Result<(), String> {
     let conclusions = driver(scenario)?.conclusions(&bundle.result);
     bundle.result.findings.splice(..0, conclusions);
@@ -200,7 +202,7 @@ impl Run<'_> {
         self.results.began(self.began_wall);
     }
 
-    /// Runs one phase. `Ok(false)` when the run is over with it.
+    /// Runs one phase. Returns false if the run is over.
     fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase, barrier: Barrier<'_>) -> Result<bool> {
         if let Some(side) = self.side.take() {
             return self.phase_in_slices(driver, phase, side);
@@ -245,7 +247,7 @@ impl Run<'_> {
         });
         let mut collected = collector.finish();
         if self.part.1 > 1 {
-            // The target worked for all processes, and this one knows its own operations.
+            // The target worked for all processes, and this process knows only its own operations.
             collected.series.remove("target.cpu_us_per_operation");
         }
         results.collected(first_start.saturating_duration_since(began), collected);
@@ -257,7 +259,7 @@ impl Run<'_> {
         let (checks, findings) = match (ended, all_counts) {
             (Ended::Stopped, _) => driver.stopped(),
             (_, Some(all_counts)) => driver.verify(phase, self.part, &segments, &all_counts)?,
-            // What the others did is not known.
+            // The counts of the other processes are unknown.
             (_, None) => {
                 self.cut();
                 driver.stopped()
@@ -267,14 +269,14 @@ impl Run<'_> {
         Ok(ended < Ended::Stopped)
     }
 
-    /// The others do not go on. Who has failed says so itself.
+    /// Ends the run because another process has ended. That process reports its own reason.
     fn cut(&mut self) {
         if self.stop.load(Ordering::Relaxed) {
             self.results.interrupted(self.began.elapsed());
         }
     }
 
-    /// What this process has of the connections.
+    /// The number of this process's connections.
     fn share(&self, all: u32) -> u32 {
         all / self.part.1 + u32::from(self.part.0 < all % self.part.1)
     }
@@ -309,7 +311,8 @@ impl Run<'_> {
         }
     }
 
-    /// The same in turns with another run. Nothing is read each second: whoever reads takes a processor from one of the two.
+    /// Runs one phase in slices, alternating with another run. It samples nothing each second, because the sampler
+    /// would take processor time from one of the sides.
     fn phase_in_slices(&mut self, driver: &mut dyn Driver, phase: &Phase, side: Side) -> Result<bool> {
         driver.prepare(phase)?;
         let plan = driver.segments(phase, self.scenario);
@@ -348,10 +351,10 @@ impl Run<'_> {
     }
 }
 
-/// What is read each second while a phase runs. With several processes the first reads what they all share.
+/// The sources to sample each second during a phase. With several processes, the first one samples the shared sources.
 fn sources(driver: &dyn Driver, server: Option<&ServerProcess>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
     let name = if part.1 == 1 { "generator".to_owned() } else { format!("generator{}", part.0 + 1) };
-    // This process is there.
+    // This process exists.
     let own = Process::new(std::process::id(), &name).ok();
     let mut sources: Vec<Box<dyn Source>> =
         own.into_iter().map(|own| Box::new(own) as Box<dyn Source>).collect();

@@ -1,4 +1,4 @@
-//! A server for several generator processes: the process that started them has it, they are told where it is.
+//! A server for several generator processes. The first process starts it and gives the others its address.
 
 use serde_json::Value;
 
@@ -11,18 +11,18 @@ use crate::progress::Progress;
 use crate::result::{Bundle, Fault, Target};
 use crate::scenario::Scenario;
 
-/// The driver that started the server, and what it said of it.
+/// The driver that started the server, and the description of the server.
 pub(crate) struct SelfHosted {
     driver: Box<dyn Driver>,
     target: Target,
-    /// With the address of the server.
+    /// The scenario with the server's address.
     scenario: Scenario,
-    /// As it was asked for.
+    /// The configuration before the address was set.
     configuration: Value,
 }
 
 impl SelfHosted {
-    /// Refuses a scenario whose server the run would start: generators on other hosts could not reach it.
+    /// Refuses a scenario that starts its own server: generators on other hosts cannot reach it.
     pub(crate) fn refuse(scenario: &Scenario) -> Result<()> {
         if !shared_driver(scenario)?.starts_server() {
             return Ok(());
@@ -31,7 +31,7 @@ impl SelfHosted {
         Err(Error::Options(what.to_owned()))
     }
 
-    /// Starts the server of a scenario that names none; `None` where there is one, or where none is needed.
+    /// Starts the server of a scenario that names none. Returns `None` if the scenario names one or needs none.
     pub(crate) fn start(scenario: &Scenario, context: &Context, quiet: bool) -> Result<Option<Self>> {
         let wrong = |what: String| Error::Scenario { path: (&scenario.head.name).into(), what };
         let mut driver = shared_driver(scenario)?;
@@ -48,13 +48,13 @@ impl SelfHosted {
         Ok(Some(Self { driver, target, scenario: shared, configuration }))
     }
 
-    /// The scenario with the address of the server.
+    /// The scenario with the server's address.
     pub(crate) fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Ends the server. How it ended and that it was started by the run goes into the result, and what was asked for in place
-    /// of an address that is no more.
+    /// Stops the server. The result gets the way in which it ended, and the original configuration instead of the
+    /// temporary address.
     pub(crate) fn stop(mut self, bundle: &mut Bundle) {
         let result = &mut bundle.result;
         result.target = self.target;
@@ -66,7 +66,7 @@ impl SelfHosted {
     }
 }
 
-/// The driver of a scenario whose load several processes can share.
+/// Creates the driver of a scenario that several processes can share.
 fn shared_driver(scenario: &Scenario) -> Result<Box<dyn Driver>> {
     let driver =
         driver(scenario).map_err(|what| Error::Scenario { path: (&scenario.head.name).into(), what })?;

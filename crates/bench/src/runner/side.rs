@@ -11,48 +11,48 @@ use crate::process::own_cpu;
 use crate::result::Cost;
 use crate::server_process::ServerProcess;
 
-/// What became of one turn.
+/// The result of one slice.
 #[derive(Debug)]
 pub(crate) struct SliceResult {
     pub(crate) outcome: SegmentOutcome,
-    /// CPU time of the target from before the first operation to after the last answer.
+    /// CPU time of the target, from before the first operation to after the last answer.
     pub(crate) target_cpu: Option<Duration>,
 }
 
 #[derive(Debug)]
 pub(super) enum SideEvent {
-    /// The side waits for its turn.
+    /// The side waits for its next slice.
     Ready,
     SliceDone(Box<SliceResult>),
 }
 
-/// A side's end of the table: where its run waits for its turns.
+/// The channels of one side: it receives slices and sends events.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) slices: mpsc::Receiver<Slice>,
     pub(super) events: mpsc::Sender<SideEvent>,
-    /// Both sides use one server, whose counters then are those of both.
+    /// Whether both sides use one server. Its counters then contain both.
     pub(super) shares_target: bool,
 }
 
-/// CPU time and length of turns.
+/// Sums over the slices of a side.
 #[derive(Debug, Clone, Copy, Default)]
 struct SliceTotals {
     generator: Duration,
     target: Option<Duration>,
     completed: u64,
     took: Duration,
-    /// When the first connection was lost.
+    /// The time of the first lost connection.
     lost_at: Option<Instant>,
 }
 
-/// Leads the run of one side.
+/// Gives the engine its slices and measures their cost.
 #[derive(Debug)]
 pub(super) struct SideRunner {
     slices: Mutex<mpsc::Receiver<Slice>>,
     events: mpsc::Sender<SideEvent>,
     server: Option<ServerProcess>,
-    /// Begin of the turn with the CPU times of that moment.
+    /// The start of the slice, with the CPU times of that moment.
     began: Mutex<Option<(Instant, Duration, Option<Duration>)>>,
     sum: Mutex<SliceTotals>,
 }
@@ -72,13 +72,13 @@ impl SideRunner {
         self.server.as_ref().and_then(ServerProcess::cpu)
     }
 
-    /// When the first connection was lost, seconds after `began`: most of the time since then belongs to no turn of this side.
+    /// The time of the first lost connection in seconds after `began`, slices of the other side included.
     pub(super) fn first_loss_s(&self, began: Instant) -> Option<f64> {
         let lost_at = self.sum.lock().lost_at?;
         Some(lost_at.saturating_duration_since(began).as_secs_f64())
     }
 
-    /// What all turns together cost; the run began its phase at `began`.
+    /// The cost of all slices. The phase began at `began`.
     pub(super) fn metered(&self, began: Instant) -> Metered {
         let SliceTotals { generator, target, completed, took, .. } = *self.sum.lock();
         let per_operation =
@@ -97,7 +97,7 @@ impl SideRunner {
                 target_rss_bytes_per_connection: None,
             },
             generator_cpu_s: generator.as_secs_f64(),
-            // It takes from both sides alike, and what it does to their ratio is in the interval.
+            // Steal time affects both sides alike, and the interval contains its effect on their ratio.
             steal: None,
         }
     }
@@ -105,7 +105,7 @@ impl SideRunner {
 
 impl SliceSource for SideRunner {
     fn next(&self) -> Option<Slice> {
-        // Without somebody who listens the comparison is over, and no turn comes.
+        // If the interleaver has stopped listening the comparison is over, and no slice follows.
         let _ = self.events.send(SideEvent::Ready);
         let slice = self.slices.lock().recv().ok()?;
         *self.began.lock() = Some((Instant::now(), own_cpu(), self.server_cpu()));
@@ -126,7 +126,7 @@ impl SliceSource for SideRunner {
     }
 }
 
-/// Answers of a turn, those before and after its measured part included.
+/// The number of answers in a slice, including those outside of its measured part.
 pub(crate) fn completed(outcome: &SegmentOutcome) -> u64 {
     outcome.recorder.classes().iter().map(|class| class.counts.completed).sum()
 }
@@ -143,7 +143,7 @@ mod tests {
         let runner = SideRunner::new(Side { slices, events, shares_target: false }, None);
         let began = Instant::now();
         assert_eq!(runner.first_loss_s(began), None);
-        // The other side had its turns for ten seconds.
+        // The other side had slices for ten seconds.
         let began = began.checked_sub(Duration::from_secs(10)).unwrap();
         for first_loss_s in [None, Some(0.5), Some(0.25)] {
             to_side.send(Slice { warmup: Duration::ZERO, duration: Duration::ZERO, seed: 1 }).unwrap();

@@ -1,4 +1,4 @@
-//! Whether the load of a phase can be cut into slices, and the gates of a side.
+//! Whether a phase can be compared in slices, and the gates of a side.
 
 use super::drivers::driver;
 use super::gates::{Facts, judge};
@@ -10,17 +10,17 @@ use crate::scenario::{Arrival, Phase, Scenario};
 /// Whether a phase can be cut into slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slicing {
-    /// Into slices of so many milliseconds, unless something else is asked for.
+    /// In slices of this many milliseconds by default.
     ByDefault(u32),
-    /// Only where it is asked for: a load on a schedule. Whole runs count everybody who came while the server stood still, and
-    /// slices those of one slice.
+    /// Only on request: a load on a schedule. While a server stands still for longer than a slice, whole runs count
+    /// every operation that comes due, and slices only those of one slice.
     OnRequest,
-    /// Not at all: a driver that works otherwise, or a load that has an end of its own.
+    /// Never: the driver does not support it, or the load has an end of its own.
     Never,
 }
 
 impl Slicing {
-    /// That of two sides which take turns.
+    /// The common slicing of two sides.
     pub(crate) fn of_both(self, other: Self) -> Self {
         match (self, other) {
             (Self::ByDefault(a), Self::ByDefault(b)) => Self::ByDefault(a.max(b)),
@@ -30,7 +30,7 @@ impl Slicing {
     }
 }
 
-/// How a phase can be cut.
+/// The slicing of a phase.
 pub(crate) fn slicing(scenario: &Scenario, phase: &Phase) -> std::result::Result<Slicing, String> {
     let all_are = |kinds: &[Arrival]| phase.mixes.iter().all(|mix| kinds.contains(&mix.arrival));
     let counted = |own: &toml::Table| own.contains_key("requests");
@@ -42,12 +42,12 @@ pub(crate) fn slicing(scenario: &Scenario, phase: &Phase) -> std::result::Result
     if !all_are(&[Arrival::Closed]) {
         return Ok(Slicing::OnRequest);
     }
-    // A connection that pauses has its operation in each slice.
+    // A connection with a pause needs one operation in each slice.
     let ms = ms.max(phase.pause_ms());
     Ok(if SLICE_MS.contains(&ms) { Slicing::ByDefault(ms) } else { Slicing::Never })
 }
 
-/// Why what a side did in some slices does not count, by the scenario's gates.
+/// The first gate of the scenario that some slices of a side fail, as a sentence.
 pub(crate) fn failed_gate(total: &Class, scenario: &Scenario, phase: &Phase) -> Option<String> {
     let loads = plan::segments(phase, scenario).swap_remove(0).loads;
     let sends = Sends::default();

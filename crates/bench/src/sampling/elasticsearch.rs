@@ -1,5 +1,5 @@
-//! Counters of Elasticsearch and OpenSearch: `GET /_nodes/stats`, added over the nodes of a cluster. The names are those of the
-//! answer, the path to a number with dots between (Elasticsearch reference, "Nodes stats API"; the same from version 5 on).
+//! Counters of Elasticsearch and OpenSearch: `GET /_nodes/stats`, summed over the nodes of a cluster. A name is the
+//! path of a number in the answer, with dots (Elasticsearch reference, "Nodes stats API"; the same since version 5).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::{Readings, Source};
 use crate::limits::HTTP_BODY_BYTES_MAX;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Parts of the answer that are asked for; all of it is several hundred numbers a node.
+/// The requested parts of the answer. The whole answer has several hundred numbers per node.
 const METRICS: &str = "indices,jvm,process,thread_pool";
 
-/// What is kept. `*` stands for one name: a garbage collector, one of [`POOLS`].
+/// The numbers to keep. `*` stands for one name: a garbage collector, or one of [`POOLS`].
 const KEPT: [(&str, ValueKind); 27] = [
     ("indices.docs.count", Gauge),
     ("indices.store.size_in_bytes", Gauge),
@@ -45,7 +45,7 @@ const KEPT: [(&str, ValueKind); 27] = [
     ("thread_pool.*.rejected", Counter),
 ];
 
-/// Pools of threads that requests wait for, by their names in version 6.8; a server has a dozen others.
+/// The thread pools of requests, by their names in version 6.8. A server has a dozen others.
 const POOLS: [&str; 5] = ["bulk", "get", "index", "search", "write"];
 
 /// The nodes of one cluster.
@@ -56,7 +56,7 @@ pub struct Elasticsearch {
 }
 
 impl Elasticsearch {
-    /// `base` such as `http://127.0.0.1:9200`; `login` is the value of the header `Authorization`.
+    /// `base` is like `http://127.0.0.1:9200`; `login` is the value of the header `Authorization`.
     pub fn new(base: &str, login: Option<String>) -> Self {
         let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
         let url = format!("{}/_nodes/stats/{METRICS}", base.trim_end_matches('/'));
@@ -92,7 +92,7 @@ fn added<'a>(nodes: impl Iterator<Item = &'a Value>) -> Readings {
     sums.into_iter().map(|(name, (kind, value))| (name, kind, value)).collect()
 }
 
-/// Adds the numbers below `value`, which is found at `path`.
+/// Adds the numbers of `value`, which is at `path`.
 fn add(value: &Value, path: &mut String, sums: &mut BTreeMap<String, (ValueKind, f64)>) {
     if let Some(object) = value.as_object() {
         let above = path.len();
@@ -112,7 +112,7 @@ fn add(value: &Value, path: &mut String, sums: &mut BTreeMap<String, (ValueKind,
     }
 }
 
-/// Whether it is no pool of threads at all, or one of [`POOLS`].
+/// Whether a path is outside of the thread pools, or in one of [`POOLS`].
 fn is_for_requests(path: &str) -> bool {
     let pool = path.strip_prefix("thread_pool.").and_then(|rest| rest.split('.').next());
     pool.is_none_or(|pool| POOLS.contains(&pool))

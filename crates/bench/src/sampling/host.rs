@@ -1,4 +1,4 @@
-//! The machine: how busy it is, how much the hypervisor takes, how long tasks wait.
+//! The machine: its load, steal time, and the waiting times of tasks.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ impl Source for Host {
     }
 }
 
-/// Shares of all processors' time as growing percentages: what they grow per second is the share.
+/// The shares of all processors' time as growing percentages; their growth per second is the share.
 fn processors(stat: &str, ticks_per_second: f64) -> Readings {
     let is_core = |line: &&str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -61,7 +61,7 @@ fn processors(stat: &str, ticks_per_second: f64) -> Readings {
     readings
 }
 
-/// Microseconds in which some task waited.
+/// The time in which some task waited, microseconds.
 fn pressure(text: &str) -> Option<f64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     some.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()

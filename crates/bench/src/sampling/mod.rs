@@ -1,8 +1,8 @@
-//! What target and machine do while the load runs, read once a second on the seconds of the latency series: processes of
-//! this machine from `/proc`, the machine itself, metrics in Prometheus' text form, and the servers' own counters.
+//! Samples target and machine once a second while the load runs, at the seconds of the latency series: processes of
+//! this machine from `/proc`, the machine itself, metrics in Prometheus' text format, and the servers' own counters.
 //!
-//! A source that cannot be read says so once, by name, and the run goes on: the reader of a result must see that figures
-//! are absent, and why. Reading happens on a thread of its own, so a server that stands still delays no load.
+//! A source that cannot be read is reported once by name, and the run goes on, so that a reader of the result knows
+//! which figures are absent and why. A separate thread reads the sources, so a slow server does not delay the load.
 
 mod elasticsearch;
 mod host;
@@ -30,46 +30,46 @@ pub use server::{Database, Redis};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How a value is to be understood.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// It only grows; its growth per second is kept, with `_per_s` behind the name.
+    /// A growing counter. The series contains its growth per second, with `_per_s` added to the name.
     Counter,
-    /// The same under its own name, because the growth per second is what the name says, such as a percentage of time.
+    /// A growing counter whose growth per second has the meaning of the name, such as a percentage of time.
     Share,
-    /// A state; it is kept as it is.
+    /// A state. The series contains it unchanged.
     Gauge,
 }
 
-/// Values of one source at one moment.
+/// The values of one source at one moment.
 pub type Readings = Vec<(String, ValueKind, f64)>;
 
-/// Something that is read each second.
+/// A source of values that is read each second.
 pub trait Source: Send {
-    /// What stands before its names, such as `target` or `mysql`.
+    /// The prefix of its names, such as `target` or `mysql`.
     fn prefix(&self) -> &str;
 
-    /// Reads it now. An error says what is missing and why.
+    /// Reads the current values. The error says what is missing and why.
     fn read(&mut self) -> Result<Readings, String>;
 }
 
-/// What was collected: name, second after the begin, value.
+/// The collected series.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Collected {
     /// Values by name and second.
     pub series: BTreeMap<String, BTreeMap<u64, f64>>,
-    /// What could not be read and why; each once.
+    /// Sources that could not be read, and why; each once.
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Operations {
-    /// Offset of the segment that runs, in seconds after the begin.
+    /// The start of the current segment, in seconds after the start of the load.
     offset: u64,
     completed: BTreeMap<u64, u64>,
 }
 
-/// Reads all sources each second from the begin of the load on.
+/// Reads all sources each second from the start of the load.
 #[derive(Debug)]
 pub struct Collector {
     begin: Option<mpsc::Sender<Instant>>,
@@ -80,7 +80,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Starts the thread; it waits for the first segment.
+    /// Starts the thread, which waits for the first segment.
     pub fn start(sources: Vec<Box<dyn Source>>) -> Self {
         let (begin, on_begin) = mpsc::channel();
         let (stop, on_stop) = mpsc::channel();
@@ -91,13 +91,13 @@ impl Collector {
         Self { begin: Some(begin), began: None, stop, thread: Some(thread), operations: Arc::default() }
     }
 
-    /// To be called with every event of an engine.
+    /// Takes an event of the engine.
     pub fn on_event(&mut self, event: &Event) {
         match event {
             Event::Started { at, .. } => {
                 let began = *self.began.get_or_insert(*at);
                 if let Some(begin) = self.begin.take() {
-                    // Without a thread there is nothing to collect.
+                    // Without the thread there is nothing to start.
                     let _ = begin.send(*at);
                 }
                 self.operations.lock().offset = at.saturating_duration_since(began).as_secs();
@@ -112,7 +112,7 @@ impl Collector {
         }
     }
 
-    /// Ends the thread and hands out what it read. CPU time is given per operation as well.
+    /// Stops the thread and returns the series. It adds CPU time per operation.
     pub fn finish(mut self) -> Collected {
         drop(self.begin.take());
         let _ = self.stop.send(());
@@ -144,7 +144,7 @@ impl Collected {
         }
     }
 
-    /// CPU microseconds per operation, for each process.
+    /// Adds CPU microseconds per operation for each process.
     fn per_operation(&mut self, operations: &BTreeMap<u64, u64>) {
         let of_processes: Vec<String> =
             self.series.keys().filter(|name| name.ends_with(".cpu_us_per_s")).cloned().collect();
@@ -162,7 +162,7 @@ impl Collected {
     }
 }
 
-/// The last reading of one source.
+/// The previous reading of a source.
 struct PreviousReading {
     at: Instant,
     counters: BTreeMap<String, f64>,
@@ -180,7 +180,7 @@ fn collect(mut sources: Vec<Box<dyn Source>>, at: Instant, on_stop: &mpsc::Recei
             Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return collected,
         }
         read_all(&mut sources, &mut last, Some(second.into()), &mut collected);
-        // A source that took longer than a second leaves seconds out; they are not made up.
+        // A source that takes longer than a second has no value for some seconds.
         second = (second + 1).max(u32::try_from(at.elapsed().as_secs()).unwrap_or(u32::MAX));
     }
 }
@@ -211,7 +211,7 @@ fn read_all(
                 (ValueKind::Counter | ValueKind::Share, _) => {
                     let before = last.as_ref().and_then(|last| Some((last.at, *last.counters.get(&name)?)));
                     if let (Some(second), Some((at, before))) = (second, before)
-                        // A counter that went back belongs to a server that was started again.
+                        // A smaller value means that the server was restarted.
                         && value >= before
                     {
                         let per_s = (value - before) / (now - at).as_secs_f64();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::recorder::{ClassSecond, Second};
 
-    /// Grows by ten each time, then goes back once, then fails.
+    /// A source that grows by ten each time, then goes back once, then fails.
     struct Pretend(u32);
 
     impl Source for Pretend {

@@ -1,4 +1,4 @@
-//! nginx' own counters: the page of its module `stub_status`.
+//! nginx' own counters, from the page of its module `stub_status`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,29 +8,29 @@ use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest page; it has about a hundred bytes.
+/// The longest page. The usual length is about a hundred bytes.
 const PAGE_BYTES_MAX: u64 = 4 * 1024;
 
-/// What the page says. Counters count from the start of the server.
+/// The numbers of the page. Counters count from the start of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StubStatus {
-    /// Connections that are open.
+    /// Open connections.
     pub active: u64,
     /// Connections accepted so far.
     pub accepts: u64,
-    /// Connections handled so far; fewer when a limit was reached.
+    /// Connections handled so far; fewer than accepted if a limit was reached.
     pub handled: u64,
-    /// Requests so far, that for the page included.
+    /// Requests so far, including those for the page.
     pub requests: u64,
-    /// Connections whose request is being read.
+    /// Connections with a request that is being read.
     pub reading: u64,
-    /// Connections that are being answered.
+    /// Connections with an answer that is being written.
     pub writing: u64,
-    /// Connections that are quiet.
+    /// Idle connections.
     pub waiting: u64,
 }
 
-/// Requests for the page, which the server counts as well.
+/// The number of requests for the page, because the server counts them as well.
 #[derive(Debug, Default)]
 pub struct PollCount {
     answered: AtomicU64,
@@ -38,13 +38,13 @@ pub struct PollCount {
 }
 
 impl PollCount {
-    /// Requests so far that were answered, and that were not: the server may have counted those or not.
+    /// The number of requests with an answer, and without one. The server may have counted the latter.
     pub fn so_far(&self) -> (u64, u64) {
         (self.answered.load(Ordering::Relaxed), self.unanswered.load(Ordering::Relaxed))
     }
 }
 
-/// The page of one nginx.
+/// The status page of one nginx.
 pub struct Nginx {
     url: String,
     agent: ureq::Agent,
@@ -52,7 +52,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// `url` of the page. `polls` counts what is asked.
+    /// `url` is the address of the page. `polls` counts the requests for it.
     pub fn new(url: &str, polls: Arc<PollCount>) -> Self {
         let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
         Self { url: url.to_owned(), agent: config.into(), polls }
@@ -93,7 +93,7 @@ impl Source for Nginx {
     }
 }
 
-/// Seven numbers with words between them, in an order that has not changed since the module was written.
+/// Parses seven numbers between words, whose order has never changed.
 fn parse(text: &str) -> Option<StubStatus> {
     if !text.starts_with("Active connections:") {
         return None;

@@ -9,17 +9,17 @@ use crate::limits::THREADS_READ_MAX;
 use crate::process::SampledProcess;
 use crate::server_process::ServerProcess;
 
-/// CPU time, memory, disk, files and context switches of one process, or of a server that is started again meanwhile.
+/// CPU time, memory, disk, files and context switches of one process, or of a server that is restarted meanwhile.
 #[derive(Debug)]
 pub struct Process {
     server: ServerProcess,
     prefix: String,
-    /// Which process was read last.
+    /// The process of the previous reading.
     last: Option<SampledProcess>,
 }
 
 impl Process {
-    /// A process that runs now. `prefix` stands before its names.
+    /// A running process. `prefix` is the prefix of its names.
     pub fn new(pid: u32, prefix: &str) -> Result<Self, String> {
         let sampled = SampledProcess::new(pid).map_err(|_| {
             format!(
@@ -36,7 +36,7 @@ impl Process {
     }
 }
 
-/// Context switches of all threads: those it asked for by waiting, and those it did not.
+/// Context switches of all threads: voluntary and involuntary ones.
 fn switches(pid: u32) -> Option<(f64, f64)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let (mut voluntary, mut forced) = (0.0, 0.0);
@@ -61,7 +61,8 @@ impl Source for Process {
         let Some(process) = now else { return Ok(readings) };
         let is_another = self.last.replace(process).is_some_and(|last| last != process);
         let mut add = |name: &str, kind, value: Option<f64>| {
-            // Only CPU time is added up over processes: the other counters of a new one begin again, and have no growth yet.
+            // Only CPU time is summed over processes. The other counters of a new process start again, without growth
+            // yet.
             if let Some(value) = value.filter(|_| kind == Gauge || !is_another) {
                 readings.push((name.to_owned(), kind, value));
             }
@@ -74,7 +75,7 @@ impl Source for Process {
         let switches = switches(process.pid());
         add("voluntary_switches", Counter, switches.map(|(voluntary, _)| voluntary));
         add("forced_switches", Counter, switches.map(|(_, forced)| forced));
-        // Another user's processes hide their I/O; then it is absent.
+        // The I/O counters of another user's processes are hidden, and then absent.
         let io = read("io");
         add("disk_read_bytes", Counter, field(&io, "read_bytes:"));
         add("disk_written_bytes", Counter, field(&io, "write_bytes:"));
@@ -86,13 +87,13 @@ fn field(text: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether an address is one of this machine.
+/// Whether an address belongs to this machine.
 pub fn is_local(address: IpAddr) -> bool {
     // Only a local address can be bound.
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// The process that listens on a TCP port of this machine, if we may see it.
+/// The process that listens on a TCP port of this machine, if it is visible.
 pub fn listener_pid(port: u16) -> Option<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let inodes: Vec<String> = tables
@@ -114,20 +115,20 @@ pub fn listener_pid(port: u16) -> Option<u32> {
     })
 }
 
-/// The server's process if it runs here: who listens on the port, if it is called like one. Others that listen on a port (a proxy,
-/// a container's forwarder) are not it.
+/// The server's process on this machine: the listener of the port, if it has one of the names. Other listeners, such as
+/// a proxy or the forwarder of a container, are not the server.
 pub fn server_pid(address: SocketAddr, names: &[&str]) -> Option<u32> {
     let pid = is_local(address.ip()).then(|| listener_pid(address.port())).flatten()?;
     has_name(pid, names).then_some(pid)
 }
 
-/// Whether one of these names is in that of a process.
+/// Whether the name of a process contains one of these names.
 pub fn has_name(pid: u32, names: &[&str]) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     names.iter().any(|known| name.contains(known))
 }
 
-/// Inodes of listening sockets (state 0A) of a port in a table of proc_net_tcp(5).
+/// The inodes of listening sockets (state 0A) of a port in a table of proc_net_tcp(5).
 fn listeners(table: &str, port: u16) -> Vec<u64> {
     let suffix = format!(":{port:04X}");
     table

@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text form over HTTP: our own `/metrics`, and anybody's.
+//! Metrics in Prometheus' text format over HTTP.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::limits::HTTP_BODY_BYTES_MAX;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One address of metrics.
+/// The address of some metrics.
 pub struct Prometheus {
     url: String,
     prefix: String,
@@ -17,13 +17,13 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// `url` such as `http://127.0.0.1:8080/metrics`; `token` for servers that want a bearer token.
+    /// `url` is like `http://127.0.0.1:8080/metrics`; `token` is for servers that require a bearer token.
     pub fn new(url: &str, prefix: &str, token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
         Self { url: url.to_owned(), prefix: prefix.to_owned(), agent: config.into(), token }
     }
 
-    /// A server of ours; `base` is its `http://host:port`.
+    /// The metrics of a Tachograph server; `base` is its `http://host:port`.
     pub fn tacho(base: &str) -> Self {
         Self::new(&format!("{base}/metrics"), "tacho", None)
     }
@@ -47,7 +47,7 @@ impl Source for Prometheus {
     }
 }
 
-/// Reads the text. Buckets of histograms are left out, their sums and counts are counters.
+/// Parses the text. Buckets of histograms are left out; their sums and counts are counters.
 fn parse(text: &str) -> Readings {
     let mut counters = HashSet::new();
     let mut histograms = HashSet::new();
@@ -81,7 +81,7 @@ fn parse(text: &str) -> Readings {
     readings
 }
 
-/// `name{labels} value [timestamp]`; labels may hold blanks.
+/// Parses `name{labels} value [timestamp]`; labels may contain blanks.
 fn sample(line: &str) -> Option<(&str, f64)> {
     let end = match line.find('{') {
         Some(_) => line.rfind('}')? + 1,

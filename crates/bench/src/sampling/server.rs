@@ -8,11 +8,11 @@ use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source, ValueKind};
 use crate::driver::sql::{Address, Dialect, ServerCounters};
 
-/// Longest answer of Redis to INFO.
+/// The longest answer of Redis to INFO.
 const INFO_BYTES_MAX: u64 = 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// MySQL, MariaDB or PostgreSQL, over a connection of its own.
+/// MySQL, MariaDB or PostgreSQL, over a separate connection.
 #[derive(Debug)]
 pub struct Database {
     address: Address,
@@ -55,7 +55,7 @@ impl Source for Database {
     }
 }
 
-/// Which of MySQL's 500 variables are kept, and what they mean: those that explain a change of throughput or latency.
+/// The kind of those of MySQL's 500 variables that explain a change of throughput or latency; `None` for the others.
 fn mysql_kind(name: &str) -> Option<ValueKind> {
     const GAUGES: [&str; 12] = [
         "Threads_connected",

@@ -1,28 +1,28 @@
-//! `--quick`: a scenario made small, for a first try that takes seconds.
+//! `--quick`: reduces a scenario for a first try that takes seconds.
 
 use toml::{Table, Value};
 
 use super::{Kind, Scenario};
 use crate::options::parse_duration;
 
-/// Longest measured part and warm-up of a phase, seconds.
+/// The longest measured part and warm-up of a phase, seconds.
 const DURATION_S: u64 = 5;
 const WARMUP_S: u64 = 1;
-/// Most operations per second, connections and steps of a phase.
+/// The largest rate, and the largest numbers of connections and steps of a phase.
 const RATE: f64 = 2_000.0;
 const CONNECTIONS: u32 = 50;
 const STEPS: i64 = 3;
-/// Most keys or rows of a table, and most tables.
+/// The largest number of keys or of rows of a table, and of tables.
 const ROWS: f64 = 10_000.0;
 const TABLES: i64 = 2;
-/// Size of a file that fio writes.
+/// The size of a file for fio.
 const FILE: &str = "64m";
 
-/// What a run with it says of itself.
+/// The note in the result of such a run.
 pub(crate) const SAID: &str =
     "--quick: little data and short phases, for a first look; these figures are not to be quoted or compared";
 
-/// The settings that make a scenario small, to be applied before those of the user. An error says why there are none.
+/// The settings that reduce a scenario, to be applied before those of the user. The error says why there are none.
 pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     let driver = scenario.head.driver.as_str();
     match driver {
@@ -58,7 +58,7 @@ pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     Ok(sets)
 }
 
-/// Data that is there within a second or two. In driver `tcp` connections and rates follow from it.
+/// A scale for which the data is loaded within a second or two. In driver `tcp`, connections and rates follow from it.
 fn scale(scenario: &Scenario) -> Option<String> {
     let largest = match scenario.head.driver.as_str() {
         "redis" => {
@@ -108,7 +108,7 @@ fn cap(table: &Table, place: &str, sets: &mut Vec<String>) {
             table.get(key).and_then(|value| value.as_float().or(value.as_integer().map(|it| it as f64)));
         if let Some(value) = value.filter(|value| *value > most) {
             sets.push(format!("{place}.{key}={most}"));
-            // Those of one connection: fewer connections do the same work.
+            // The requests of one connection: fewer connections do the same work.
             if let ("connections", Some(requests)) = (key, integer(table, "requests")) {
                 sets.push(format!("{place}.requests={:.0}", (requests as f64 * value / most).ceil()));
             }
@@ -128,7 +128,8 @@ fn integer(table: &Table, key: &str) -> Option<i64> {
     table.get(key)?.as_integer()
 }
 
-/// Longest time that the phases of a scenario take by their own account, seconds; those that end with their work are not in it.
+/// The longest duration of the phases of a scenario by their own keys, seconds, without phases that end with their
+/// work.
 pub(crate) fn planned_s(scenario: &Scenario) -> f64 {
     let measured = scenario.phases.iter().filter(|phase| phase.kind != Kind::Load);
     measured.map(|phase| (phase.warmup + phase.duration.unwrap_or_default()).as_secs_f64()).sum()

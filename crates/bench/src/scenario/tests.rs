@@ -1,4 +1,4 @@
-//! What scenario files say, and what is said about wrong ones.
+//! Tests of the parsing of scenario files, and of error texts.
 
 use super::*;
 
@@ -263,7 +263,7 @@ fn a_key_that_nobody_knows_is_refused_in_every_table_of_every_driver() {
     }
 }
 
-/// A suggestion is a key of the table that the wrong key stands in.
+/// A suggestion is a key of the table that contains the wrong key.
 #[test]
 fn a_suggestion_is_of_the_same_table() {
     for builtin in BUILTIN {
@@ -304,7 +304,7 @@ fn a_suggestion_is_of_the_same_table() {
     }
 }
 
-/// Odd numbers are used or refused, in every place where a scenario has a number.
+/// Unusual numbers are used or refused, at every place where a scenario has a number.
 #[test]
 fn no_number_of_a_scenario_makes_a_driver_panic() {
     fn numbers(path: &str, value: &toml::Value, found: &mut Vec<String>) {

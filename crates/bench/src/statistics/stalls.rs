@@ -1,39 +1,38 @@
-//! Finds stalls that come back at a regular distance: flush, checkpoint, garbage collection, compaction, a scheduled
-//! job.
+//! Detects regular stalls: flush, checkpoint, garbage collection, compaction, a scheduled job.
 
 use super::{autocorrelation, deviation, mean, median};
 
-/// Fewest seconds that are looked at.
+/// The smallest number of seconds to look at.
 const SECONDS_MIN: usize = 30;
 /// A second is a stall when its value is this many times the median.
 const STALL_FACTOR: f64 = 2.0;
-/// Fewest stalls that make a rhythm.
+/// The smallest number of stalls of a pattern.
 const STALLS_MIN: usize = 4;
-/// Largest spread of their distances, as a share of the mean distance.
+/// The largest spread of the distances, as a share of the mean distance.
 const IRREGULARITY_MAX: f64 = 0.2;
-/// Share of the seconds that may be stalls; more is not a stall but how it is.
+/// The largest share of seconds that may be stalls. A larger share is the normal state.
 const SHARE_MAX: f64 = 0.4;
 
-/// A rhythm of stalls.
+/// A pattern of regular stalls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StallPattern {
-    /// Mean distance of stalls, seconds.
+    /// The mean distance of stalls, seconds.
     pub period_s: f64,
-    /// Mean length, seconds.
+    /// The mean length of stalls, seconds.
     pub length_s: f64,
-    /// Stalls seen.
+    /// The number of stalls.
     pub count: usize,
-    /// Median value within stalls over the median outside.
+    /// The median value within stalls divided by the median outside.
     pub factor: f64,
-    /// Autocorrelation at the period.
+    /// The autocorrelation at the period.
     pub autocorrelation: f64,
-    /// Indices of the seconds in which something stalls.
+    /// The indices of the seconds within stalls.
     pub seconds: Vec<usize>,
 }
 
-/// Looks for a rhythm in one value per second of which high is bad (p99). Regular distances of stalls must be confirmed
-/// by the autocorrelation at that distance, above the bound 3 / sqrt(n) for noise (Bartlett, 1946; Box and Jenkins,
-/// "Time Series Analysis", chapter 2).
+/// Looks for regular stalls in one value per second for which high is bad (p99). The autocorrelation at the distance of
+/// the stalls must exceed the bound 3 / sqrt(n) for noise (Bartlett, 1946; Box and Jenkins, "Time Series Analysis",
+/// chapter 2).
 pub fn find(values: &[f64]) -> Option<StallPattern> {
     if values.len() < SECONDS_MIN {
         return None;
@@ -47,7 +46,7 @@ pub fn find(values: &[f64]) -> Option<StallPattern> {
     }
     let distances: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let period_s = mean(&distances);
-    // A period that is no whole number of seconds moves by one second now and then.
+    // A period that is not a whole number of seconds shifts by one second now and then.
     let allowed = (IRREGULARITY_MAX * period_s).max(0.6);
     if period_s < 3.0 || deviation(&distances) > allowed {
         return None;
@@ -72,8 +71,8 @@ pub fn find(values: &[f64]) -> Option<StallPattern> {
     })
 }
 
-/// How well a series of the target agrees with the stalls: correlation of its values with being in a stall, -1 to 1.
-/// Counters that only grow are to be given as differences.
+/// The agreement of a series of the target with the stalls: the correlation of its values with being in a stall, -1 to
+/// 1. Growing counters must be given as differences.
 pub fn agreement(stall_pattern: &StallPattern, series: &[f64]) -> f64 {
     let stalls: Vec<f64> = (0..series.len())
         .map(|i| f64::from(u8::from(stall_pattern.seconds.binary_search(&i).is_ok())))
@@ -87,7 +86,7 @@ pub fn agreement(stall_pattern: &StallPattern, series: &[f64]) -> f64 {
 }
 
 impl StallPattern {
-    /// The finding in words; `what` names the value, `with` the series of the target that move with it.
+    /// The finding as a sentence; `what` names the value, `with` the series of the target that agree.
     pub fn sentence(&self, what: &str, with: &[&str]) -> String {
         let moves = match with {
             [] => "look for what the target does at that distance (flush, checkpoint, compaction, garbage collection)"

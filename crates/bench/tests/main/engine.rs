@@ -1,4 +1,4 @@
-//! The event engine with a protocol of one letter a message, against servers that answer when they want.
+//! Tests of the event engine with a protocol of one letter per message, against servers with configurable answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -11,14 +11,14 @@ use bench::schedule::Arrivals;
 
 use crate::plans;
 
-/// Sends letters and takes every letter for an answer.
+/// Sends letters and takes every letter as an answer.
 struct Letters {
     window: usize,
-    /// Messages per session.
+    /// The number of messages per session.
     messages: u64,
-    /// The server speaks first.
+    /// Whether the server speaks first.
     greeted: bool,
-    /// Answers may wait.
+    /// Whether answers may wait.
     patient: bool,
 }
 
@@ -72,7 +72,7 @@ impl Protocol for Letters {
     }
 }
 
-/// A server that sends every letter back after `pause`, at most `answers` of them per connection.
+/// A server that returns every letter after `pause`, at most `answers` of them per connection.
 pub(crate) fn echo(pause: Duration, answers: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -113,12 +113,12 @@ fn open(rate: f64) -> Load {
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
-/// That the wait is neither in the lag nor in the service time is tested with a clock of its own, beside the engine.
+/// Another test, with a simulated clock, checks that the wait is neither in the lag nor in the service time.
 #[test]
 fn what_waits_for_the_window_is_sent_at_last_and_its_wait_is_in_the_response_time() {
     for patient in [false, true] {
         let letters = Letters { window: 1, messages: u64::MAX, greeted: false, patient };
-        // No more than 50 a second are answered, and 100 are due in one: the last waits for a second.
+        // At most 50 per second are answered, and 100 are due in one second: the last waits for a second.
         let outcome =
             run(&letters, echo(Duration::from_millis(20), usize::MAX), 1, vec![segment(open(100.0), 1_000)]);
         let total = outcome.segments[0].recorder.total();

@@ -1,5 +1,5 @@
-//! What happens to a run when something outside of it goes wrong. The clock is not set here: that would reach everything else on the
-//! machine (`runner::result_collector` has the rule and its test).
+//! Tests of runs with external failures. They do not set the clock, which would affect the whole machine
+//! (`runner::result_collector` has the rule and its test).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::peers::required;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The load generator as a process of its own: `examples/bench.rs`, which `cargo test` builds beside the tests.
+/// The load generator as a separate process: `examples/bench.rs`, which `cargo test` builds beside the tests.
 pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/bench");

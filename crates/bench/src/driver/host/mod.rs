@@ -1,8 +1,8 @@
-//! The machine itself: small kernels of work, each repeated until its time is over, by one thread or by several.
+//! The machine itself: small kernels of work, repeated for a time by one or several threads.
 //!
-//! They are like those of UnixBench in kind (integer, floating point, pipes, context switches, processes, system calls)
-//! and unlike them in code, so no figure here is a UnixBench index. Disks are measured by fio ([`fio`]), whose numbers
-//! everybody knows.
+//! The kernels resemble those of UnixBench in kind (integer, floating point, pipes, context switches, processes, system
+//! calls), but not in code, so no figure here is a UnixBench index. fio measures the disks ([`fio`]), because its
+//! figures are widely known.
 
 mod compute;
 pub mod fio;
@@ -24,14 +24,14 @@ use kernel_calls::{FileSync, PingPong, Pipe};
 use memory::Memory;
 use pool::{Pool, PoolRegistry};
 
-/// Random numbers of threads, apart from those of other drivers.
+/// The domain of the random numbers of this driver.
 const DOMAIN: u64 = 0x405;
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// Integer arithmetic, records, text compared and copied.
+    /// Integer arithmetic, records, comparisons and copies of text.
     Integer,
     /// Floating point: polynomials, sines, exponentials, a small matrix.
     Float,
@@ -43,17 +43,17 @@ pub enum Kernel {
     MemoryWrite,
     /// Copies one half of a large buffer to the other.
     MemoryCopy,
-    /// Reads that wait for each other, all over a large buffer.
+    /// Dependent reads, all over a large buffer.
     MemoryLatency,
-    /// The smallest system call.
+    /// The cheapest system call.
     Syscall,
-    /// 512 bytes into a pipe and out of it, one thread.
+    /// 512 bytes through a pipe within one thread.
     Pipe,
     /// A token through pipes to another thread and back: two context switches.
     ContextSwitch,
-    /// A process is started, ends and is waited for.
+    /// Starts a process and waits for its end.
     Spawn,
-    /// 4 KiB appended to a file and made durable by fdatasync.
+    /// Appends 4 KiB to a file, with fdatasync.
     Fsync,
 }
 
@@ -74,7 +74,8 @@ impl Kernel {
         Self::Fsync,
     ];
 
-    /// How much one operation is, and of what. Operations are long enough that taking the time does not count.
+    /// The amount and the unit of work of one operation. Operations are long enough to make the cost of timing
+    /// negligible.
     pub fn work(self) -> (f64, &'static str) {
         match self {
             Self::Integer => (f64::from(compute::ROUNDS), "rounds of integer work"),
@@ -91,7 +92,7 @@ impl Kernel {
         }
     }
 
-    /// What a rate of operations means, as a sentence.
+    /// The meaning of a rate of operations, as a sentence.
     pub fn sentence(self, name: &str, per_s: f64, threads: u32) -> String {
         let (amount, unit) = self.work();
         let rate = per_s * amount;
@@ -108,7 +109,7 @@ impl Kernel {
     }
 }
 
-/// Kernels of a run.
+/// The kernels of a run.
 #[derive(Debug)]
 pub struct Host {
     kernels: Vec<Kernel>,
@@ -118,7 +119,7 @@ pub struct Host {
     files: Arc<Pool<FileSync>>,
 }
 
-/// One thread with what its kernels need, made when first used.
+/// One thread with the data of its kernels, created on first use.
 #[derive(Debug)]
 pub struct Session {
     number: u32,
@@ -129,7 +130,8 @@ pub struct Session {
 }
 
 impl Host {
-    /// Kernels by class number; files of `fsync` are made in `directory` and removed with the last who use them.
+    /// Takes the kernels by class number. `fsync` creates its files in `directory` and removes them with their last
+    /// user.
     pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
         static MEMORY: PoolRegistry<(), Memory> = PoolRegistry::new();
         static FILES: PoolRegistry<PathBuf, FileSync> = PoolRegistry::new();

@@ -1,5 +1,5 @@
-//! What threads work on: buffers, files. Both sides of a comparison that take turns work on the same ones: where in memory a buffer lies,
-//! and where on the disk a file, makes it faster or slower than another by more than what is looked for.
+//! Pools of buffers and files for threads. Both sides of a comparison use the same ones, because the place of a buffer
+//! in memory or of a file on disk changes the speed by more than the difference that the comparison looks for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,13 +7,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// A thing for each number of a thread: on a machine with several memories nobody works on what lies near another.
+/// One item per thread number, so that on a machine with several memory nodes no thread uses the memory of another
+/// node.
 #[derive(Debug)]
 pub(super) struct Pool<T>(Mutex<BTreeMap<u32, T>>);
 
 impl<T> Pool<T> {
-    /// Thread `number` works on its thing, which nobody else has meanwhile. It is made for the first time, and while a thread of the
-    /// same number has it.
+    /// Lets thread `number` work with its item exclusively. A new item is created on first use, and while another
+    /// thread of the same number uses it.
     pub(super) fn with_item<R>(
         &self,
         number: u32,
@@ -23,14 +24,14 @@ impl<T> Pool<T> {
         let free = self.0.lock().remove(&number);
         let mut thing = free.map_or_else(make, Ok)?;
         let done = work(&mut thing);
-        // Of two that were in use at once the last that comes back stays.
+        // If two items of one number existed, the last one that is returned stays.
         let one_too_many = self.0.lock().insert(number, thing);
         drop(one_too_many);
         done
     }
 }
 
-/// The pools of this process that are in use, each by what its things have in common.
+/// The pools in use by this process, by the kind of their items.
 #[derive(Debug)]
 pub(super) struct PoolRegistry<K, T>(Mutex<BTreeMap<K, Weak<Pool<T>>>>);
 
@@ -39,7 +40,7 @@ impl<K: Ord, T> PoolRegistry<K, T> {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The pool of a kind; it goes with the last who has it.
+    /// The pool of a kind. It is dropped with its last user.
     pub(super) fn of(&self, kind: K) -> Arc<Pool<T>> {
         let mut known = self.0.lock();
         known.retain(|_, pool| pool.strong_count() > 0);

@@ -1,21 +1,21 @@
-//! What an answer must be, and whether it is.
+//! The expected answer of a request, and its comparison with the actual one.
 
 use super::template::{Data, Text};
 
-/// What an answer must be.
+/// The expected answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// Statuses that are right.
+    /// The accepted statuses.
     pub statuses: Vec<u16>,
-    /// Length of the body, bytes.
+    /// The length of the body, bytes.
     pub bytes: Option<u64>,
     /// The body; `__key__` in it stands for the key of the request and `__data__` for its data.
     pub body: Option<String>,
-    /// What the data is.
+    /// The data of keys.
     pub data: Data,
 }
 
-/// The same, ready to be compared.
+/// The expected answer, prepared for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     statuses: Vec<u16>,
@@ -25,14 +25,14 @@ pub(crate) struct Expected {
     fixed: Option<Vec<u8>>,
 }
 
-/// One answer so far.
+/// The part of an answer that has arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
-    /// Bytes of the body.
+    /// The bytes of the body so far.
     pub(crate) bytes: u64,
     differs: bool,
-    /// What the body must be, when that depends on the key.
+    /// The expected body if it depends on the key.
     keyed: Option<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ impl Expected {
         }
     }
 
-    /// Begins an answer to a request with this key.
+    /// Starts an answer to a request with this key.
     #[inline]
     pub(crate) fn begin(&self, status: u16, key: u64) -> Seen {
         let keyed = self.body.as_ref().map(|text| {
@@ -59,7 +59,7 @@ impl Expected {
         Seen { status, bytes: 0, differs: false, keyed }
     }
 
-    /// Takes bytes of the body.
+    /// Compares a part of the body.
     #[inline]
     pub(crate) fn take(&self, seen: &mut Seen, part: &[u8]) {
         if let Some(body) = seen.keyed.as_ref().or(self.fixed.as_ref()) {
@@ -69,7 +69,7 @@ impl Expected {
         seen.bytes += part.len() as u64;
     }
 
-    /// What is wrong with a whole answer; `None` when nothing is.
+    /// The difference of a complete answer from the expected one; `None` if they agree.
     #[inline]
     pub(crate) fn wrong(&self, seen: &Seen) -> Option<String> {
         if !self.statuses.contains(&seen.status) {

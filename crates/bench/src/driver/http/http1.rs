@@ -1,4 +1,4 @@
-//! One connection of HTTP/1.1: answers in the order of requests, whatever tells where they end.
+//! One HTTP/1.1 connection: answers in the order of requests, with every kind of framing.
 
 use std::collections::VecDeque;
 
@@ -8,27 +8,27 @@ use super::expect::Seen;
 use super::request::{PreparedRequest, SentRequest};
 use crate::driver::{Answer, Completion, Opening, Received};
 
-/// A server that closes a connection without an answer.
+/// The error of a server that closes a connection without an answer.
 const NO_ANSWER: &str = "closed by the server without an answer";
 
-/// The answer that is being read.
+/// The answer that is arriving.
 #[derive(Debug)]
 struct Current {
     seen: Seen,
     head: Head,
-    /// Bytes of it so far, head and framing included.
+    /// Its bytes so far, including head and framing.
     bytes: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Http1Connection {
     answers: Answers,
-    /// Requests on their way, oldest first.
+    /// Requests in flight, oldest first.
     asked: VecDeque<SentRequest>,
     current: Option<Current>,
-    /// Every request has a connection of its own.
+    /// Whether every request has its own connection.
     close: bool,
-    /// Whole answers on this connection.
+    /// The number of complete answers on this connection.
     answered: u64,
 }
 
@@ -101,7 +101,7 @@ impl Http1Connection {
         Ok(received)
     }
 
-    /// An answer is whole. Returns whether it was the connection's last one.
+    /// Handles a complete answer. Returns whether it was the last one of the connection.
     #[inline]
     fn end(
         &mut self,
@@ -127,8 +127,9 @@ impl Http1Connection {
         {
             self.end(&operations[usize::from(asked.class)], 0, done);
         }
-        // A server may end a quiet connection while a request is on its way to it; a client asks again then
-        // (RFC 9112, 9.3.1). Who answered nothing at all on a connection would be asked for ever.
+        // A server may close an idle connection while a request is on its way, and a client then repeats the request
+        // (RFC 9112, 9.3.1). A server that answered nothing on this connection gets no repetition, because that would
+        // never end.
         if self.asked.is_empty() || self.answered > 0 {
             again.extend(self.asked.drain(..));
             return Ok(());

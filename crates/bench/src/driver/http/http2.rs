@@ -1,4 +1,4 @@
-//! One connection of HTTP/2: streams, flow control, and what a server says about the connection.
+//! One HTTP/2 connection: streams, flow control, and connection-level frames.
 
 use std::collections::VecDeque;
 
@@ -10,49 +10,49 @@ use super::request::{PreparedRequest, SentRequest};
 use super::template::Text;
 use crate::driver::{Answer, Completion, Opening, Received};
 
-/// What we let a server send before it must wait for more: it is never to wait for a generator that counts bytes.
+/// The receive window that the server gets. It is large, so that the server never waits for the generator.
 const WINDOW_BYTES: u32 = 1 << 30;
-/// Streams of a connection before another is opened; their numbers end at 2^31.
+/// The last stream number before a new connection is opened; stream numbers end at 2^31.
 const LAST_STREAM: u32 = WINDOW_MAX - 2;
-/// Longest piece of the server's last words in an error text.
+/// The longest part of the server's GOAWAY text in an error.
 const WORDS_BYTES: usize = 80;
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 struct Stream {
     number: u32,
     asked: SentRequest,
-    /// What came of its answer; `None` before its head.
+    /// The answer so far; `None` before its head.
     seen: Option<Seen>,
-    /// Bytes of frames of its answer.
+    /// The bytes of the answer's frames.
     bytes: u64,
-    /// Bytes of its body the server may still send.
+    /// The bytes of the answer's body that the server may still send.
     window: u32,
-    /// Bytes of the request's body we may still send.
+    /// The bytes of the request's body that the client may still send.
     send_window: i64,
-    /// The rest of the request's body.
+    /// The unsent rest of the request's body.
     unsent: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub(super) struct Http2Connection {
-    /// Requests on their way, by number.
+    /// Requests in flight, by stream number.
     streams: VecDeque<Stream>,
     next_stream: u32,
-    /// The server has said what it can take.
+    /// Whether the server has sent its settings.
     greeted: bool,
-    /// Most streams the server takes at once.
+    /// The largest number of concurrent streams that the server allows.
     streams_max: u32,
     frame_bytes_max: usize,
     initial_window: i64,
     send_window: i64,
-    /// Bytes of bodies the server may still send on the connection.
+    /// The bytes of bodies that the server may still send on the connection.
     window: u32,
-    /// A block of headers goes on: its stream, and whether that ends with it.
+    /// A block of headers that continues: its stream, and whether it ends the stream.
     continued: Option<(u32, bool)>,
     /// The last stream that the server answers.
     last_stream: Option<u32>,
-    /// Every request has a connection of its own.
+    /// Whether every request has its own connection.
     close: bool,
 }
 
@@ -92,7 +92,7 @@ impl Http2Connection {
         self.streams.clear();
     }
 
-    /// Streams that may be open now.
+    /// The number of streams that may be open now.
     pub(super) fn window(&self) -> usize {
         if self.last_stream.is_some() || self.next_stream > LAST_STREAM {
             return 0;
@@ -135,7 +135,7 @@ impl Http2Connection {
         Answer::Key(number)
     }
 
-    /// Sends as much of a body as the windows allow; an empty one only when it `begins`.
+    /// Sends as much of a body as the windows allow. `begins` sends an empty body as well.
     fn send_body(&mut self, index: usize, out: &mut Vec<u8>, begins: bool) {
         let stream = &mut self.streams[index];
         let mut sent = 0;
@@ -196,14 +196,14 @@ impl Http2Connection {
         Ok(received)
     }
 
-    /// The server answers nothing else, and nothing is left that it answers.
+    /// Whether the server answers no more streams.
     fn is_over(&self) -> bool {
         let answered = |last: u32| self.streams.front().is_none_or(|stream| stream.number > last);
         let exhausted = self.next_stream > LAST_STREAM && self.streams.is_empty();
         exhausted || self.last_stream.is_some_and(answered)
     }
 
-    /// Takes a frame of `used` bytes. Returns whether a stream ended with it.
+    /// Handles a frame of `used` bytes. Returns whether it ended a stream.
     fn take(
         &mut self,
         operations: &[PreparedRequest],
@@ -224,7 +224,7 @@ impl Http2Connection {
                 {
                     let status = hpack::status(frame.content().map_err(said)?).map_err(said)?;
                     let expected = &operations[usize::from(stream.asked.class)].expected;
-                    // An interim answer is none.
+                    // An interim answer does not count.
                     stream.seen = (status >= 200).then(|| expected.begin(status, stream.asked.key));
                 }
                 if !frame.has(flag::END_HEADERS) {
@@ -290,7 +290,7 @@ impl Http2Connection {
         }
     }
 
-    /// Where a stream is, and counts bytes for it. One that ended already is not there any more.
+    /// Finds the index of a stream and counts bytes for it. Streams that have ended are not found.
     fn find(&mut self, number: u32, bytes: usize) -> Option<usize> {
         let index = self.streams.iter().position(|stream| stream.number == number)?;
         self.streams[index].bytes += bytes as u64;
@@ -328,7 +328,7 @@ impl Http2Connection {
                 setting::MAX_CONCURRENT_STREAMS => self.streams_max = value,
                 setting::MAX_FRAME_SIZE => self.frame_bytes_max = value as usize,
                 setting::INITIAL_WINDOW_SIZE => {
-                    // It changes the windows of open streams as well, below zero if need be (RFC 9113, 6.9.2).
+                    // The setting also changes the windows of open streams, below zero if need be (RFC 9113, 6.9.2).
                     let change = i64::from(value) - self.initial_window;
                     self.initial_window = value.into();
                     self.streams.iter_mut().for_each(|stream| stream.send_window += change);
@@ -360,7 +360,7 @@ impl Http2Connection {
     }
 }
 
-/// A window of ours after `bytes` were received; gives more before it is used up.
+/// Updates a receive window after `bytes` have arrived, and extends it before it is used up.
 fn refilled(window: u32, bytes: usize, stream: u32, out: &mut Vec<u8>) -> Result<u32, String> {
     let left = u32::try_from(bytes).ok().and_then(|bytes| window.checked_sub(bytes));
     let left = left.ok_or("no HTTP/2: the server sends more than its window allows")?;

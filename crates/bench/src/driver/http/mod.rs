@@ -1,5 +1,5 @@
-//! Clients of HTTP/1.1 and, over a connection of which both sides know beforehand that it is HTTP/2 without TLS, of HTTP/2:
-//! requests with keys, several in flight per connection, connections that end with their request, answers compared.
+//! Clients of HTTP/1.1, and of HTTP/2 without TLS with prior knowledge. They send requests with keys, several at a time
+//! per connection, close connections after each request if configured, and compare answers.
 
 mod expect;
 mod http1;
@@ -22,13 +22,13 @@ pub use request::Operation;
 pub use template::{Data, Request};
 pub(crate) use template::{has_data, has_key};
 
-/// Separates the random numbers of connections from other streams of the seed.
+/// The domain of the random numbers of connections.
 const DOMAIN: u64 = 0x6874_7470;
 
-/// Which HTTP.
+/// The protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum Version {
-    /// HTTP/1.1
+    /// HTTP/1.1.
     #[serde(rename = "h1")]
     One,
     /// HTTP/2 with prior knowledge, without TLS.
@@ -36,24 +36,24 @@ pub enum Version {
     Two,
 }
 
-/// Connections that do the same.
+/// A group of connections with the same operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupConfig {
-    /// How many.
+    /// The number of connections.
     pub connections: u32,
-    /// Classes of its operations and their weights.
+    /// The classes of the operations and their weights.
     pub operations: Vec<(u16, u32)>,
-    /// Which HTTP.
+    /// The protocol version.
     pub version: Version,
     /// Requests in flight per connection.
     pub window: usize,
-    /// Every request has a connection of its own.
+    /// Whether every request has its own connection.
     pub close: bool,
-    /// Requests per connection that is counted here (a client, whose TCP connections may come and go); `None` without end.
+    /// The number of requests per client, whose TCP connections may change; `None` without a limit.
     pub requests: Option<u64>,
-    /// Smallest and largest key.
+    /// The smallest and the largest key.
     pub keys: (u64, u64),
-    /// How keys are chosen.
+    /// The distribution of keys.
     pub distribution: Distribution,
 }
 
@@ -83,23 +83,23 @@ pub struct Session {
     number: u32,
     group: u16,
     random: Random,
-    /// What it sent and what came back.
+    /// The counts of requests and answers.
     pub tally: Tally,
-    /// Requests to send again: the connection ended in order before their answers.
+    /// Requests to send again: their connection was closed in order before their answers.
     again: VecDeque<SentRequest>,
     connection: Connection,
 }
 
-/// What a client did, in requests of any kind and outcome.
+/// The counts of a client, for requests of any kind and result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests written, repetitions included.
+    /// Requests that were written, including repetitions.
     pub written: u64,
-    /// Whole answers.
+    /// Complete answers.
     pub answered: u64,
-    /// Requests written once more on another connection.
+    /// Requests that were repeated on another connection.
     pub repeated: u64,
-    /// Connections begun.
+    /// Connections that were begun.
     pub connections: u64,
 }
 
@@ -123,7 +123,7 @@ enum Connection {
 }
 
 impl Http {
-    /// A driver; an error says what of the requests cannot be.
+    /// Creates a driver. The error says which part of the requests is impossible.
     pub fn new(operations: &[Operation], groups: Vec<GroupConfig>, seed: u64) -> Result<Self, String> {
         let choices: Vec<(u32, Vec<(u16, u32)>)> =
             groups.iter().map(|config| (config.connections, config.operations.clone())).collect();
@@ -179,7 +179,7 @@ fn check(config: &GroupConfig) -> Result<(), String> {
 }
 
 impl GroupConfig {
-    /// Bodies lie in memory until the server takes them.
+    /// Limits the memory for bodies that wait for the server.
     fn check_bodies(&self, operations: &[PreparedRequest]) -> Result<(), String> {
         let lengths = self.operations.iter().map(|(class, _)| operations[usize::from(*class)].body_bytes);
         let longest = lengths.max().unwrap_or(0);

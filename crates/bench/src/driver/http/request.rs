@@ -1,25 +1,25 @@
-//! The requests of a scenario, prepared for sending, and the check of their answers.
+//! Prepared requests, and the check of their answers.
 
 use super::expect::{Expect, Expected, Seen};
 use super::template::{Http1Template, Http2Template, Request, Text};
 use crate::driver::{Answer, AnswerStatus, Completion};
 
-/// One request of a scenario; its number is its class in the recorder.
+/// A request of a scenario. Its index is its class in the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// What the answer must be.
+    /// The expected answer.
     pub expect: Expect,
 }
 
-/// An operation, ready to be carried out.
+/// An operation, prepared for sending.
 pub(super) struct PreparedRequest {
     pub(super) http1: Http1Template,
     pub(super) http2: Http2Template,
     pub(super) expected: Expected,
     pub(super) has_key: bool,
-    /// Length of the longest body of a request.
+    /// The length of the longest body of the request.
     pub(super) body_bytes: usize,
     pub(super) is_head: bool,
 }
@@ -42,7 +42,7 @@ impl PreparedRequest {
         })
     }
 
-    /// Judges a whole answer.
+    /// Checks a complete answer.
     #[inline]
     pub(super) fn judge(
         &self,
@@ -57,7 +57,7 @@ impl PreparedRequest {
     }
 }
 
-/// A request on its way: its class and key.
+/// The class and the key of a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SentRequest {
     pub(super) class: u16,

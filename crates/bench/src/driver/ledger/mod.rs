@@ -1,7 +1,7 @@
-//! Does an acknowledgement mean what it says? Write numbered points, kill the server at random moments, restart it on
-//! the same directory, read everything back and compare with the ledger.
+//! Checks the promise of acknowledgements: writes numbered points, kills the server at random moments, restarts it on
+//! the same directory, reads everything back and compares it with a ledger.
 //!
-//! SIGKILL leaves the operating system's page cache: this shows recovery, not what a power cut leaves.
+//! SIGKILL keeps the page cache of the operating system, so this tests recovery, not a power cut.
 
 mod points;
 mod writer;
@@ -26,47 +26,47 @@ use writer::{KEY, PUBLISH, Setup, Writer};
 pub use points::{LedgerCheck, PointLedger};
 pub use writer::Timing;
 
-/// Names of the classes: a message until its PUBACK, and a start of the server after a kill until it is ready.
+/// The names of the classes: a message until its PUBACK, and a restart after a kill until the server is ready.
 pub const CLASSES: [&str; 2] = ["publish", "restart"];
 const RESTART: u16 = PUBLISH + 1;
 const DEVICE_PREFIX: &str = "ledger-";
 const TOKEN_PREFIX: &str = "ledger-tok";
-/// Kills after ready happen this long after it.
+/// The delay of a kill after the server is ready.
 const AFTER_READY_MS: std::ops::Range<u64> = 50..2_000;
-/// Kills during start-up happen this long after the process was started.
+/// The delay of a kill during start-up, after the start of the process.
 const AFTER_SPAWN_MS: std::ops::Range<u64> = 1..150;
-/// One kill in so many happens during start-up.
+/// One kill in this many happens during start-up.
 const STARTUP_ONE_IN: u32 = 5;
-/// How far around the written points invented ones are looked for.
+/// The distance around the written points within which invented points are looked for.
 const DAY_MS: u64 = 86_400_000;
 
-/// What devices write, and how often the server is killed meanwhile.
+/// The parameters of the writes and the kills.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Devices, each over its own connection.
+    /// The number of devices, each with its own connection.
     pub devices: u32,
-    /// Messages in flight per connection.
+    /// The number of messages in flight per connection.
     pub window: usize,
-    /// Most messages per second over all devices; bounds what must be read back.
+    /// The largest number of messages per second of all devices. It limits the points to read back.
     pub rate: f64,
     /// MQTT version.
     pub version: Version,
-    /// How often the server is killed.
+    /// The number of kills.
     pub kills: u32,
 }
 
 /// One kill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
-    /// Before the server was ready.
+    /// Whether the server was killed before it was ready.
     pub during_startup: bool,
-    /// After ready, or after the process was started.
+    /// The delay after ready, or after the start of the process.
     pub delay_ms: u64,
-    /// Whether points in flight at the kill before were sent again.
+    /// Whether points in flight at the previous kill were sent again.
     pub resent: bool,
-    /// Points sent for the first time before this kill.
+    /// The number of points sent for the first time before this kill.
     pub sent: u64,
-    /// Points acknowledged before this kill, those sent again included.
+    /// The number of points acknowledged before this kill, including repetitions.
     pub acked: u64,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Kill {
     }
 }
 
-/// A server on a directory of its own, its devices, and what they know of what they wrote.
+/// A server on its own directory, and the devices with their ledgers.
 pub struct Ledger {
     options: Options,
     instance: ServerInstance,
@@ -89,7 +89,7 @@ pub struct Ledger {
     ids: Vec<String>,
     rng: Xoshiro256PlusPlus,
     base_ts_ms: u64,
-    /// Per device the first number that no check has looked at.
+    /// For each device, the first number that no check has covered.
     unchecked_from: Vec<u64>,
     kills: Vec<Kill>,
     after_kills: LedgerCheck,
@@ -129,7 +129,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Where its broker listens, and what it promises by an acknowledgement.
+    /// The broker's address and its durability class.
     pub(crate) fn describe(&self) -> Result<(String, String)> {
         let durability = self.login()?.status()["durability"].as_str().unwrap_or("unknown").to_owned();
         Ok((self.instance.mqtt.to_string(), durability))
@@ -140,7 +140,7 @@ impl Ledger {
         &self.kills
     }
 
-    /// Points acknowledged so far.
+    /// The number of points acknowledged so far.
     pub fn acked(&self) -> u64 {
         self.writers.iter().map(|writer| writer.points.acked()).sum()
     }
@@ -150,20 +150,20 @@ impl Ledger {
         self.instance.process.clone()
     }
 
-    /// CPU time of the server for each acknowledged point while devices wrote, microseconds: without its starts and without
-    /// what was read back.
+    /// CPU time of the server per acknowledged point while devices wrote, microseconds. It excludes starts of the
+    /// server and reading back.
     pub(crate) fn cpu_us_per_point(&self) -> Option<f64> {
         let acked: u64 = self.kills.iter().map(|kill| kill.acked).sum();
         (acked > 0).then_some(self.writing_cpu?.as_secs_f64() * 1e6 / acked as f64)
     }
 
-    /// What was found wrong after each kill among the points written since the kill before.
+    /// The sum of the checks after each kill. Each covers the points written since the previous kill.
     pub fn after_kills(&self) -> &LedgerCheck {
         &self.after_kills
     }
 
-    /// Kills the server as often as is asked for, and has it running at the end. What it says goes to `tell`. An error is
-    /// a server that ended or refused by itself.
+    /// Kills and restarts the server as often as configured, and leaves it running. `tell` gets the progress. The error
+    /// is that of a server that ended or refused by itself.
     pub(crate) fn kill_all(&mut self, timing: Timing<'_>, tell: &dyn Fn(String)) -> Result<()> {
         while self.kills.len() < self.options.kills as usize && !timing.shared.is_stopped() {
             let kill = match self.server.take() {
@@ -180,19 +180,19 @@ impl Ledger {
         if self.server.is_none() { self.restart(timing) } else { Ok(()) }
     }
 
-    /// Looks at every point there is.
+    /// Checks all points.
     pub(crate) fn check_all(&self) -> Result<LedgerCheck> {
         self.check(|_| 0)
     }
 
-    /// Ends the server in order and starts it again: an orderly end must keep as much as a kill.
+    /// Stops the server in order and starts it again. An orderly stop must keep as much as a kill.
     pub(crate) fn stop_and_start(&mut self) -> Result<()> {
         self.stop()?;
         self.server = Some(Server::start(&self.instance)?);
         Ok(())
     }
 
-    /// Ends the server in order.
+    /// Stops the server in order.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.server.take().map_or(Ok(()), Server::stop)
     }
@@ -201,7 +201,7 @@ impl Ledger {
         Client::login(&self.instance.http_url(), ADMIN, &self.instance.admin_password()?)
     }
 
-    /// Starts the server again and checks what was written since the last check.
+    /// Starts the server again and checks the points since the last check.
     fn restart(&mut self, timing: Timing<'_>) -> Result<()> {
         let began_ns = timing.now_ns();
         self.server = Some(Server::start(&self.instance)?);
@@ -253,7 +253,7 @@ impl Ledger {
         Ok(Kill { during_startup: true, delay_ms, resent: false, sent: 0, acked: 0 })
     }
 
-    /// Reads back the points from the given number of each device on.
+    /// Reads back the points of each device from the given number on, and checks them.
     fn check(&self, from: impl Fn(usize) -> u64) -> Result<LedgerCheck> {
         let client = self.login()?;
         let mut total = LedgerCheck::default();
@@ -272,7 +272,7 @@ impl Ledger {
     }
 }
 
-/// Kills the server. One that ended before that, or that closed connections, has failed by itself.
+/// Kills the server. If it ended before, or closed connections, it has failed by itself.
 fn end(mut server: Server, connections_gone: usize) -> Result<()> {
     if let Some(status) = server.ended()? {
         return Err(server.failed(format!("ended by itself ({status}) before it was killed")));

@@ -1,45 +1,46 @@
-//! The ledger itself: what was sent, what was acknowledged, and what must therefore be readable. No sockets, no clock.
+//! The ledger: which points were sent and acknowledged, and which must therefore be readable. It uses neither sockets
+//! nor a clock.
 
 use crate::http::{Point, number};
 
-/// Values of device d begin at d times this, so that a point in the wrong place is not mistaken for a right one.
+/// The values of device d start at d times this, so that a point of another device is recognised.
 const VALUES_PER_DEVICE: u64 = 1_000_000_000;
-/// Differences that are spelled out.
+/// The largest number of differences to describe.
 const EXAMPLES_MAX: usize = 10;
 
-/// Numbered points of one device. Point n has the timestamp `base + n` milliseconds and a value that names device
-/// and number.
+/// The numbered points of one device. Point n has the timestamp `base + n` milliseconds and a value that contains
+/// device and number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointLedger {
     device: u32,
     base_ts_ms: u64,
-    /// By number; the length is what was sent.
+    /// Whether each point was acknowledged. The length is the number of sent points.
     acked: Vec<bool>,
 }
 
 impl PointLedger {
-    /// An empty book.
+    /// A ledger without points.
     pub fn new(device: u32, base_ts_ms: u64) -> Self {
         Self { device, base_ts_ms, acked: Vec::new() }
     }
 
-    /// The number of a point that is about to be sent for the first time.
+    /// Adds a point that is about to be sent for the first time, and returns its number.
     pub fn send(&mut self) -> u64 {
         self.acked.push(false);
         self.acked.len() as u64 - 1
     }
 
-    /// A point was acknowledged.
+    /// Records an acknowledgement.
     pub fn ack(&mut self, number: u64) {
         self.acked[number as usize] = true;
     }
 
-    /// Points sent so far.
+    /// The number of points sent so far.
     pub fn sent(&self) -> u64 {
         self.acked.len() as u64
     }
 
-    /// Points acknowledged so far.
+    /// The number of points acknowledged so far.
     pub fn acked(&self) -> u64 {
         self.acked.iter().filter(|acked| **acked).count() as u64
     }
@@ -54,7 +55,7 @@ impl PointLedger {
         u64::from(self.device) * VALUES_PER_DEVICE + number
     }
 
-    /// Compares what is readable of the points from `from` on with what must and what may be.
+    /// Compares the readable points from `from` on with those that must and may be readable.
     pub fn check(&self, from: u64, readable: &[Point]) -> LedgerCheck {
         let mut check = LedgerCheck { stored: readable.len() as u64, ..LedgerCheck::default() };
         let mut seen = vec![false; self.acked.len()];
@@ -96,24 +97,24 @@ impl PointLedger {
     }
 }
 
-/// What comparing found.
+/// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerCheck {
     /// Points that must be readable.
     pub acked: u64,
     /// Points that were sent and not acknowledged: they may be readable.
     pub maybe: u64,
-    /// Points that are readable.
+    /// Readable points.
     pub stored: u64,
-    /// Acknowledged and not readable.
+    /// Points that were acknowledged and are not readable.
     pub lost: u64,
-    /// Readable and never sent.
+    /// Points that are readable and were never sent.
     pub invented: u64,
-    /// Readable more than once.
+    /// Points that are readable more than once.
     pub duplicated: u64,
-    /// Readable with another value.
+    /// Points that are readable with another value.
     pub wrong: u64,
-    /// The first differences in words.
+    /// Descriptions of the first differences.
     pub examples: Vec<String>,
 }
 
@@ -123,7 +124,7 @@ impl LedgerCheck {
         self.lost + self.invented + self.duplicated + self.wrong == 0
     }
 
-    /// Adds the judgement of another device or check.
+    /// Adds the result of another device or check.
     pub fn add(&mut self, other: Self) {
         self.acked += other.acked;
         self.maybe += other.maybe;

@@ -1,4 +1,4 @@
-//! What is stored before questions are asked: random walks of two decimals.
+//! The data that queries read: random walks with two decimals.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,13 +9,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::error::Result;
 use crate::http::Client;
 
-/// Time between two values of a device.
+/// The time between two values of a device.
 pub(super) const STEP_MS: i64 = 10_000;
-/// Keys of the wide device, which has a value of each every second.
+/// The keys of the wide device, which has a value of each every second.
 pub(super) const WIDE_KEYS: usize = 20;
-/// Rows of one request.
+/// The rows of one write request.
 pub(crate) const ROWS: i64 = 1_000;
-/// Name of the operation that writes them.
+/// The name of the write operation.
 pub(crate) const WRITE: &str = "write";
 const HOUR_MS: i64 = 3_600_000;
 const PREFIX: &str = "walk-";
@@ -23,27 +23,27 @@ pub(super) const WIDE_PREFIX: &str = "wide-";
 const TOKEN: &str = "reads-";
 const WIDE_TOKEN: &str = "reads-wide-";
 
-/// What is stored before questions are asked.
+/// The size of the data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataSize {
     /// Devices with one value every ten seconds.
     pub(crate) devices: u32,
-    /// Hours of their history, up to now.
+    /// The hours of history, up to now.
     pub(crate) hours: u32,
 }
 
 impl DataSize {
-    /// The smallest that the questions can be asked of.
+    /// The smallest size that allows all queries.
     pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
 }
 
-/// What is stored.
+/// The stored data.
 pub(super) struct StoredData {
-    /// Ids of the devices.
+    /// The ids of the devices.
     pub(super) ids: Vec<String>,
-    /// Id of the device with many keys.
+    /// The id of the device with many keys.
     pub(super) wide: String,
-    /// The time behind the newest row, a whole number of hours.
+    /// The time after the newest row, a whole number of hours.
     pub(super) end_ms: i64,
     pub(super) rows: u64,
 }
@@ -76,29 +76,29 @@ pub(super) fn fill(size: DataSize, client: &Client) -> Result<StoredData> {
     Ok(StoredData { ids, wide, end_ms, rows })
 }
 
-/// Names of the keys of the wide device.
+/// The names of the keys of the wide device.
 pub(super) fn wide_keys() -> Vec<String> {
     (0..WIDE_KEYS).map(|key| format!("k{key}")).collect()
 }
 
-/// Rows of one device behind what was there.
+/// Rows of one device that follow the stored ones.
 pub(super) struct WriteBatch {
     token: String,
     rows: String,
 }
 
 impl WriteBatch {
-    /// Those of request number `round`.
+    /// The rows of request number `round`.
     pub(super) fn new(size: DataSize, stored: &StoredData, round: u64) -> Self {
         let device = round % u64::from(size.devices);
-        // A key of its own: the questions' answers stay what they are.
+        // The rows have their own key, so that the results of the queries do not change.
         let begin_ms = stored.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
         let mut walk = Walk::new(round);
         let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
         Self { token: format!("{TOKEN}{device}"), rows }
     }
 
-    /// Writes them, and returns how many bytes they are.
+    /// Writes the rows and returns their size in bytes.
     pub(super) fn write(&self, client: &Client) -> Result<u64> {
         client.report(&self.token, &self.rows)?;
         Ok(self.rows.len() as u64)

@@ -1,5 +1,5 @@
-//! Reads over HTTP: what does a dashboard wait for an answer, at rest and while points are being written? Every answer is
-//! checked to hold as many values as it must.
+//! Reads over HTTP: the response times of a dashboard's queries, at rest and while points are written. The driver
+//! checks that every answer contains the right number of values.
 
 mod fill;
 mod queries;
@@ -17,13 +17,13 @@ use queries::Query;
 pub(crate) use fill::{DataSize, ROWS, WRITE};
 pub(crate) use queries::NAMES;
 
-/// A server that was filled, and the questions to it.
+/// A filled server, and the queries.
 pub(crate) struct Dashboard {
     client: Client,
     size: DataSize,
     stored: StoredData,
     queries: Vec<Query>,
-    /// Requests that wrote since.
+    /// The number of write requests so far.
     written: AtomicU64,
 }
 
@@ -35,18 +35,18 @@ impl Dashboard {
         Ok(Self { client, size, stored, queries, written: AtomicU64::new(0) })
     }
 
-    /// Rows stored before the first question.
+    /// The number of rows stored before the first query.
     pub(crate) fn rows(&self) -> u64 {
         self.stored.rows
     }
 }
 
-/// One load on it: connections that ask a question or write.
+/// One load: connections that query or write.
 pub(crate) struct Reads<'a> {
     pub(crate) dashboard: &'a Dashboard,
-    /// Names of the classes: questions, and [`WRITE`].
+    /// The names of the classes: queries, and [`WRITE`].
     pub(crate) classes: &'a [String],
-    /// The one class of each group of connections.
+    /// The class of each group of connections.
     pub(crate) choice: Choice,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Session {
     number: u32,
     client: Client,
     random: Random,
-    /// Class and body of the answer that is not checked yet.
+    /// The class and the body of an answer that is not checked yet.
     answer: Option<(u16, String)>,
-    /// What is written next; made beforehand, because making it is not the server's time.
+    /// The next batch to write. It is prepared beforehand, because its preparation is not the server's time.
     more: Option<WriteBatch>,
 }
 
@@ -88,7 +88,7 @@ impl Blocking for Reads<'_> {
         Ok(Session { number, client: self.dashboard.client.clone(), random, answer: None, more })
     }
 
-    /// The client connects again by itself.
+    /// The HTTP client reconnects by itself.
     fn reopen(&self, _: &mut Session) -> std::result::Result<(), String> {
         Ok(())
     }

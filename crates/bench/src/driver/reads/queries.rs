@@ -1,4 +1,4 @@
-//! The questions, each through the direct path and, where SQL can ask it, through SQL.
+//! The queries: each by the telemetry API and, where possible, by SQL.
 
 use std::collections::HashMap;
 
@@ -13,38 +13,38 @@ const HOUR_MS: i64 = 3_600_000;
 const BUCKET_MS: i64 = 300_000;
 const MINUTE_MS: i64 = 60_000;
 const SERIES: usize = 100;
-/// Groups of the series, by the last digit of their number.
+/// The number of groups of the series, by the last digit of their number.
 const GROUPS: usize = 10;
 
-/// A question.
+/// A query.
 pub(super) struct Query {
     pub(super) name: &'static str,
     path: String,
-    /// GET without one.
+    /// The body of a POST; `None` for GET.
     body: Option<Value>,
-    /// Values in the answer, counted as `count` says.
+    /// The expected number of values, counted as `count` says.
     values: usize,
     count: Count,
 }
 
-/// How values of an answer are counted.
+/// How the values of an answer are counted.
 #[derive(Clone, Copy)]
 enum Count {
-    /// By the `"value":` of the device API.
+    /// By the occurrences of `"value":` in the device API.
     Values,
-    /// By the rows of an answer in lines.
+    /// By the rows of a CSV answer.
     Rows,
-    /// By the elements of the lists of values of an answer in columns.
+    /// By the elements of the lists of an answer in columns.
     Columns,
 }
 
 impl Query {
-    /// The answer's body.
+    /// Sends the query and returns the body of the answer.
     pub(super) fn ask(&self, client: &Client) -> Result<String> {
         client.text(&self.path, self.body.as_ref())
     }
 
-    /// Whether the answer holds what it must.
+    /// Checks the number of values in the answer.
     pub(super) fn check(&self, answer: &str) -> Result<()> {
         let found = match self.count {
             Count::Values => answer.matches("\"value\":").count(),
@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// Values that are not null of all devices and keys.
+/// The number of non-null values of all devices and keys.
 fn values_in_columns(answer: &str) -> usize {
     let devices: HashMap<String, Columns> = serde_json::from_str(answer).unwrap_or_default();
     let lists = devices.values().flat_map(|columns| {
@@ -72,14 +72,14 @@ fn values_in_columns(answer: &str) -> usize {
     lists.flatten().map(|list| list.iter().flatten().count()).sum()
 }
 
-/// What an answer in columns has for a device.
+/// The part of an answer in columns for a device.
 #[derive(Deserialize)]
 struct Columns {
     ts: Vec<i64>,
     values: HashMap<String, Vec<Option<f64>>>,
 }
 
-/// Names of all questions.
+/// The names of all queries.
 pub(crate) const NAMES: [&str; 22] = [
     "latest-1000",
     "wide-1h",
@@ -105,7 +105,7 @@ pub(crate) const NAMES: [&str; 22] = [
     "sql-count-avg",
 ];
 
-/// All questions, in the order of [`NAMES`].
+/// All queries, in the order of [`NAMES`].
 pub(super) fn all(size: DataSize, stored: &StoredData) -> Vec<Query> {
     let end_ms = stored.end_ms;
     let (hour, half_day) = (range(end_ms - HOUR_MS, end_ms), range(end_ms - 12 * HOUR_MS, end_ms));

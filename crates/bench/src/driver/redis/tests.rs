@@ -1,4 +1,4 @@
-//! What clients send and how they judge answers.
+//! Tests of the requests of clients, and of their checks of answers.
 
 use super::*;
 

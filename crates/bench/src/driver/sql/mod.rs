@@ -1,7 +1,7 @@
 //! SQL databases: sysbench's OLTP workloads on MySQL, MariaDB and PostgreSQL, statement by statement.
 //!
-//! The transactions, their random numbers' distributions and the counters are those of sysbench 1.0.20 (or 0.5); what is
-//! measured around them is ours: response time from the intended start, open loop, full histograms.
+//! The transactions, the distributions of their random numbers and the counters are those of sysbench 1.0.20 (or 0.5).
+//! The measurement is our own: response time from the intended start, open loop, full histograms.
 
 mod address;
 mod client;
@@ -38,7 +38,7 @@ use session::Work;
 pub use tables::Tables;
 pub use tally::{StatementCounts, Statements};
 
-/// What each connection does.
+/// The workload of a phase.
 #[derive(Debug)]
 pub struct Sql {
     address: Address,
@@ -53,7 +53,7 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// `transactions` by class number; `choice` says which connection does which. No answer may take longer than
+    /// Takes the transactions by class number; `choice` assigns them to connections. No answer may take longer than
     /// `silence`.
     pub fn new(
         address: Address,
@@ -86,13 +86,14 @@ impl Sql {
         })
     }
 
-    /// For one of several processes: which, of how many. The ids it makes up are then those of no other.
+    /// The part of one of several processes: its index and the number of parts. No other process generates the same
+    /// ids.
     pub fn of_part(mut self, part: (u32, u32)) -> Self {
         self.unique = UniqueShare::new(self.seed, part);
         self
     }
 
-    /// Statements so far, counted as sysbench counts them.
+    /// The statements so far, counted as sysbench counts them.
     pub fn statements(&self) -> StatementCounts {
         self.statements.counts()
     }
@@ -102,7 +103,7 @@ impl Sql {
         &self.address
     }
 
-    /// Makes and fills the tables, `connections` at once.
+    /// Creates and fills the tables with `connections` connections.
     pub fn load(&self, connections: u32, loaded: &Loaded) -> Result<()> {
         let done = if self.is_bulk() {
             load::create_bulk(&self.address, connections)
@@ -112,7 +113,7 @@ impl Sql {
         done.map_err(|error| self.failed("loading", &error))
     }
 
-    /// What is in the tables after a load; `None` where it makes tables without rows and leaves those that are there.
+    /// The content of the tables after a load; `None` for workloads that create tables without rows.
     pub fn contents(&self) -> Result<Option<Contents>> {
         if self.is_bulk() {
             return Ok(None);
@@ -121,17 +122,17 @@ impl Sql {
         contents.map(Some).map_err(|error| self.failed("counting the rows of", &error))
     }
 
-    /// Tables that a load fills.
+    /// The number of tables that a load fills.
     pub fn tables(&self) -> u32 {
         self.tables.tables
     }
 
-    /// Rows that a load writes into each of them.
+    /// The number of rows that a load writes into each table.
     pub fn rows(&self) -> u32 {
         if self.is_bulk() {
             return 0;
         }
-        // Ids a client makes up itself could meet those of loaded rows.
+        // Ids that a client generates could collide with those of loaded rows.
         let only_inserts = self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
         if only_inserts { 0 } else { self.tables.table_size }
     }
@@ -142,7 +143,7 @@ impl Sql {
         load::clean_up(&self.address, tables).map_err(|error| self.failed("dropping the tables of", &error))
     }
 
-    /// Makes sure that the tables are there; the error says what is missing and that `load_command` loads it.
+    /// Checks that the tables exist. The error says what is missing, and that `load_command` loads it.
     pub fn check_dataset(&self, load_command: &str) -> Result<()> {
         let only_inserts =
             self.transactions.iter().all(|t| matches!(t.kind, Kind::Insert | Kind::BulkInsert));
@@ -158,7 +159,7 @@ impl Sql {
         }
     }
 
-    /// Asks the database a question; the answer's columns are joined by blanks, its rows by line ends.
+    /// Runs a query. Blanks separate the columns of the answer, line ends its rows.
     pub fn ask(&self, question: &str) -> Result<String> {
         let asked = Client::connect(&self.address, self.silence).and_then(|mut client| client.rows(question));
         let rows = asked.map_err(|error| self.failed("asking", &error))?;
@@ -220,14 +221,14 @@ impl Blocking for Sql {
                 Ok(Done {
                     hits: tally.hits,
                     misses: tally.misses,
-                    // A reconnection begins counting anew.
+                    // A new connection starts to count from zero.
                     bytes_out: out_now.saturating_sub(out),
                     bytes_in: in_now.saturating_sub(into),
                 })
             }
             Err(error @ SqlError::Lost(_)) => Err(Failure::Lost(error.kind())),
             Err(error) => {
-                // The transaction is half done, whatever the server thinks of it.
+                // The transaction is half done, whatever the server assumes.
                 if let Err(lost) = session.roll_back(&work) {
                     return Err(Failure::Lost(lost.kind()));
                 }

@@ -1,4 +1,4 @@
-//! Values that a statement takes, and what it returns, in every protocol.
+//! Parameters and results of statements, for every protocol.
 
 /// A value bound to a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +16,18 @@ pub(crate) enum Type {
     Text,
 }
 
-/// What a statement did.
+/// The result of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// Rows that came back.
+    /// The number of rows that were returned.
     pub(crate) rows: u64,
-    /// Rows changed.
+    /// The number of rows that were changed.
     pub(crate) affected: u64,
 }
 
 /// Rows as text.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
 
-/// A statement prepared on one connection.
+/// The number of a statement that is prepared on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Statement(pub(super) u32);

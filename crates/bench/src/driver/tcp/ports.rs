@@ -1,29 +1,29 @@
-//! How many local ports a load needs and how many there are, before the first connection is opened.
+//! Compares the local ports that a load needs with those of the machine, before the first connection is opened.
 
 use std::fs;
 use std::time::Duration;
 
 /// How long a closed connection keeps its port (TCP_TIMEWAIT_LEN of Linux, a constant of the kernel).
 const TIME_WAIT: Duration = Duration::from_secs(60);
-/// The same where the kernel reuses them (tcp_tw_reuse).
+/// The same if the kernel reuses ports (tcp_tw_reuse).
 const TIME_WAIT_REUSED: Duration = Duration::from_secs(1);
 
-/// How many closed connections wait at most on a machine with some GiB of memory.
+/// The default of tcp_max_tw_buckets on a machine with some GiB of memory.
 const TIME_WAIT_MAX: u64 = 262_144;
 
-/// What the kernel says of ports.
+/// The kernel's limits for ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortLimits {
     /// `net.ipv4.ip_local_port_range`, first and last.
     pub(crate) range: (u32, u32),
     /// `net.ipv4.tcp_tw_reuse`: 0 never, 1 always, 2 on loopback.
     pub(crate) reuse: u32,
-    /// `net.ipv4.tcp_max_tw_buckets`: above it closed connections give their ports back at once.
+    /// `net.ipv4.tcp_max_tw_buckets`: above it closed connections release their ports at once.
     pub(crate) time_wait_max: u64,
 }
 
 impl PortLimits {
-    /// Of this machine; what cannot be read is as Linux has it by default.
+    /// Reads the limits of this machine. Unreadable ones get the defaults of Linux.
     pub(crate) fn here() -> Self {
         let numbers = |name: &str| -> Vec<u64> {
             let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
@@ -39,27 +39,27 @@ impl PortLimits {
         Self { range, reuse, time_wait_max }
     }
 
-    /// Connections that one source address can have to one target.
+    /// The largest number of connections from one source address to one target.
     pub(crate) fn per_source(&self) -> u64 {
         u64::from(self.range.1.saturating_sub(self.range.0) + 1)
     }
 }
 
-/// What a load needs at one time.
+/// The ports that a load needs at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PortDemand {
-    /// Connections open at one time.
+    /// The number of open connections.
     pub(crate) connections: u64,
-    /// Connections per second that this side closes with FIN, which leaves them in TIME_WAIT here; infinite where it closes as
-    /// many as it can.
+    /// Connections per second that this side closes with FIN, so that they stay in TIME_WAIT here; infinite for a
+    /// closed loop.
     pub(crate) closed_per_s: f64,
     /// Whether the target is on loopback.
     pub(crate) on_loopback: bool,
 }
 
 impl PortDemand {
-    /// Ports taken at one time at least: what is open, and what waits where the kernel does not reuse it, unless nobody knows
-    /// how many that are.
+    /// The smallest number of ports needed at a time: open connections, and those in TIME_WAIT if the kernel does not
+    /// reuse them and their rate is known.
     fn least(&self, limits: &PortLimits) -> u64 {
         if self.closed_per_s.is_infinite() {
             return self.connections;
@@ -72,13 +72,14 @@ impl PortDemand {
         ((self.closed_per_s * each.as_secs_f64()).ceil() as u64).min(limits.time_wait_max)
     }
 
-    /// Addresses with which no more than half of the ports of any are taken, so that the kernel need not search for a free one.
+    /// The number of addresses of which no more than half of the ports are used, so that the kernel finds a free one
+    /// quickly.
     pub(crate) fn sources(&self, limits: &PortLimits) -> u32 {
         let taken = self.connections + self.waiting(limits, TIME_WAIT);
         u32::try_from((2 * taken).div_ceil(limits.per_source()).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Whether `sources` addresses are enough. The error names the limit and every way to raise it.
+    /// Checks whether `sources` addresses are enough. The error names the limit and every way to raise it.
     pub(crate) fn check(&self, limits: &PortLimits, sources: usize) -> Result<(), String> {
         let needed = self.least(limits);
         let sources = (sources as u64).max(1);

@@ -15,7 +15,7 @@ use crate::recorder::{Latency, Recorder, Window};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Leads the workers through the run.
+/// Starts the segments in the workers and collects their measurements.
 pub(super) struct Coordinator<'a> {
     pub(super) plan: &'a Plan,
     pub(super) shared: &'a Shared,
@@ -33,11 +33,11 @@ impl Coordinator<'_> {
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
         let segments = each_segment(self.plan, self.shared, |segment, slice| {
             let at = Instant::now();
-            // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
+            // The monotonic clock decides: a step of the wall clock does not move the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
             on_event(Event::Started { segment, at });
             for start in &self.starts {
-                // A worker that is gone has its reason in its result.
+                // A worker that has ended reports the reason in its result.
                 let _ = start.send(SegmentStart { segment, slice, at, wall_ms });
             }
             self.collect(self.plan.segments[segment].in_slice(slice).window(), wall_ms, on_event)
@@ -76,7 +76,7 @@ impl Coordinator<'_> {
         })
     }
 
-    /// Merges what the workers measure, hands on their seconds in order, until the last worker is done.
+    /// Merges the measurements of the workers and passes on their seconds in order, until the last worker is done.
     fn collect(&self, window: Window, started_ms: u64, on_event: &mut impl FnMut(Event)) -> SegmentOutcome {
         let workers = self.starts.len();
         let classes = self.plan.classes.len();

@@ -1,13 +1,13 @@
-//! Answers that wait in the kernel. In an open loop in which nothing follows from an answer, being woken for each costs more
-//! than all that is done for it; answers are then read a few at a time, when something is sent anyway. Their times are the
-//! kernel's (see [`super::timestamped_reader`]), so nothing of it is seen in a latency. Where operations come due at ticks of a timer
-//! that is once per tick.
+//! Deferred reads. In an open loop that does not react to answers, a wake-up for each answer costs more than its
+//! processing. The worker therefore leaves answers in the kernel for a short time and reads several of them when it
+//! sends anyway. Latencies stay exact, because the kernel stamps each answer when it arrives (see
+//! [`super::timestamped_reader`]). Where operations come due at ticks of a timer, the worker reads once per tick.
 
 use crate::engine::Load;
 use crate::limits::{ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US, ANSWERS_SHARING_MAX};
 
-/// How long answers may wait in the kernel, nanoseconds; 0 when they are to be read at once. `groups` says how many connections
-/// share each load.
+/// The longest time for which answers may wait in the kernel, nanoseconds; 0 to read them at once. `groups` holds the
+/// number of connections that share each load.
 pub(super) fn deferral_ns(loads: &[Load], groups: &[u32]) -> u64 {
     let longest_ns = longest_us(loads) * 1_000;
     let of_group = |(load, connections): (&Load, &u32)| match load {
@@ -21,31 +21,31 @@ pub(super) fn deferral_ns(loads: &[Load], groups: &[u32]) -> u64 {
     loads.iter().zip(groups).map(of_group).min().unwrap_or(0)
 }
 
-/// Longest time of all, microseconds: from one tick to the next where every open loop has a timer.
+/// The upper bound for all loads, microseconds. Where every open loop has a timer it is the distance of two ticks.
 fn longest_us(loads: &[Load]) -> u64 {
     let timer = |load: &Load| if let Load::Open { timer_us, .. } = load { Some(*timer_us) } else { None };
     let shortest_us = loads.iter().filter_map(timer).min().unwrap_or(0);
     u64::from(shortest_us).clamp(ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US)
 }
 
-/// What to do when all is sent that was due.
+/// The next step of a worker that has sent everything that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitStep {
-    /// Read what has come: it has waited, or would until the next is due, for too long.
+    /// Read the answers that have arrived: they have waited for too long, or would before the next operation is due.
     Read,
-    /// Sleep until the next is due; what comes meanwhile waits.
+    /// Sleep until the next operation is due. Answers wait meanwhile.
     Sleep,
-    /// Wait for answers as well: the next is due too late for them.
+    /// Wait for answers as well: the next operation is due too late for them.
     Poll,
 }
 
-/// Whether answers wait, and for how long.
+/// Whether answers wait in the kernel, and for how long.
 #[derive(Debug, Default)]
 pub(super) struct DeferredReads {
     pub(super) longest_ns: u64,
-    /// When sockets were asked for answers.
+    /// The time of the latest read.
     pub(super) read_ns: u64,
-    /// Connections that wait for their server to go on, some of them no longer.
+    /// Connections that may be blocked by their server.
     pub(super) stuck: Vec<u32>,
 }
 
@@ -54,7 +54,7 @@ impl DeferredReads {
         Self { longest_ns, ..Self::default() }
     }
 
-    /// What to do for `timeout_ns`, after which something is due.
+    /// The step to take when the next operation is due in `timeout_ns`.
     pub(super) fn step(&self, now_ns: u64, timeout_ns: u64, has_read: bool) -> WaitStep {
         if now_ns + timeout_ns <= self.read_ns + self.longest_ns {
             WaitStep::Sleep
@@ -67,7 +67,7 @@ impl DeferredReads {
         }
     }
 
-    /// Whether answers may wait: they may, and nobody is stuck any more of those that were.
+    /// Whether answers may wait: the load allows it, and no connection is blocked by its server.
     pub(super) fn may_wait(&mut self, is_stuck: impl Fn(u32) -> bool) -> bool {
         self.stuck.retain(|index| is_stuck(*index));
         self.longest_ns > 0 && self.stuck.is_empty()
@@ -102,7 +102,8 @@ mod tests {
         assert_eq!(deferred.step(1_000, 501, true), WaitStep::Poll);
     }
 
-    /// A second of 10,000 connections on ticks of 2 ms, with sends of 5 us, answers of 2 us and sleeps that end 30 us late.
+    /// One second of 10,000 connections on ticks of 2 ms; a send takes 5 us, an answer 2 us, and every sleep ends 30 us
+    /// late.
     #[test]
     fn a_tick_is_one_batch_of_sends_one_look_at_answers_and_one_sleep() {
         let load = Load::Open { rate: 10_000.0, arrivals: Arrivals::Poisson, timer_us: 2_000, seed: 7 };

@@ -1,4 +1,4 @@
-//! The load of one worker: sends what is due, reads what comes, keeps time.
+//! The main loop of a worker during a segment: it sends operations that are due, reads answers, and ends seconds.
 
 use std::cmp::Reverse;
 use std::thread;
@@ -15,16 +15,16 @@ use crate::error::Result;
 use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_POLL};
 use crate::schedule::SECOND_NS;
 
-/// Operations that were not even begun.
+/// Operations that were due and never begun.
 pub(crate) const NOT_SENT: &str = "due, but not sent before the drain time was over";
-/// Connects that were under way when the drain time was over.
+/// Connects that were still in progress at the end of the drain time.
 pub(crate) const NOT_OPENED_IN_TIME: &str = "not opened again before the drain time was over";
 const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
-/// Sleep while the last answers come in.
+/// How long the worker sleeps while it waits for the last answers.
 const DRAIN_SLEEP_NS: u64 = 10_000_000;
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Runs one segment to its last answer. Returns how it ended and when its measured part did.
+    /// Runs one segment until its last answer. Returns how the segment ended, and when its measured part ended.
     pub(super) fn load(&mut self, segment: &Segment) -> Result<(Ended, u64)> {
         let window = segment.window();
         self.begin_feeds(segment);
@@ -47,7 +47,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok((ended, clock.until_ns))
     }
 
-    /// Connections of closed loops without a pause were busy until their last answer.
+    /// Records the busy time: connections of closed loops without a pause were busy until their last answer.
     fn record_busy(&mut self, begun_ns: u64) {
         let is_busy = |feed: &Feed| matches!(feed, Feed::Closed { window: 1.., pause_ns: 0 } | Feed::Idle);
         if !self.feeds.iter().all(is_busy) {
@@ -73,7 +73,7 @@ impl<P: Protocol> Worker<'_, P> {
                 Feed::Open { .. } | Feed::Reopen(_) | Feed::Sample { .. } => (0, 0),
                 Feed::Idle => continue,
             };
-            // Connections that pause begin spread over one pause, as if they had been running.
+            // Connections with a pause start spread over one pause, as if the load had been running before.
             let gap_ns = pause_ns / (self.groups[group].len() as u64).max(1);
             let mut begins_ns = 0;
             for index in self.groups[group].clone() {
@@ -94,14 +94,14 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// The load itself. Returns why it was given up, if it was.
+    /// Runs the load. Returns the reason if the worker gave it up.
     fn load_until(&mut self, clock: &mut SegmentClock) -> Result<Option<Ended>> {
         let had_active = self.active > 0;
         let reopens = self.feeds.iter().any(|feed| matches!(feed, Feed::Reopen(_)));
         loop {
             let now_ns = self.now_ns();
             if now_ns >= clock.until_ns {
-                // What came due while the last turn ran belongs to the plan as well.
+                // Operations that came due during the last poll belong to the plan as well.
                 self.enqueue_due(clock.until_ns - 1);
                 self.send_dirty()?;
                 return Ok(None);
@@ -135,7 +135,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Whether every load has come to an end of its own.
+    /// Whether every load has come to its own end.
     fn is_over(&self) -> bool {
         let over = |feed: &Feed| matches!(feed, Feed::Idle) || feed.is_over();
         self.feeds.iter().any(Feed::is_over) && self.feeds.iter().all(over)
@@ -149,7 +149,7 @@ impl<P: Protocol> Worker<'_, P> {
             > u64::try_from(self.plan.silence.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Waits for outstanding answers, then books what is missing.
+    /// Waits for outstanding answers, then records the missing ones.
     fn drain(&mut self, clock: &mut SegmentClock, ended: Ended, limit: Duration) -> Result<()> {
         let last_ns = clock.until_ns.saturating_sub(1);
         for connection in &mut self.connections {
@@ -182,7 +182,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.recorder.error(NOT_SENT, waiting);
         let mut handshakes = 0;
         for connection in self.connections.iter_mut().filter(|c| c.reopening.is_some()) {
-            // Its end would be taken for that of an operation of the next segment.
+            // The next segment would take its end for that of one of its operations.
             connection.reopening = None;
             connection.close();
             handshakes += 1;
@@ -200,12 +200,12 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Whether operations are due that have not even been looked at.
+    /// Whether operations are due that the worker has not queued yet.
     fn is_behind(&mut self, last_ns: u64) -> bool {
         self.feeds.iter_mut().any(|feed| feed.next_ns() <= last_ns)
     }
 
-    /// Puts operations whose time has come into their connections' queues.
+    /// Moves operations that are due into the queues of their connections.
     pub(super) fn enqueue_due(&mut self, now_ns: u64) {
         for group in 0..self.feeds.len() {
             for _ in 0..SENDS_PER_POLL {
@@ -219,7 +219,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.due_ns = self.next_operation_ns();
     }
 
-    /// The same amid a turn: `left` operations at most, and no connection to open again.
+    /// Does the same during a poll: at most `left` operations, and no reopenings.
     pub(super) fn enqueue_operations(&mut self, now_ns: u64, left: &mut usize) {
         for group in 0..self.feeds.len() {
             while *left > 0
@@ -232,7 +232,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.due_ns = if *left > 0 { self.next_operation_ns() } else { u64::MAX };
     }
 
-    /// When the next operation is due that may be sent amid a turn.
+    /// The time of the next operation that the worker may send during a poll.
     fn next_operation_ns(&mut self) -> u64 {
         let operations = self.feeds.iter_mut().filter(|feed| feed.has_operations());
         let due_ns = operations.map(Feed::next_ns).min().unwrap_or(u64::MAX);
@@ -243,7 +243,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.feeds.iter_mut().map(Feed::next_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// Lets connections go on whose pause is over.
+    /// Ends the pauses that are over.
     fn end_pauses(&mut self, now_ns: u64) {
         while let Some(Reverse((at_ns, index))) = self.paused.peek().copied()
             && at_ns <= now_ns
@@ -276,7 +276,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.mark_dirty(index);
     }
 
-    /// How long nothing is due by itself.
+    /// The time until the next event, nanoseconds.
     pub(super) fn until_next_ns(&mut self, clock: &SegmentClock, now_ns: u64) -> u64 {
         let due_ns = self.next_due_ns();
         let resumes_ns = self.paused.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
@@ -289,7 +289,7 @@ impl<P: Protocol> Worker<'_, P> {
             .min(LOOP_SLEEP_MAX_MS * 1_000_000)
     }
 
-    /// Sleeps through a tick without looking at answers, so that one turn serves many messages.
+    /// Sleeps until the next tick without reading answers, so that one poll serves many messages.
     fn sleep_tick(&self, clock: &mut SegmentClock) {
         let now_ns = self.now_ns();
         if clock.next_tick_ns > now_ns {
@@ -311,7 +311,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.send_to_main(WorkerMessage::Second { worker: self.index, second });
     }
 
-    /// Keeps connections alive that have sent nothing for a while.
+    /// Sends a keep-alive on connections that have sent nothing for a while.
     fn keep_alive_quiet(&mut self, now_ns: u64) {
         let quiet_ns = self.protocol.quiet_ns();
         if quiet_ns == 0 {
@@ -333,8 +333,8 @@ impl<P: Protocol> Worker<'_, P> {
     }
 }
 
-/// After how long a quiet connection says something: between half of `quiet_ns` and all of it, so that connections which fell
-/// silent at one moment do not all speak at one moment.
+/// The time after which an idle connection sends a keep-alive: between half of `quiet_ns` and all of it. Connections
+/// that became idle together do not send together.
 fn keep_alive_after_ns(quiet_ns: u64, number: u32) -> u64 {
     let half = quiet_ns / 2;
     quiet_ns - half / 1_000 * u64::from(number % 1_000)

@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use crate::engine::{Ended, Slice};
 use crate::recorder::{Latency, Recorder, Second};
 
-/// Told to start the load of a segment.
+/// The order to start the load of a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentStart {
     pub(super) segment: usize,
-    /// With it the segment lasts as long as this turn.
+    /// With a slice the segment lasts as long as the slice.
     pub(super) slice: Option<Slice>,
     pub(super) at: Instant,
     /// The same moment by the wall clock, milliseconds since the epoch.
     pub(super) wall_ms: u64,
 }
 
-/// From a worker to the main thread.
+/// A message of a worker to the main thread.
 #[derive(Debug)]
 pub(super) enum WorkerMessage {
     Opened { failures: BTreeMap<String, u64>, handshakes: Latency },
@@ -25,11 +25,11 @@ pub(super) enum WorkerMessage {
     Segment { worker: usize, done: Box<WorkerSegment> },
 }
 
-/// What one worker measured in one segment.
+/// The measurements of one worker in one segment.
 #[derive(Debug)]
 pub(super) struct WorkerSegment {
     pub(super) recorder: Recorder,
-    /// Length of the measured part as it was.
+    /// The actual length of the measured part.
     pub(super) measured: Duration,
     pub(super) ended: Ended,
     pub(super) first_loss_ns: Option<u64>,

@@ -1,7 +1,7 @@
-//! The event engine: worker threads, each an epoll loop over its own connections of a sans-I/O protocol.
+//! The event engine: worker threads, each with an epoll loop over its own connections of a sans-I/O protocol.
 //!
-//! A worker never waits for one connection and never sleeps past the next intended send time; its own lateness is
-//! recorded as generator lag.
+//! A worker never waits for a single connection and never sleeps past the next intended send time. It records its own
+//! lateness as generator lag.
 
 mod connection;
 mod coordinator;
@@ -43,7 +43,7 @@ use coordinator::Coordinator;
 use shares::shares;
 use worker::Worker;
 
-/// Opens the connections, runs the segments, waits for outstanding answers after each, closes the connections.
+/// Opens the connections, runs the segments with a drain after each, and closes the connections.
 pub fn run<P: Protocol>(
     protocol: &P,
     plan: &Plan,
@@ -68,7 +68,7 @@ pub fn run<P: Protocol>(
         drop(to_main);
         let mut coordinator = Coordinator { plan, shared, from_workers, starts, began: Instant::now() };
         let coordinated = coordinator.run(&mut on_event);
-        // Workers whose start channel is closed end at once.
+        // Workers end when their start channel is closed.
         drop(coordinator);
         let mut sessions = Vec::new();
         let mut failed = None;

@@ -1,4 +1,5 @@
-//! Opening connections: a bounded number of handshakes at a time, each with a deadline, every failure with its cause.
+//! Opening connections: a bounded number of handshakes at a time, each with a deadline. Every failure is recorded with
+//! its cause.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -16,17 +17,17 @@ use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::recorder::Operation;
 
-/// Failures after which opening the rest is pointless.
+/// Number of failures after which the worker opens no more connections.
 const FAILURES_MAX: u64 = 100;
-/// Counted beside the failures: what the kernel had to send again, seconds after the first, because no answer came.
+/// Recorded beside the failures: SYNs that the kernel sent again, seconds after the first, because no answer came.
 pub(crate) const SYNS_REPEATED: &str = "SYNs sent again";
-/// Connects among which these are spread.
+/// Connects for which the kernel sent a SYN again.
 pub(crate) const CONNECTS_REPEATED: &str = "connects whose SYN was sent again";
-/// Connections that were not tried any more.
+/// Connections that the worker did not try to open.
 pub(crate) const GIVEN_UP: &str = "connections not tried after sustained failure";
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Opens all connections; failures are in `self.failures`.
+    /// Opens all connections. `self.failures` holds the failures.
     pub(super) fn open_all(&mut self) -> Result<()> {
         let count = self.connections.len() as u32;
         // Every worker opens its share of the rate.
@@ -68,7 +69,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.failures.values().sum()
     }
 
-    /// Starts to connect; an error here is ours (no more files), not the server's.
+    /// Starts to connect. An error here comes from this machine (no more files), not from the server.
     pub(super) fn begin(&mut self, index: u32) -> Result<()> {
         let now_ns = self.now_ns();
         let stamped = self.asks_for_stamps(index);
@@ -101,7 +102,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The socket of a connection under way has become ready for something.
+    /// Handles a socket that became ready while it was connecting.
     pub(super) fn connected(&mut self, index: u32, event: Ready, waits: bool) -> Result<()> {
         if !event.writable {
             return Ok(());
@@ -134,7 +135,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The handshake is over: the connection can be used.
+    /// Handles the end of the handshake.
     pub(super) fn ready(&mut self, index: u32) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[index as usize];
@@ -162,7 +163,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// What the kernel had to send again to open this connection; a SYN is the first thing it sends.
+    /// Records the SYNs that the kernel sent again to open this connection.
     fn count_repeated(&mut self, index: u32, class: u16) {
         let Some(stream) = &self.connections[index as usize].stream else { return };
         let repeated = socket::repeated(stream);
@@ -172,7 +173,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection could not be opened, for the first time or again.
+    /// Handles a connection that could not be opened, for the first time or again.
     pub(super) fn opening_failed(&mut self, index: u32, error: &io::Error) {
         let text = socket::describe(error);
         self.pending -= 1;
@@ -208,12 +209,12 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Whether this connection is closed as soon as it is open.
+    /// Whether the load closes this connection as soon as it is open.
     fn closes_at_once(&mut self, index: u32) -> bool {
         self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Close)
     }
 
-    /// A connection was opened by a load: what becomes of it.
+    /// Handles a connection that a load has opened: it keeps it, closes it, or sends an operation.
     fn reopened(&mut self, index: u32, intended_ns: u64, now_ns: u64) {
         self.outstanding -= 1;
         self.connections[index as usize].last_sent_ns = now_ns;
@@ -222,7 +223,7 @@ impl<P: Protocol> Worker<'_, P> {
             Some(AfterReopen::Stay(_)) => self.attempt_ended(index, false),
             Some(AfterReopen::Close) => self.close_and_rest(index, now_ns),
             Some(AfterReopen::Answer) => {
-                // It has been due as long as its connection, and could not be sent before.
+                // The operation has been due as long as its connection, and could not be sent before.
                 self.connections[index as usize].able_ns = now_ns;
                 self.enqueue(index, intended_ns);
             }
@@ -230,7 +231,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// The connection may be reopened once more: in a closed loop it is due.
+    /// Makes the connection available for another reopening. In a closed loop that is due at once.
     pub(super) fn close_until_due(&mut self, index: u32, now_ns: u64) {
         let refill = self.refill;
         let Some(reopen) = self.reopen_of(index) else { return };
@@ -240,7 +241,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection that does one operation has had its answer.
+    /// Handles the answer on a connection that carries one operation.
     pub(super) fn reopening_answered(&mut self, index: u32) {
         let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Answer)
             && self.connections[index as usize].outstanding() == 0;
@@ -250,7 +251,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection that does one operation was lost before its answer.
+    /// Handles the loss of a connection that carries one operation, before its answer.
     pub(super) fn reopening_lost(&mut self, index: u32) {
         match self.reopen_of(index).is_some_and(|reopen| reopen.again) {
             true => self.pause_after_failure(index, 1),
@@ -266,7 +267,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.close_until_due(index, now_ns);
     }
 
-    /// One of the attempts ended after which there may be no more.
+    /// Records the end of an attempt. Too many failures end the load.
     fn attempt_ended(&mut self, index: u32, failed: bool) {
         let Some(reopen) = self.reopen_of(index) else { return };
         let class = reopen.class;
@@ -286,7 +287,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection of the group is due to be opened again, which [`Self::reopen_waiting`] does.
+    /// Queues a reopening, which [`Self::reopen_waiting`] begins.
     pub(super) fn reopening_due(&mut self, group: usize, intended_ns: u64) {
         self.recorder.planned(intended_ns);
         self.outstanding += 1;
@@ -295,7 +296,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Begins every reopening for which there is a connection.
+    /// Begins every queued reopening for which a connection is available.
     pub(super) fn reopen_waiting(&mut self) -> Result<()> {
         for group in 0..self.feeds.len() {
             while let Some((index, able_ns, operation, close)) = self.next_reopening(group) {
@@ -311,7 +312,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The next reopening, and when it was due and a connection was there for it.
+    /// The next reopening: the connection, the intended time, and the time at which the connection became available.
     fn next_reopening(&mut self, group: usize) -> Option<(u32, u64, Operation, Close)> {
         let sent_ns = self.now_ns();
         let Feed::Reopen(reopen) = self.feeds.get_mut(group)? else { return None };
@@ -323,7 +324,7 @@ impl<P: Protocol> Worker<'_, P> {
         Some((index, intended_ns.max(rested_ns), operation, reopen.close))
     }
 
-    /// Gives up handshakes that took too long.
+    /// Closes the connections whose handshake took too long.
     pub(super) fn end_late_handshakes(&mut self) {
         let timeout = self.plan.connect.timeout;
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -343,7 +344,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 }
 
-/// What is said of a handshake that took too long.
+/// The error text of a handshake that took too long.
 pub(crate) fn no_answer(timeout_s: f64) -> String {
     format!(
         "no answer to the handshake within {timeout_s} s (the server does not accept any more: look at its open-file \
@@ -351,12 +352,12 @@ pub(crate) fn no_answer(timeout_s: f64) -> String {
     )
 }
 
-/// Has the connection end as it is to end when it is dropped.
+/// Prepares how the kernel ends the connection when the stream is dropped.
 fn end(stream: Option<&TcpStream>, close: Close) {
     if close == Close::Reset
         && let Some(stream) = stream
     {
-        // Where the option cannot be set the connection ends with FIN, which the server counts as well.
+        // Without the option the kernel ends the connection with FIN, which the server counts as well.
         let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of a worker's turn: what comes due while answers are read, and how the turn waits.
+//! Tests of one poll of a worker: operations that come due while it reads answers, and its waits.
 
 use std::io::Write as _;
 use std::iter;
@@ -16,11 +16,11 @@ use crate::driver::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol
 use crate::engine::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment, Shared};
 use crate::limits::SENDS_PER_POLL;
 
-/// From the first operation to the second where the load itself runs: long enough that no machine is late by it.
+/// The distance of the two operations of a load: long enough for any machine.
 const GAP: Duration = Duration::from_millis(500);
 
-/// Writes down what is done: `o` for a connection that is opened, `s` for an operation that is sent, `r` for an answer that is
-/// read, which takes as long as `reading`.
+/// A protocol that records the order of events: `o` for an opened connection, `s` for a sent operation, `r` for an
+/// answer that was read. Reading takes `reading`.
 #[derive(Default)]
 struct Diary {
     done: Mutex<String>,
@@ -67,7 +67,7 @@ impl Protocol for Diary {
     }
 }
 
-/// Three connections, on ticks if there are any.
+/// Three connections, with ticks if `tick_us` is above zero.
 fn plan(target: SocketAddr, tick_us: u32) -> Plan {
     Plan {
         target,
@@ -85,7 +85,7 @@ fn plan(target: SocketAddr, tick_us: u32) -> Plan {
     }
 }
 
-/// What is done with two open connections, on each of which an answer has come, and one that rests between two connections.
+/// The events of two open connections, each with an answer to read, and one connection between two lifetimes.
 fn diary_of(reading: Duration, tick_us: u32, run: impl FnOnce(&mut Worker<'_, Diary>)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let plan = plan(listener.local_addr().unwrap(), tick_us);
@@ -109,7 +109,8 @@ fn diary_of(reading: Duration, tick_us: u32, run: impl FnOnce(&mut Worker<'_, Di
     diary.done.into_inner().unwrap()
 }
 
-/// What is done when the operations of a sample are due one nanosecond after another: the first before a turn, the others in it.
+/// The events of the operations of a sample that are due one nanosecond apart: the first before the poll, the others
+/// during it.
 fn poll_with(indices: &[u32], also: impl FnOnce(&mut Worker<'_, Diary>)) -> String {
     diary_of(Duration::ZERO, 0, |worker| {
         worker.feeds = vec![Feed::Sample { indices: indices.to_vec(), next: 0, gap_ns: 1 }];
@@ -120,7 +121,7 @@ fn poll_with(indices: &[u32], also: impl FnOnce(&mut Worker<'_, Diary>)) -> Stri
     })
 }
 
-/// What a load of two operations does whose second comes due while the answer to the first is read.
+/// The events of a load of two operations. The second comes due while the worker reads the answer to the first.
 fn load_with(tick_us: u32, duration: Duration) -> String {
     let load = Load::Sample { every: 1, over: 2 * GAP };
     let segment = Segment {
@@ -183,7 +184,7 @@ fn a_turn_that_is_behind_sends_so_many_and_then_reads() {
     assert_eq!(done, format!("sr{sends}r"));
 }
 
-/// What a wait of `timeout` found and how much of it was polling, of a worker that polls for the last millisecond.
+/// The result of a wait of `timeout`, and the time that the worker polled. It polls during the last millisecond.
 fn waited(timeout: Duration, also: impl FnOnce(&mut Worker<'_, Diary>)) -> (usize, Duration) {
     let mut waited = (0, Duration::ZERO);
     diary_of(Duration::ZERO, 0, |worker| {

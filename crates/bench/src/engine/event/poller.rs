@@ -1,5 +1,5 @@
-//! epoll with nanosecond timeouts (`epoll_pwait2`, Linux 5.11): a schedule of 30,000 messages a second has gaps of
-//! 33 us, which millisecond timeouts cannot follow without spinning.
+//! epoll with nanosecond timeouts (`epoll_pwait2`, Linux 5.11). A schedule of 30,000 messages per second has gaps of 33
+//! us, which millisecond timeouts cannot follow without spinning.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use crate::error::{Error, Result};
 use crate::limits::EVENTS_PER_TURN;
 
-/// What to be woken for, besides errors and hang-ups.
+/// The events to report, besides errors and hang-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
@@ -34,7 +34,7 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
 }
 
-/// An epoll instance and its event buffer. Level-triggered: what a turn leaves unread is reported again.
+/// An epoll instance and its event buffer. It is level-triggered: epoll reports unread data again at the next poll.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,

@@ -1,4 +1,4 @@
-//! Reading from a connection: answers find their operations.
+//! Reads from a connection and matches answers with their operations.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -9,23 +9,23 @@ use crate::driver::{Answer, AnswerStatus, Completion, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::{Operation, Recorder};
 
-/// What reading brought.
+/// The results of one read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answers {
-    /// Operations answered, well or badly: room in the window.
+    /// Operations that were answered, successfully or not. Each makes room in the window.
     pub(super) answered: usize,
-    /// Among them, as they should be.
+    /// Operations among them that succeeded.
     pub(super) completed: u64,
     /// The handshake is over.
     pub(super) ready: bool,
-    /// The connection is over, in order.
+    /// The server has closed the connection in order.
     pub(super) over: bool,
-    /// When the server was heard; 0 when it was not.
+    /// The time at which data arrived; 0 without any.
     pub(super) received_ns: u64,
 }
 
 impl<S> Connection<S> {
-    /// Reads once and books every complete answer into `answers`. An error ends the connection.
+    /// Reads once and records every complete answer in `answers`. An error ends the connection.
     pub(super) fn read<P: Protocol<Session = S>>(
         &mut self,
         reader: &mut TimestampedReader,
@@ -80,7 +80,7 @@ impl<S> Connection<S> {
         Ok(received.used)
     }
 
-    /// The server closed the connection.
+    /// Handles a connection that the server closed.
     fn closed<P: Protocol<Session = S>>(
         &mut self,
         context: &mut IoContext<'_, P>,
@@ -97,7 +97,7 @@ impl<S> Connection<S> {
     }
 }
 
-/// The end of an operation.
+/// Records the end of an operation.
 #[inline]
 fn record_completion(
     answers: &mut Answers,
@@ -119,7 +119,7 @@ fn record_completion(
     recorder.completed(&operation, answers.received_ns, completion.bytes.into());
 }
 
-/// Servers answer in order; the search is for those that do not.
+/// Takes the operation of an answer. Most servers answer in order; the search is for the others.
 fn take(in_flight: &mut VecDeque<InFlight>, answer: Answer) -> Option<Operation> {
     let Answer::Key(key) = answer else { return in_flight.pop_front().map(|o| o.operation) };
     if in_flight.front().is_some_and(|o| o.key == key) {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::recorder::Second;
 
-/// Seconds of several workers, merged and in order. A worker that is done counts as having ended every second.
+/// The seconds of several workers, merged and in order. A worker that is done counts as if it had ended every second.
 pub(super) struct Seconds {
     classes: usize,
     open: BTreeMap<u64, Second>,
-    /// Per worker, seconds ended.
+    /// The number of seconds that each worker has ended.
     ended: Vec<u64>,
     next: u64,
 }

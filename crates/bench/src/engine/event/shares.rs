@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::engine::Plan;
 
-/// Connection numbers of one worker, by group.
+/// The connection numbers of one worker, by group.
 pub(super) type Share = Vec<Range<u32>>;
 
-/// Splits every group evenly over the workers of all processes, which have as many each. There is no worker without a
-/// connection, and no process without one where there are as many connections as processes.
+/// Splits every group evenly over the workers of all processes; each process has the same number of workers. No worker
+/// is without a connection. No process is without one if there are as many connections as processes.
 pub(super) fn shares(plan: &Plan) -> Vec<Share> {
     let largest = plan.groups.iter().copied().max().unwrap_or(0);
     let (part, parts) = plan.part;

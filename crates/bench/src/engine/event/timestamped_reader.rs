@@ -1,5 +1,5 @@
-//! When an answer came. The kernel stamps what it receives where it is asked to (`SO_TIMESTAMPNS`), so answers can be read
-//! later than they come, many at a time, and their times stay what they are.
+//! Arrival times. The kernel stamps received data on request (`SO_TIMESTAMPNS`). So the worker can read many answers
+//! together, later than they arrive, and still knows their arrival times.
 
 use std::io::{self, IoSliceMut, Read as _};
 use std::net::TcpStream;
@@ -12,28 +12,28 @@ use nix::sys::time::TimeSpec;
 
 use crate::limits::READ_BYTES;
 
-/// Asks the kernel for stamps. Where it refuses none come, and answers are read as soon as they are there.
+/// Asks the kernel for timestamps. If it refuses, the worker reads answers as soon as they arrive.
 pub(super) fn ask_for_stamps(stream: &TcpStream) {
     let _ = setsockopt(stream, ReceiveTimestampns, &true);
 }
 
-/// Reads from sockets and says when what it read had come.
+/// Reads from sockets and returns arrival times.
 #[derive(Debug)]
 pub(super) struct TimestampedReader {
-    /// What was read last.
+    /// The data of the latest read.
     pub(super) buffer: Vec<u8>,
     control: Vec<u8>,
-    /// Some of its connections were asked for stamps.
+    /// Whether some connections have timestamps.
     stamped: bool,
-    /// Something came in this segment that had no stamp.
+    /// Whether data without a timestamp arrived in this segment.
     unstamped: bool,
-    /// When the sockets were asked for the last time, and before that.
+    /// The times of the latest two polls.
     asked_ns: u64,
     asked_before_ns: u64,
 }
 
 impl TimestampedReader {
-    /// With `stamped` some of its connections were [asked for stamps](ask_for_stamps).
+    /// With `stamped`, the kernel was asked for timestamps on some connections ([`ask_for_stamps`]).
     pub(super) fn new(stamped: bool) -> Self {
         Self {
             buffer: vec![0; READ_BYTES],
@@ -45,28 +45,28 @@ impl TimestampedReader {
         }
     }
 
-    /// Whether some of its connections have stamps.
+    /// Whether some connections have timestamps.
     pub(super) fn wants_stamps(&self) -> bool {
         self.stamped
     }
 
-    /// Whether everything that came in this segment told when.
+    /// Whether all data of this segment had a timestamp.
     pub(super) fn has_stamps(&self) -> bool {
         self.stamped && !self.unstamped
     }
 
-    /// Times count from a new start.
+    /// Resets the times for a new segment.
     pub(super) fn begin_segment(&mut self) {
         (self.unstamped, self.asked_ns, self.asked_before_ns) = (false, 0, 0);
     }
 
-    /// The sockets are about to be asked what has come.
+    /// Notes that the worker is about to poll the sockets.
     pub(super) fn note_poll(&mut self, now_ns: u64) {
         self.asked_before_ns = std::mem::replace(&mut self.asked_ns, now_ns);
     }
 
-    /// Reads once into [`Self::buffer`]. Returns how many bytes, and when the last of them had come: by the kernel's stamp, or
-    /// now.
+    /// Reads once into [`Self::buffer`]. Returns the number of bytes and the arrival time of the last one: the kernel's
+    /// timestamp, or now.
     pub(super) fn read(
         &mut self,
         mut stream: &TcpStream,
@@ -88,7 +88,8 @@ impl TimestampedReader {
     }
 }
 
-/// The stamp is the wall clock's, since 1970. That of several segments read at once is that of the last.
+/// Receives once with the kernel's timestamp, by the wall clock since 1970. Of several segments that are read together
+/// it is the timestamp of the last.
 fn receive(
     stream: &TcpStream,
     buffer: &mut [u8],
@@ -103,8 +104,8 @@ fn receive(
     Ok((received.bytes, stamp))
 }
 
-/// When something had come that is of this age by the wall clock. That clock may be set meanwhile, but nothing came before
-/// the sockets were asked for the last time but one, else it would have been read then.
+/// Converts the age of data by the wall clock into an arrival time. The wall clock may be set meanwhile. The result is
+/// therefore not before the poll before the latest one, which would have found the data.
 fn received_ns(now_ns: u64, age: Duration, asked_before_ns: u64) -> u64 {
     let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
     now_ns.saturating_sub(age_ns).max(asked_before_ns.min(now_ns))
@@ -133,7 +134,7 @@ mod tests {
         if reader.wants_stamps() {
             ask_for_stamps(&stream);
         }
-        // The kernel begins to stamp a moment after it was asked for the first time.
+        // The kernel starts to stamp shortly after the first request.
         loop {
             reader.begin_segment();
             server.write_all(b"answer").unwrap();

@@ -1,5 +1,5 @@
-//! Connections with a clock that the test sets: who is to blame for a wait, and whose time an answer has, does not depend on the
-//! machine.
+//! Tests of connections with a simulated clock: the causes of waits and the arrival times of answers do not depend on
+//! the machine.
 
 use std::cell::Cell;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use crate::schedule::Arrivals;
 
 const MS: u64 = 1_000_000;
 
-/// Every message is a letter, every letter an answer; one at a time.
+/// A protocol in which every message and every answer is one letter; one operation at a time.
 struct Letters;
 
 impl Protocol for Letters {
@@ -59,7 +59,7 @@ impl Protocol for Letters {
     }
 }
 
-/// A connection that is open, its server, and the time.
+/// An open connection, its server, and the simulated time.
 struct Clocked {
     connection: Connection<()>,
     server: TcpStream,
@@ -91,7 +91,7 @@ impl Clocked {
         }
     }
 
-    /// At this time the generator does what it can. Returns operations in flight after it.
+    /// Sends what it can at this time. Returns the number of operations in flight.
     fn sends_at(&mut self, now_ms: u64) -> usize {
         self.now_ns.set(now_ms * MS);
         let Self { connection, recorder, scratch, now_ns, .. } = self;
@@ -101,18 +101,18 @@ impl Clocked {
         connection.in_flight()
     }
 
-    /// At this time the generator takes up what came due at another.
+    /// Enqueues an operation that was due at another time.
     fn due(&mut self, intended_ms: u64, now_ms: u64) -> usize {
         self.recorder.planned(intended_ms * MS);
         self.connection.enqueue(intended_ms * MS);
         self.sends_at(now_ms)
     }
 
-    /// At this time an answer comes and is read.
+    /// Sends an answer at this time and reads it.
     fn answered_at(&mut self, now_ms: u64) {
         self.now_ns.set(now_ms * MS);
         self.server.write_all(b"m").unwrap();
-        // Sockets were asked a moment ago, so the kernel's stamp cannot say another time either.
+        // The poll was a moment ago, so the kernel's timestamp cannot change the result.
         self.reader.note_poll(now_ms * MS);
         self.reader.note_poll(now_ms * MS);
         let Self { connection, reader, recorder, scratch, now_ns, .. } = self;
@@ -135,7 +135,7 @@ fn what_waits_for_the_window_is_late_by_the_server(by_kernel: bool) {
     assert_eq!(one.due(10, 10), 1, "the window is full");
     one.answered_at(20);
     assert_eq!(one.sends_at(20), 1, "the second goes as soon as there is room");
-    // The generator looks late, but could not have sent it earlier.
+    // The generator polls late, but could not have sent the operation earlier.
     assert_eq!(one.due(22, 25), 1);
     one.answered_at(40);
     assert_eq!(one.sends_at(40), 1);
@@ -176,7 +176,7 @@ fn what_was_due_on_a_free_connection_is_late_by_the_generator() {
     assert_eq!(clocks.lag.count_above_us(4_100), 0);
 }
 
-/// Two connections with one load and one with another, in two segments.
+/// A plan of two segments; two connections have one load, a third has another.
 fn plan(segments: [[Load; 2]; 2]) -> Plan {
     let segment = |loads: [Load; 2]| Segment {
         name: "run".to_owned(),

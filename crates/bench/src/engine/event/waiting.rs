@@ -11,14 +11,15 @@ use crate::driver::Protocol;
 use crate::error::Result;
 
 impl<S> Connection<S> {
-    /// Whether something is to be sent that its window or the kernel did not let go: an answer would.
+    /// Whether an operation waits because the window is full or the kernel accepts no bytes. An answer would release
+    /// it.
     fn is_stuck(&self) -> bool {
         self.held || self.is_blocked()
     }
 }
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Remembers a connection that waits for its server.
+    /// Remembers a connection that is blocked by its server.
     pub(super) fn note_stuck(&mut self, index: u32) {
         if self.deferred.longest_ns > 0 && self.connections[index as usize].is_stuck() {
             self.deferred.stuck.push(index);
@@ -31,7 +32,7 @@ impl<P: Protocol> Worker<'_, P> {
         may_wait && self.pending == 0 && !self.has_dirty()
     }
 
-    /// Waits for what is due next and reads answers: at once, or when they have waited long enough.
+    /// Waits for the next due operation and reads answers, at once or after they have waited long enough.
     pub(super) fn await_next(&mut self, clock: &SegmentClock) -> Result<()> {
         let mut has_read = false;
         loop {

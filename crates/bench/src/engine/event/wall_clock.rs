@@ -1,4 +1,4 @@
-//! The wall clock.
+//! The wall clock in milliseconds.
 
 pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One worker thread: its connections, its share of the schedule, its recorder, one epoll loop.
+//! One worker thread: its connections, its share of the schedule, its recorder, and its epoll loop.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::limits::SENDS_PER_POLL;
 use crate::recorder::{Latency, Recorder, Window};
 
-/// How much later than asked the kernel may wake us.
+/// The largest delay of a wake-up that this thread allows the kernel.
 const TIMER_SLACK_NS: u64 = 1_000;
 
 pub(super) struct Worker<'a, P: Protocol> {
@@ -35,41 +35,42 @@ pub(super) struct Worker<'a, P: Protocol> {
     to_main: mpsc::Sender<WorkerMessage>,
     pub(super) poller: Poller,
     pub(super) connections: Vec<Connection<P::Session>>,
-    /// Own indices of the connections of each group.
+    /// The indices of the connections of each group.
     pub(super) groups: Vec<Range<u32>>,
     pub(super) reader: TimestampedReader,
     pub(super) deferred: DeferredReads,
-    /// For how long before something is due the thread does not sleep.
+    /// The time before the next due operation during which the thread polls instead of sleeping.
     pub(super) busy_poll_ns: u64,
-    /// Whether something is due at the end of the wait of this turn, or so soon after it that sleeping would be too long.
+    /// Whether an operation is due at the end of the current wait, or too soon after it to sleep.
     pub(super) is_next_due: bool,
     scratch: Vec<u8>,
-    /// Connections with something to send in this turn.
+    /// Connections with bytes to send in this poll.
     dirty: Vec<u32>,
     pub(super) recorder: Recorder,
-    /// Start of the segment, or of the opening before it.
+    /// The start of the segment, or of the opening before it.
     pub(super) epoch: Instant,
     wall_ms: u64,
     pub(super) handshakes: Latency,
     /// Failed openings before the first segment.
     pub(super) failures: BTreeMap<String, u64>,
-    /// Handshakes under way.
+    /// The number of handshakes in progress.
     pub(super) pending: usize,
-    /// When handshakes began and of which connection, in that order; those that are over leave when they come to the front.
+    /// The start times of handshakes and their connections, in order. Finished ones are removed when they reach the
+    /// front.
     pub(super) begun: VecDeque<(u64, u32)>,
-    /// Per group, where operations come from in this segment.
+    /// The source of operations of each group in this segment.
     pub(super) feeds: Vec<Feed>,
-    /// When the next operation is due that may be sent amid a turn; [`u64::MAX`] for none in this turn.
+    /// The time of the next operation that may be sent during a poll; [`u64::MAX`] if no more may be sent in this poll.
     pub(super) due_ns: u64,
-    /// What is due later than this is not sent amid a turn: it belongs to no load, or to one on ticks.
+    /// Operations that are due later are not sent during a poll: they belong to no load, or to a load on ticks.
     pub(super) due_until_ns: u64,
-    /// Whether an answer makes room for another operation.
+    /// Whether an answer allows another operation.
     pub(super) refill: bool,
-    /// Operations due or sent and not answered.
+    /// The number of operations that are due or sent, and not answered.
     pub(super) outstanding: usize,
-    /// Connections that have operations to come.
+    /// The number of connections that have more operations.
     pub(super) active: usize,
-    /// Connections of a closed loop that pause, and until when.
+    /// Connections of a closed loop that pause, with the end of the pause.
     pub(super) paused: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) last_received_ns: u64,
     pub(super) first_loss_ns: Option<u64>,
@@ -131,9 +132,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         })
     }
 
-    /// Opens, runs one segment per start until the channel closes, closes the connections.
+    /// Opens the connections, runs one segment per start message until the channel closes, and closes the connections.
     pub(super) fn run(mut self, on_start: &mpsc::Receiver<SegmentStart>) -> Result<Vec<(u32, P::Session)>> {
-        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+        // The kernel's default slack of 50 us would appear as lag. If the call fails, the run is less precise but not
+        // wrong.
         let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
         let opened = if self.plan.connect.by_load { Ok(()) } else { self.open_all() };
         // The main thread waits for every worker, also for one that fails.
@@ -161,7 +163,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.last_received_ns = 0;
         self.begun.clear();
         self.reader.begin_segment();
-        // Who looks all the time reads answers at once.
+        // A worker with ticks or busy polling reads answers anyway, so it does not defer them.
         let holds = self.reader.wants_stamps() && self.plan.tick_us == 0 && self.busy_poll_ns == 0;
         self.deferred =
             DeferredReads::new(if holds { deferral_ns(&segment.loads, &self.plan.groups) } else { 0 });
@@ -183,7 +185,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
         })
     }
 
-    /// An answer has the kernel's time where its load waits for none, and otherwise the time at which it was read.
+    /// Chooses the source of arrival times of each connection: the kernel where the load does not wait for answers, the
+    /// time of reading elsewhere.
     pub(super) fn begin_connections(&mut self, loads: &[Load]) {
         let stamped = self.reader.wants_stamps();
         for (load, group) in loads.iter().zip(&self.groups) {
@@ -193,13 +196,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Whether the kernel is to say when answers on this connection came: one of its loads needs it.
+    /// Whether the kernel must stamp data on this connection: one of its loads needs it.
     pub(super) fn asks_for_stamps(&self, index: u32) -> bool {
         self.reader.wants_stamps() && self.plan.has_free_answers(self.group_of(index))
     }
 
     pub(super) fn send_to_main(&self, what: WorkerMessage) {
-        // Nobody listens any more when the run ends with an error.
+        // The main thread has stopped listening when the run ends with an error.
         let _ = self.to_main.send(what);
     }
 
@@ -207,7 +210,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         since_ns(self.epoch)
     }
 
-    /// The group a connection belongs to.
+    /// The group of a connection.
     pub(super) fn group_of(&self, index: u32) -> usize {
         self.groups.iter().position(|group| group.contains(&index)).unwrap_or(0)
     }
@@ -220,22 +223,23 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Sends on every connection that has something to send.
+    /// Sends on every connection that has bytes to send.
     pub(super) fn send_dirty(&mut self) -> Result<()> {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
             self.connections[index as usize].dirty = false;
             self.pump(index)?;
         }
-        // Connections marked meanwhile come in the next turn.
+        // Connections that were marked meanwhile wait for the next poll.
         dirty.append(&mut self.dirty);
         self.dirty = dirty;
         Ok(())
     }
 
-    /// Sends what came due while answers were read, `left` operations at most: an answer can wait for a moment, and a send that
-    /// does is late. For the end of the turn waits a connection that would have to be opened, of whose old socket the turn may
-    /// still speak, and one whose window has no room: the answer that makes some may have come already.
+    /// Sends operations that came due while the worker read answers, at most `left`: an answer can wait, and a late
+    /// send is lag. Two kinds of connections wait until the end of the poll: one that would have to be opened, because
+    /// pending events may refer to its old socket, and one whose window is full, because the answer that makes room may
+    /// have arrived already.
     fn send_what_came_due(&mut self, left: &mut usize) -> Result<()> {
         if self.due_ns == u64::MAX {
             return Ok(());
@@ -259,7 +263,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
                 kept += 1;
             }
         }
-        // Behind `until` are those that were marked meanwhile.
+        // The entries behind `until` were marked meanwhile.
         self.dirty.drain(kept..until);
         Ok(())
     }
@@ -305,7 +309,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// Wants to be woken for writability exactly as long as bytes wait for it.
+    /// Registers for writability exactly while bytes wait for the socket.
     fn watch_writability(&mut self, index: u32) -> Result<()> {
         let connection = &mut self.connections[index as usize];
         let blocked = connection.is_blocked();
@@ -319,7 +323,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// Operations were answered: in a closed loop each makes room for another.
+    /// Handles answered operations: in a closed loop each allows another one.
     fn make_room(&mut self, index: u32, answered: usize) {
         let pause_ns = if self.refill { self.pause_of(index) } else { None };
         let connection = &mut self.connections[index as usize];
@@ -331,13 +335,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
             }
             _ => {}
         }
-        // Room in the window may let a waiting operation go.
+        // The window may have room for a waiting operation now.
         if connection.has_to_send() {
             self.mark_dirty(index);
         }
     }
 
-    /// How long a connection of a closed loop pauses after an answer; `None` in other loads.
+    /// The pause of a connection of a closed loop after an answer; `None` in other loads.
     fn pause_of(&self, index: u32) -> Option<u64> {
         match self.feeds.get(self.group_of(index)) {
             Some(Feed::Closed { pause_ns, .. }) => Some(*pause_ns),
@@ -345,7 +349,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Waits for readiness, reads what came, sends what that allows.
+    /// Waits for ready sockets, reads the data, and sends the operations that become possible.
     pub(super) fn poll_once(&mut self, timeout_ns: u64) -> Result<()> {
         let timeout_ns = if self.has_dirty() { 0 } else { timeout_ns };
         if self.reader.wants_stamps() {
@@ -418,7 +422,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// The connection is gone.
+    /// Handles a lost connection.
     pub(super) fn lost(&mut self, index: u32, error: &io::Error) {
         let connection = &mut self.connections[index as usize];
         match connection.phase {
@@ -443,14 +447,14 @@ impl<'a, P: Protocol> Worker<'a, P> {
         for connection in self.connections.iter_mut().filter(|c| c.phase == Phase::Open) {
             last.clear();
             self.protocol.close(&mut connection.session, &mut last);
-            // The run is over; a server that is gone by now has nothing to lose.
+            // The run is over, so a failed send does not matter.
             let _ = connection.send(&last);
         }
     }
 }
 
 fn since_ns(epoch: Instant) -> u64 {
-    // Wraps after 584 years.
+    // The conversion wraps after 584 years.
     Instant::now().saturating_duration_since(epoch).as_nanos() as u64
 }
 

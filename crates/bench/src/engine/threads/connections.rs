@@ -1,4 +1,4 @@
-//! The connections of all threads, so that the main thread can cut those that wait.
+//! The connections of all threads. The main thread cuts those that wait beyond the drain time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::driver::Breaker;
 
-/// What wakes up each thread, and whether it waits for an answer.
+/// For each thread, whether it waits for an answer, and how to interrupt it.
 #[derive(Debug)]
 pub(super) struct Connections(Vec<(AtomicBool, Mutex<Option<Breaker>>)>);
 
@@ -15,7 +15,7 @@ impl Connections {
         Self((0..count).map(|_| (AtomicBool::new(false), Mutex::new(None))).collect())
     }
 
-    /// Ends the connections that wait for an answer.
+    /// Cuts the connections that wait for an answer.
     pub(super) fn cut_busy(&self) {
         for (busy, breaker) in &self.0 {
             if busy.load(Ordering::Acquire)

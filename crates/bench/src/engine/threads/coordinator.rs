@@ -1,4 +1,4 @@
-//! One segment: what all threads share while it lasts, and the main thread's part in it.
+//! The main thread's part in one segment.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,13 +18,13 @@ use crate::schedule::{SECOND_NS, Schedule};
 
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// The main thread's part.
+/// Starts a segment, merges its seconds, and ends it.
 pub(super) struct SegmentCoordinator<'a> {
     pub(super) state: Arc<SegmentState>,
     plan: &'a Plan,
     shared: &'a Shared,
     segment: Segment,
-    /// Threads of this process.
+    /// The number of threads of this process.
     workers: u32,
     second: u64,
 }
@@ -59,7 +59,8 @@ impl<'a> SegmentCoordinator<'a> {
         Self { state: Arc::new(state), plan, shared, segment, workers, second: 0 }
     }
 
-    /// Until all threads have ended the segment; threads that wait for an answer beyond the drain time are cut off.
+    /// Waits until all threads have ended the segment. Threads that wait for an answer beyond the drain time are cut
+    /// off.
     pub(super) fn run(
         mut self,
         from_workers: &mpsc::Receiver<WorkerMessage>,
@@ -118,7 +119,7 @@ impl<'a> SegmentCoordinator<'a> {
         merged
     }
 
-    /// Operations that came due while nobody was free until the end.
+    /// Records operations that were due until the end and found no free connection.
     fn record_missing(&self, ended_ns: u64) {
         let mut recorder = self.state.recorders[0].lock();
         for feed in &self.state.feeds {
@@ -147,13 +148,13 @@ impl<'a> SegmentCoordinator<'a> {
     }
 }
 
-/// Per group: this process has its share of the rate, as of the connections.
+/// The feed of each group. This process has the same share of the rate as of the connections.
 fn feeds(plan: &Plan, segment: &Segment, here: &[u32]) -> Vec<Feed> {
     let groups = segment.loads.iter().zip(&plan.groups).zip(here);
     let feed = |((load, of), here): ((&Load, &u32), &u32)| match *load {
         _ if *here == 0 => Feed::Idle,
         Load::Closed { pause, .. } => Feed::Closed { pause },
-        // One schedule for all connections of the group: whoever is free takes the next operation.
+        // All connections of the group share one schedule: any free connection takes the next operation.
         Load::Open { rate, arrivals, timer_us, seed } => {
             let rate = rate * f64::from(*here) / f64::from(*of);
             let seed = seed.wrapping_add(u64::from(plan.part.0));

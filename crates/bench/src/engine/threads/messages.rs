@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// From a worker to the main thread.
+/// A message of a worker to the main thread.
 #[derive(Debug)]
 pub(super) enum WorkerMessage {
     Opened(std::result::Result<Duration, String>),
-    /// The worker has nothing to do any more in this segment.
+    /// The worker has no more to do in this segment.
     Done {
-        /// Its connection is lost and could not be opened again.
+        /// Whether its connection is lost and could not be opened again.
         lost: bool,
     },
 }

@@ -1,8 +1,9 @@
-//! The thread engine: one thread per connection, for clients that block.
+//! The thread engine: one thread per connection, for blocking clients.
 //!
-//! In open loop all free connections of a group take the next operation of one schedule, so an operation waits only while
-//! all of them are busy; that wait is part of its response time. Lateness of the generator is counted from the moment an
-//! operation is due and a connection is free. In closed loop every connection sends as soon as it is free.
+//! In an open loop the connections of a group share one schedule. Any free connection takes the next operation, so an
+//! operation waits only while all connections are busy; that wait is part of its response time. The lag of the
+//! generator counts from the moment at which an operation is due and a connection is free. In a closed loop every
+//! connection sends as soon as it is free.
 
 mod connections;
 mod coordinator;
@@ -30,7 +31,7 @@ use messages::WorkerMessage;
 use open_limiter::OpenLimiter;
 use worker::Worker;
 
-/// Opens the connections, runs the segments, waits for outstanding answers after each, closes the connections.
+/// Opens the connections, runs the segments with a drain after each, and closes the connections.
 pub fn run<B: Blocking>(
     driver: &B,
     plan: &Plan,
@@ -75,17 +76,17 @@ pub fn run<B: Blocking>(
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
         let segments = each_segment(plan, shared, |index, slice| {
             let at = Instant::now();
-            // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
+            // The monotonic clock decides: a step of the wall clock does not move the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
             let coordinator = SegmentCoordinator::new(plan, shared, &numbers, (index, slice), at, wall_ms);
             on_event(Event::Started { segment: index, at });
             for start in &starts {
-                // A worker that is gone has said so.
+                // A worker that has ended has already reported it.
                 let _ = start.send(Arc::clone(&coordinator.state));
             }
             coordinator.run(&from_workers, &connections, &mut on_event)
         });
-        // Workers whose start channel is closed end.
+        // Workers end when their start channel is closed.
         drop(starts);
         let sessions =
             handles.into_iter().filter_map(|h| h.join().expect("BUG: a worker panicked")).collect();
@@ -93,7 +94,7 @@ pub fn run<B: Blocking>(
     })
 }
 
-/// Connection numbers of each group that this process has.
+/// The connection numbers of this process in each group.
 fn numbers(plan: &Plan) -> Vec<Range<u32>> {
     let (part, parts) = plan.part;
     let mut first = 0;

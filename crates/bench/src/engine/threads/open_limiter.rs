@@ -1,10 +1,10 @@
-//! How many connections are opened at a time.
+//! A limit on the number of connections that are opened at a time.
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::HANDSHAKES_MAX;
 
-/// Lets so many through at a time as fit into a server's accept backlog.
+/// Allows as many opens at a time as fit into the accept backlog of a server.
 #[derive(Debug)]
 pub(super) struct OpenLimiter {
     free: Mutex<usize>,
@@ -16,7 +16,7 @@ impl OpenLimiter {
         Self { free: Mutex::new(HANDSHAKES_MAX), freed: Condvar::new() }
     }
 
-    /// Does something that few may do at a time.
+    /// Runs an action when fewer than the limit are running.
     pub(super) fn run<T>(&self, action: impl FnOnce() -> T) -> T {
         let mut free = self.free.lock();
         while *free == 0 {

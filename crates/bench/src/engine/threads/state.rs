@@ -12,7 +12,7 @@ use crate::schedule::Schedule;
 /// Stands for "never".
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Where the operations of a group come from.
+/// The source of the operations of a group.
 #[derive(Debug)]
 pub(super) enum Feed {
     Closed { pause: Duration },
@@ -20,20 +20,20 @@ pub(super) enum Feed {
     Open(Mutex<Peekable<Schedule>>),
 }
 
-/// What all threads share.
+/// The state that all threads of a segment share.
 #[derive(Debug)]
 pub(super) struct SegmentState {
     pub(super) at: Instant,
     pub(super) wall_ms: u64,
     pub(super) window: Window,
-    /// With it sessions draw anew.
+    /// With a seed, sessions restart their random numbers.
     pub(super) seed: Option<u64>,
     pub(super) feeds: Vec<Feed>,
-    /// Threads share a few recorders: an entry takes a moment, a histogram a lot of memory.
+    /// The recorders, which several threads share: an entry takes little time, and a histogram takes much memory.
     pub(super) recorders: Vec<Mutex<Recorder>>,
-    /// When overdue operations are not sent any more.
+    /// The time after which overdue operations are not sent.
     pub(super) deadline_ns: AtomicU64,
-    /// Connections were cut: whatever fails now failed by that.
+    /// Whether the main thread has cut connections. Failures after that are caused by the cut.
     pub(super) is_cut: AtomicBool,
     pub(super) first_loss_ns: AtomicU64,
 }

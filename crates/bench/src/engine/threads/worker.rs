@@ -1,4 +1,4 @@
-//! One thread: its connection, one operation after the other.
+//! One thread: it opens its connection and carries out one operation after the other.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use crate::engine::{Plan, Shared};
 use crate::limits::LOOP_SLEEP_MAX_MS;
 use crate::recorder::Operation;
 
-/// How much later than asked the kernel may wake us.
+/// The largest delay of a wake-up that this thread allows the kernel.
 const TIMER_SLACK_NS: u64 = 1_000;
 const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
-/// First wait before a lost connection is opened again; it doubles up to a second.
+/// The first wait before the thread opens a lost connection again. It doubles up to a second.
 const REOPEN_WAIT: Duration = Duration::from_millis(20);
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -30,27 +30,29 @@ pub(super) struct Worker<'a, B: Blocking> {
     pub(super) shared: &'a Shared,
     pub(super) number: u32,
     pub(super) group: usize,
-    /// Where it stands among the connections of its group in this process, from 0 to 1.
+    /// The position of the connection within its group in this process, from 0 to 1.
     pub(super) position: f64,
     pub(super) connections: &'a Connections,
     pub(super) open_limiter: &'a OpenLimiter,
     pub(super) to_main: mpsc::Sender<WorkerMessage>,
 }
 
-/// What becomes of a thread in a segment.
+/// How the thread goes on after an operation.
 enum NextStep {
-    /// It goes on.
+    /// With the next operation.
     Next,
-    /// It has no more to do.
+    /// It has no more operations.
     Done,
     /// Its connection is lost for good.
     Lost,
 }
 
 impl<B: Blocking> Worker<'_, B> {
-    /// Opens its connection and runs the segments it is told to. Returns the session if there was one.
+    /// Opens the connection and runs the segments that the main thread starts. Returns the session if the connection
+    /// was opened.
     pub(super) fn run(self, on_start: &mpsc::Receiver<Arc<SegmentState>>) -> Option<B::Session> {
-        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+        // The kernel's default slack of 50 us would appear as lag. If the call fails, the run is less precise but not
+        // wrong.
         let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
         let opened = self.open_limiter.run(|| {
             let began = Instant::now();
@@ -82,7 +84,7 @@ impl<B: Blocking> Worker<'_, B> {
         Some(session)
     }
 
-    /// Until the segment is over for this thread. Returns whether the connection is lost.
+    /// Runs the part of this thread in a segment. Returns whether the connection is lost.
     fn segment(&self, state: &SegmentState, session: &mut B::Session) -> bool {
         let begun_ns = state.now_ns();
         let mut free_ns = 0;
@@ -98,7 +100,7 @@ impl<B: Blocking> Worker<'_, B> {
         lost
     }
 
-    /// The same; `free_ns` is when it was free of an operation for the last time.
+    /// Carries out the operations of a segment. `free_ns` is the time at which the latest operation ended.
     fn operations(&self, state: &SegmentState, session: &mut B::Session, free_ns: &mut u64) -> bool {
         if let Some(seed) = state.seed {
             self.driver.reseed(session, seed);
@@ -113,7 +115,8 @@ impl<B: Blocking> Worker<'_, B> {
                     if !pause.is_zero() {
                         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
                         let resumes_ns = match *free_ns {
-                            // Connections that pause begin spread over one pause, as if they had been running.
+                            // Connections with a pause start spread over one pause, as if the load had been running
+                            // before.
                             0 => (pause_ns as f64 * self.position) as u64,
                             free_ns => free_ns.saturating_add(pause_ns),
                         };
@@ -151,7 +154,7 @@ impl<B: Blocking> Worker<'_, B> {
         }
     }
 
-    /// Sleeps until an operation is due; false when the run is to end before.
+    /// Sleeps until an operation is due. Returns false if the run is stopped before.
     fn wait_until(&self, state: &SegmentState, at_ns: u64) -> bool {
         loop {
             if self.shared.is_stopped() {
@@ -165,7 +168,7 @@ impl<B: Blocking> Worker<'_, B> {
         }
     }
 
-    /// Carries out one operation, again if the server asks for it, and books it.
+    /// Carries out one operation, repeats it if the server asks for that, and records it.
     fn operation(
         &self,
         state: &SegmentState,
@@ -226,8 +229,7 @@ impl<B: Blocking> Worker<'_, B> {
         }
     }
 
-    /// Opens a lost connection again. The server may take its time to come back; the run's end and the patience of the
-    /// plan bound it.
+    /// Opens a lost connection again. It tries until the end of the run, or for `silence` of the plan.
     fn reopen(&self, state: &SegmentState, session: &mut B::Session, was_cut: bool) -> NextStep {
         let began = Instant::now();
         let mut wait = REOPEN_WAIT;

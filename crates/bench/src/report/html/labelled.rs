@@ -2,12 +2,12 @@
 
 use crate::result::Bundle;
 
-/// A bundle and the name it has on the page.
+/// A bundle with its label on the page.
 #[derive(Debug, Clone)]
 pub struct LabelledBundle {
-    /// Short name: of the directory, or what the reader chose.
+    /// A short label: the name of the directory, or the reader's choice.
     pub label: String,
-    /// Runs of one side are of one thing: a verdict compares sides.
+    /// The index of the side. Runs of one side have the same setting; a verdict compares sides.
     pub side: usize,
     /// The bundle.
     pub bundle: Bundle,
@@ -16,8 +16,8 @@ pub struct LabelledBundle {
 /// The answer of a series of runs, from `ab.json` or `capacity.json`.
 #[derive(Debug, Clone)]
 pub struct SeriesAnswer {
-    /// Short name: of the directory, or what the reader chose.
+    /// A short label: the name of the directory, or the reader's choice.
     pub label: String,
-    /// What is in the file.
+    /// The content of the file.
     pub answer: serde_json::Value,
 }

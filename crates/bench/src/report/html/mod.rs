@@ -1,5 +1,5 @@
-//! One self-contained HTML page of one or several bundles: no network, light and dark, to be opened years later.
-//! The page's data is JSON inside it; `page.js` draws it.
+//! One self-contained HTML page for one or several bundles: without network access, light and dark, readable for years.
+//! The page contains its data as JSON; `page.js` draws it.
 
 mod data;
 mod labelled;
@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page. An invalid or partial run says so at its top, in red and in the title.
+/// Generates the page. An invalid or partial run is marked at the top, in red, and in the title.
 pub fn page(runs: &[LabelledBundle], answers: &[SeriesAnswer]) -> String {
     let data = data::page(runs, answers);
     let title = format!(
@@ -19,12 +19,12 @@ pub fn page(runs: &[LabelledBundle], answers: &[SeriesAnswer]) -> String {
         data.title
     );
     let json = serde_json::to_string(&data).expect("BUG: the data of a page has only text keys");
-    // No text of a server can end the script or begin a comment in it.
+    // No text of a server can end the script or start a comment in it.
     let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     fill(PAGE, &[("title", &escape(&title)), ("style", STYLE), ("data", &json), ("script", SCRIPT)])
 }
 
-/// Replaces `{{name}}`; what is put in is not looked at again.
+/// Replaces `{{name}}`. It does not look into the inserted values.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut pieces = template.split("{{");
     let mut text = pieces.next().unwrap_or_default().to_owned();

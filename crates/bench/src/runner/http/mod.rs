@@ -28,16 +28,16 @@ use crate::target_url::{ASKED, HTTP, TargetUrl};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Names that a server of this protocol has as a process.
+/// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 10] =
     ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
 
-/// Names of what processes tell each other.
+/// The name of a count that processes exchange.
 const WRITTEN: &str = "requests";
 const REPEATED: &str = "requests written once more";
 const CONNECTIONS: &str = "connections";
 
-/// What all processes did in a phase.
+/// The requests of all processes in a phase.
 struct Total {
     written: u64,
     repeated: u64,
@@ -53,11 +53,11 @@ pub(super) struct HttpDriver {
     nginx_status: Option<String>,
     elasticsearch_stats: Option<String>,
     data: Data,
-    /// Requests for nginx' status, which it counts as well.
+    /// Requests for the status page of nginx. nginx counts them as well.
     questions: Arc<PollCount>,
-    /// Status and questions for it before the phase.
+    /// The status page and the number of requests for it before the phase.
     before: Option<(StubStatus, (u64, u64))>,
-    /// Of the phase that ended last.
+    /// The tallies of the latest phase.
     tallies: Vec<Tally>,
 }
 
@@ -65,7 +65,7 @@ impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &HTTP)?;
         let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
-            // The data set is in the result as it is: a password is refused.
+            // The result contains the data set unchanged, so a URL with a password is refused.
             Some(url) => match TargetUrl::parse(url, &ASKED) {
                 Ok(_) => Ok(Some(url.to_owned())),
                 Err(what) => Err(format!("[dataset] {name}: {what}")),
@@ -94,7 +94,7 @@ impl HttpDriver {
     fn http(&self, phase: &Phase) -> std::result::Result<Http, String> {
         let groups = phase.mixes.iter().map(|mix| self.group(phase, mix));
         let groups = groups.collect::<std::result::Result<Vec<_>, _>>()?;
-        // What tells the server that a connection ends is the same for all requests of a phase.
+        // The header that ends a connection is the same for all requests of a phase.
         let close = groups.iter().any(|group| group.close);
         if close && !groups.iter().all(|group| group.close) {
             return Err(
@@ -164,7 +164,7 @@ impl HttpDriver {
         Ok(Operation { request, expect })
     }
 
-    /// User and password of the URL, as the header `Authorization` has them.
+    /// The user and password of the URL as the value of the header `Authorization`.
     fn login(&self) -> Option<String> {
         let password = self.url.password.clone().or_else(passwords::target);
         let user = self.url.user.as_deref()?;
@@ -192,7 +192,7 @@ impl HttpDriver {
         self.scenario.phases.iter().any(of_phase)
     }
 
-    /// What the server counted against what came back.
+    /// Compares the requests that the server counted with the answers.
     fn request_check(&mut self, phase: &str, total: &Total) -> Result<(Vec<Check>, Vec<String>)> {
         let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
         else {
@@ -200,8 +200,8 @@ impl HttpDriver {
         };
         let requests =
             after.requests.saturating_sub(before.requests).saturating_sub(asked.0 - asked_before.0);
-        // A request that was written again may have been read the first time as well, or not, and so may a question for the
-        // status that was not answered.
+        // The server may have read a repeated request the first time as well. The same holds for an unanswered request
+        // of the status page.
         let least = total.written - total.repeated;
         let most = total.written + (asked.1 - asked_before.1);
         let check = Check {

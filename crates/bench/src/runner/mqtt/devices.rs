@@ -1,4 +1,4 @@
-//! What a scenario says of its devices: `[dataset]`, and what a phase or a mix says instead.
+//! Keys of a scenario for devices: `[dataset]`, and the overrides of a phase or a mix.
 
 use serde::Deserialize;
 use toml::Table;
@@ -8,7 +8,7 @@ use crate::driver::mqtt::{Messages, Version};
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
 use crate::scenario::{Arrival, Mix, PHASE_KEYS, Phase, Scenario, typed};
 
-/// What the devices of one mix are and publish.
+/// Keys of the devices of one mix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeviceOptions {
@@ -66,7 +66,7 @@ fn minute() -> u16 {
     60
 }
 
-/// What the devices of a phase have in common, and what those of each mix publish.
+/// The common keys of the devices of a phase, and the messages of each mix.
 #[derive(Debug)]
 pub(super) struct PhaseDevices {
     pub(super) options: DeviceOptions,
@@ -76,7 +76,7 @@ pub(super) struct PhaseDevices {
 impl PhaseDevices {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
         let place = format!("phase `{}`", phase.name);
-        // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+        // A separate check of `[dataset]` gives better suggestions.
         typed::<DeviceOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
         Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
             true => what,
@@ -116,7 +116,7 @@ fn read(scenario: &Scenario, mix: &Mix, place: &str) -> Result<DeviceOptions, St
     typed(table, place, PHASE_KEYS)
 }
 
-/// The class of a mix's operations: a device does one thing.
+/// The class of a mix's operations: a device carries out one operation.
 fn class(scenario: &Scenario, mix: &Mix) -> Result<u16, String> {
     match &mix.operations[..] {
         [name] => Ok(scenario.class_of(name)),
@@ -138,7 +138,7 @@ impl DeviceOptions {
         self.version.parse()
     }
 
-    /// What cannot differ between the mixes of a phase.
+    /// The keys that are the same for all mixes of a phase.
     fn of_all(&self) -> (&str, &str, &str, Option<u32>, u16) {
         (&self.version, &self.token_prefix, &self.device_prefix, self.devices, self.keep_alive_s)
     }

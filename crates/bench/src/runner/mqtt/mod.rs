@@ -1,12 +1,12 @@
 //! Scenarios of driver `mqtt`: devices that publish telemetry.
 //!
 //! `[dataset]` and phases: `payload` (`article`, `telemetry`, `meter`, `vehicle`), `payload_bytes`, `qos`, `version`,
-//! `token_prefix`, `device_prefix`, `devices` (how many are created, at least one per connection), `keep_alive_s`; mixes of a phase differ in
-//! the first three. Operations have no keys of their own, and a mix has one.
+//! `token_prefix`, `device_prefix`, `devices` (number to create, at least one per connection), `keep_alive_s`. Mixes of
+//! a phase differ in the first three. Operations have no keys of their own, and a mix has one operation.
 //!
-//! `[target]`: without `url` a server is started (on `data` if that is given), its devices are created, and what it
-//! acknowledged is read back; `provision = false` and `verify = false` leave that out. A running server is only spoken to by
-//! MQTT unless `http`, `user` and `password` say how to log in to it.
+//! `[target]`: without `url` the driver starts a server (on `data` if given), creates the devices, and reads back the
+//! acknowledged points. `provision = false` and `verify = false` switch that off. The driver uses only MQTT with a
+//! running server, unless `http`, `user` and `password` give access to its HTTP interface.
 
 mod devices;
 mod platform;
@@ -33,7 +33,7 @@ use devices::PhaseDevices;
 use platform::{Platform, TargetOptions, stays};
 use verify::Verification;
 
-/// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
+/// Process names of brokers. Brokers in Erlang run as the Erlang machine.
 const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 /// The driver of one scenario.
@@ -42,10 +42,10 @@ pub(super) struct MqttDriver {
     target: TargetOptions,
     address: Option<SocketAddr>,
     platform: Option<Platform>,
-    /// Of each mix of the phase that ended last, with the numbers of the devices.
+    /// For each mix of the latest phase, the tally of each device by its number.
     tallies: Vec<Vec<(u32, Tally)>>,
     connect_time: Duration,
-    /// First possible timestamp of the next phase.
+    /// The first possible timestamp of the next phase.
     floor_ts_ms: u64,
 }
 
@@ -131,7 +131,7 @@ impl Driver for MqttDriver {
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        // Another broker has no such address.
+        // Only Tachograph has this address.
         let platform = self.platform.iter();
         platform.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
     }
@@ -169,7 +169,7 @@ impl Driver for MqttDriver {
         segments: &[SegmentOutcome],
         _all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        // Each process reads back what its own devices sent.
+        // Each process reads back the points of its own devices.
         let place = match part {
             (_, 1) => phase.name.clone(),
             (number, _) => format!("{}, generator {}", phase.name, number + 1),
@@ -212,7 +212,8 @@ impl MqttDriver {
         PhaseDevices::read(&self.scenario, phase).map_err(Error::Options)
     }
 
-    /// Reads back what was stored of each mix, as far as its messages can be told apart. Also the mixes that were not read back.
+    /// Reads back the stored points of each mix whose messages can be told apart. Also returns the names of the other
+    /// mixes.
     fn read_back(
         &self,
         phase: &Phase,

@@ -1,5 +1,5 @@
-//! The server behind the broker, as far as its HTTP interface reaches: devices are created there, and what was acknowledged is
-//! read back from there. Started by the run, or running already.
+//! The HTTP interface of the server behind the broker: the driver creates devices there and reads back acknowledged
+//! points. The run starts the server, or it is already running.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::target_url::{ASKED, MQTT, TargetUrl};
 
 const HTTP_PORT: u16 = 8_080;
 
-/// What `[target]` says besides the address.
+/// Keys of `[target]` besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TargetOptions {
@@ -36,7 +36,7 @@ pub(super) struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Refuses what contradicts itself.
+    /// Refuses contradicting keys.
     pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
         if let Some(url) = &self.http {
             TargetUrl::parse(url, &ASKED).map_err(|what| format!("target.http: {what}"))?;
@@ -52,24 +52,24 @@ impl TargetOptions {
         Ok(())
     }
 
-    /// Whether devices are to be created on a running server, and whether what it stored is to be read back.
+    /// Whether to create devices on a running server, and whether to read back what it stored.
     fn wishes(&self) -> (bool, bool) {
         let has_login = self.http.is_some() || self.password.is_some();
         (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
     }
 }
 
-/// Most connections of a phase.
+/// The largest number of connections of a phase.
 fn connections(scenario: &Scenario) -> u32 {
     scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0)
 }
 
-/// How many devices are created.
+/// The number of devices to create.
 fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
     options.devices.unwrap_or_else(|| connections(scenario))
 }
 
-/// What stays on a running server on which devices are created, and how it is removed.
+/// The finding about devices that stay on a running server, with the way to remove them.
 pub(super) fn stays(scenario: &Scenario, target: &TargetOptions, options: &DeviceOptions) -> Option<String> {
     let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, options).checked_sub(1)?);
     let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
@@ -87,27 +87,27 @@ pub(super) fn stays(scenario: &Scenario, target: &TargetOptions, options: &Devic
     })
 }
 
-/// A server whose devices are known.
+/// A server with known devices.
 pub(super) struct Platform {
     client: Client,
-    /// Its process, if the run started it. Dropping it kills the process.
+    /// The process, if the run started it. Dropping it kills the process.
     pub(super) server: Option<Server>,
-    /// Ids of the devices by number; `None` when nothing is to be read back.
+    /// The ids of the devices by number; `None` if nothing is read back.
     ids: Option<Vec<String>>,
-    /// First timestamp that no earlier run can have used, milliseconds.
+    /// The first timestamp that no earlier run can have used, milliseconds.
     pub(super) floor_ts_ms: u64,
-    /// Base of its HTTP addresses.
+    /// The base of the HTTP addresses.
     pub(super) http: String,
-    /// Of its first administrator, if the run started it.
+    /// The password of the first administrator, if the run started the server.
     password: String,
-    /// What it promises by an acknowledgement.
+    /// The durability class of the server's acknowledgements.
     pub(super) durability: String,
-    /// Removed at the end, after the server.
+    /// Declared last, so that it is dropped after the server.
     _data_directory: Option<DataDirectory>,
 }
 
 impl Platform {
-    /// Starts a server of our own and creates the devices. Returns where its broker listens.
+    /// Starts a server and creates the devices. Returns the broker's address.
     pub(super) fn start(
         scenario: &Scenario,
         options: (&TargetOptions, &DeviceOptions),
@@ -128,7 +128,8 @@ impl Platform {
         Ok((instance.mqtt, platform))
     }
 
-    /// Logs in to a running server and creates the devices. `None` when neither that nor reading back is wished for.
+    /// Logs in to a running server and creates the devices. Returns `None` if neither provisioning nor verification is
+    /// wanted.
     pub(super) fn running(
         broker: SocketAddr,
         scenario: &Scenario,
@@ -182,7 +183,7 @@ impl Platform {
         if verify {
             let ids = platform.client.device_ids(&options.device_prefix, connections)?;
             if has_older {
-                // Earlier runs may have run ahead of the clock, and points must not be counted twice.
+                // Timestamps of earlier runs may lie in the future, and no point may be counted twice.
                 progress.step("looking for points of earlier runs".to_owned());
                 for id in &ids {
                     let newest = platform.client.newest_ts_ms(id, SEQUENCE_KEY)?;
@@ -194,7 +195,7 @@ impl Platform {
         Ok(platform)
     }
 
-    /// `[target]` for a process that uses this server: its devices are there.
+    /// The `[target]` for other processes: the devices exist already.
     pub(super) fn target_overrides(&self, broker: SocketAddr) -> toml::Table {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut told: toml::Table = [
@@ -213,7 +214,7 @@ impl Platform {
         told
     }
 
-    /// Reads back what these devices sent from a time on. `None` when that is not wished for.
+    /// Reads back what these devices sent since a time. Returns `None` if verification is not wanted.
     pub(super) fn verify(
         &self,
         tallies: &[(u32, Tally)],
@@ -224,7 +225,7 @@ impl Platform {
         verify::verify(&Job { client: &self.client, ids, tallies, keys, base_ts_ms }).map(Some)
     }
 
-    /// Ends a server that the run started, in order: what it acknowledged must be safe, so it must not fail now.
+    /// Stops a server that the run started. A failure is an error, because acknowledged points must be safe.
     pub(super) fn stop(mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         match server.ended()? {

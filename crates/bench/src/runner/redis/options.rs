@@ -1,4 +1,4 @@
-//! What a scenario of driver `redis` says of keys, values and commands.
+//! Keys of a scenario for driver `redis`: keys, values and commands.
 
 use serde::Deserialize;
 use toml::Table;
@@ -6,7 +6,7 @@ use toml::Table;
 use crate::driver::redis::{Command, Content, GroupConfig, Keys, Pattern, Size};
 use crate::scenario::{Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 
-/// What an operation says.
+/// Keys of an operation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OperationOptions {
@@ -19,7 +19,7 @@ fn random_pattern() -> String {
     "R".to_owned()
 }
 
-/// What data set, phase and mix say together.
+/// Keys of data set, phase and mix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GroupOptions {
@@ -104,9 +104,9 @@ fn yes() -> bool {
     true
 }
 
-/// The groups of a phase: what the data set says, then the phase, then the mix.
+/// The groups of a phase: keys of the data set, overridden by those of the phase, then of the mix.
 pub(super) fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<Vec<GroupConfig>, String> {
-    // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+    // A separate check of `[dataset]` gives better suggestions.
     typed::<GroupOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
     phase.mixes.iter().map(|mix| group(scenario, phase, mix)).collect()
 }
@@ -173,7 +173,7 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
         },
         requests,
         distinct_seeds: own.distinct_seeds,
-        // Seed 1 is memtier's own.
+        // Seed 1 gives memtier's own sequence.
         seed: (scenario.head.seed as u32).wrapping_sub(1),
     })
 }

@@ -1,10 +1,10 @@
-//! The action of a phase: it fills the tables or drops them.
+//! The action of a load phase: it fills or drops the tables.
 
 use serde::Deserialize;
 
 use crate::scenario::{Mix, PHASE_KEYS, Phase, typed};
 
-/// What a phase says of its own.
+/// Keys of a phase.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PhaseOptions {
@@ -15,10 +15,10 @@ struct PhaseOptions {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
-    /// Makes and fills the tables.
+    /// Creates and fills the tables.
     #[default]
     Load,
-    /// Drops them.
+    /// Drops the tables.
     Cleanup,
 }
 

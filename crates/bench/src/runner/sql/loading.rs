@@ -1,4 +1,4 @@
-//! Phases that fill or drop the tables.
+//! Load phases: they fill or drop the tables.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::result::Check;
 use crate::runner::plan::segments;
 use crate::scenario::{Phase, Scenario};
 
-/// How often is looked how far a load is.
+/// The interval of progress reports.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A phase that fills or drops the tables. There is no latency in it; its figures are rows and seconds.
+/// A load phase. It measures no latency; its figures are rows and seconds.
 pub(super) struct Load<'a> {
     pub(super) sql: Sql,
     pub(super) phase: &'a Phase,
@@ -24,7 +24,7 @@ pub(super) struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Carries it out. Beside the outcome: what it shows, in a sentence.
+    /// Runs the phase. Returns the outcome and a finding.
     pub(super) fn make(
         &self,
         shared: &Shared,
@@ -89,7 +89,7 @@ impl Load<'_> {
     }
 }
 
-/// Whether what was loaded is there: `rows` in each of `tables`.
+/// Checks the loaded tables: `rows` in each of `tables`.
 pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> {
     let mut checks = vec![Check {
         what: format!("rows of {tables} tables after the load"),

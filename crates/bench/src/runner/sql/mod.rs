@@ -1,8 +1,8 @@
 //! Scenarios of driver `sql`.
 //!
-//! `[dataset]`: the tables (`tables`, `table_size`, `distribution`, ...). Operations: the transactions (`kind` and what
-//! [`crate::driver::sql::Transaction`] knows). Phases of kind `load` fill the tables, or drop them with
-//! `action = "cleanup"`.
+//! `[dataset]`: the tables (`tables`, `table_size`, `distribution`, ...). Operations: the transactions (`kind` and the
+//! keys of [`crate::driver::sql::Transaction`]). Phases of kind `load` fill the tables, or drop them with `action =
+//! "cleanup"`.
 
 mod action;
 mod loading;
@@ -30,7 +30,7 @@ use crate::scenario::{Kind, OPERATION_KEYS, Phase, Scenario, typed};
 use action::{Action, action};
 use loading::Load;
 
-/// Names that a server of this protocol has as a process.
+/// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
 
 /// The driver of one scenario.
@@ -41,7 +41,7 @@ pub(super) struct SqlDriver {
     transactions: Vec<Transaction>,
     server_pid: Option<u32>,
     counters: Option<ServerCounters>,
-    /// The server's counters and ours before the phase.
+    /// The server's counters before the phase.
     before: Option<BTreeMap<String, f64>>,
     sent: StatementCounts,
     findings: Vec<String>,
@@ -107,7 +107,7 @@ impl SqlDriver {
         load_command(&self.scenario, &phases, &self.address.without_password())
     }
 
-    /// Statements that the server counted so far, if it does.
+    /// The number of statements that the server has counted, if it counts them.
     fn counted(&mut self) -> Result<Option<BTreeMap<String, f64>>> {
         let Some(counters) = &mut self.counters else { return Ok(None) };
         counters.statements().map_err(|error| Error::Answer(format!("the server's counters: {error}")))
@@ -149,7 +149,7 @@ impl SqlDriver {
         Ok(checks)
     }
 
-    /// Whether what was loaded is there.
+    /// Checks of the loaded tables.
     fn load_checks(&self, phase: &Phase) -> Result<Vec<Check>> {
         if action(phase).map_err(Error::Options)? != Action::Load {
             return Ok(Vec::new());
@@ -162,7 +162,7 @@ impl SqlDriver {
     fn statement_findings(&mut self, segments: &[SegmentOutcome]) -> Vec<String> {
         let sent = self.sent;
         let measured_s: f64 = segments.iter().map(|s| s.measured.as_secs_f64()).sum();
-        // Statements of the warm-up are among the counted ones; as many belong to each transaction there.
+        // The counts include statements of the warm-up, where a transaction has as many.
         let sum = |count: fn(&crate::recorder::Counts) -> u64| -> f64 {
             segments.iter().map(|s| count(&s.recorder.total().counts)).sum::<u64>() as f64
         };
@@ -194,7 +194,7 @@ impl SqlDriver {
     }
 }
 
-/// The server's process if it runs here.
+/// The server's process if it runs on this machine.
 fn process_of(address: &Address) -> Option<u32> {
     let socket = *address.resolve().ok()?.first()?;
     server_pid(socket, &PROCESS_NAMES)
@@ -271,7 +271,7 @@ impl Driver for SqlDriver {
     ) -> Result<Vec<SegmentOutcome>> {
         self.sent = StatementCounts::default();
         if phase.kind == Kind::Load {
-            // One process is enough, and two would meet each other.
+            // One process fills the tables, so that two do not collide.
             if part.0 > 0 {
                 return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
             }

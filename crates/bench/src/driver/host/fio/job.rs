@@ -1,11 +1,11 @@
-//! A job of fio: its parameters, their checks, and the arguments of its command.
+//! A job of fio: its parameters, their checks, and the arguments of the command.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One fio job: the driver's part of `[[operation]]`.
+/// A job of fio: the driver's keys of `[[operation]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
@@ -13,7 +13,7 @@ pub struct Job {
     pub rw: Pattern,
     /// Size of a block, such as 4k or 1024k.
     pub block: String,
-    /// Operations the device has at a time.
+    /// The number of operations that the device has at a time.
     pub depth: u32,
     /// Size of the file, such as 1g.
     #[serde(default = "gigabyte")]
@@ -21,7 +21,7 @@ pub struct Job {
     /// fio's `ioengine`.
     #[serde(default = "libaio")]
     pub engine: String,
-    /// Goes around the page cache.
+    /// Bypasses the page cache.
     #[serde(default = "yes")]
     pub direct: bool,
 }
@@ -30,13 +30,13 @@ pub struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Blocks in random order are written.
+    /// Writes blocks in random order.
     RandWrite,
-    /// Blocks in random order are read.
+    /// Reads blocks in random order.
     RandRead,
-    /// The file is written from its beginning.
+    /// Writes the file from its start.
     Write,
-    /// The file is read from its beginning.
+    /// Reads the file from its start.
     Read,
 }
 
@@ -68,7 +68,7 @@ fn yes() -> bool {
 }
 
 impl Job {
-    /// What is wrong with the values.
+    /// Checks the values. The error names the wrong one.
     pub fn check(&self) -> std::result::Result<(), String> {
         let is_size = |text: &str| {
             let digits = text.trim_end_matches(['k', 'm', 'g', 'K', 'M', 'G']);
@@ -91,12 +91,12 @@ impl Job {
         Ok(())
     }
 
-    /// What it does, for whoever looks on.
+    /// The job as text, for the progress display.
     pub fn in_words(&self) -> String {
         format!("{} of {} in blocks of {}, depth {}", self.rw.name(), self.size, self.block, self.depth)
     }
 
-    /// The arguments of fio. Without a time the job ends when the whole file was gone through, as in the article.
+    /// The arguments of fio. Without a time the job ends after the whole file, as in the article.
     pub fn arguments(&self, file: &Path, time: Option<Duration>) -> Vec<String> {
         let mut arguments = vec![
             "--name=tacho".to_owned(),
@@ -119,8 +119,9 @@ impl Job {
     }
 }
 
-/// Operations that fio has under way with this `ioengine` and `iodepth`. A synchronous engine has one, however deep its queue; so has
-/// libaio through the page cache, for which Linux does the work when it is asked for. Others (io_uring, posixaio) have threads for that.
+/// The number of operations that fio has in flight with this `ioengine` and `iodepth`. A synchronous engine has one,
+/// whatever its depth. So has libaio through the page cache, where Linux works synchronously. Others (io_uring,
+/// posixaio) use threads.
 pub(crate) fn in_flight(engine: &str, depth: u64, direct: bool) -> u64 {
     let is_synchronous = engine.is_empty() || engine.contains("sync") || engine == "mmap";
     let waits = engine == "libaio" && !direct;

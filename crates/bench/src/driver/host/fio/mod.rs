@@ -1,4 +1,4 @@
-//! Disks, measured by fio: its command, its answer, and what the answer means.
+//! Measures disks with fio.
 
 mod answer;
 mod job;
@@ -17,11 +17,11 @@ pub use answer::{Measured, allowed_iops};
 pub(crate) use job::in_flight;
 pub use job::{Job, Pattern};
 
-/// Name of the test file; it is removed afterwards.
+/// The name of the test file, which is removed afterwards.
 const FILE: &str = "tacho-bench-disk";
 const POLL: Duration = Duration::from_millis(50);
 
-/// Whether fio is there, and which.
+/// The version of fio; an error if it is not installed.
 pub fn version() -> Result<String> {
     let missing = "fio is not installed; it measures disks here: apt-get install fio";
     let out =
@@ -29,7 +29,7 @@ pub fn version() -> Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Runs a job in a directory. The file is removed afterwards, whatever happens.
+/// Runs a job in a directory. The test file is always removed afterwards.
 pub fn run(
     job: &Job,
     directory: &Path,
@@ -37,7 +37,7 @@ pub fn run(
     shared: &Shared,
     tick: &mut dyn FnMut(),
 ) -> Result<Measured> {
-    // fio would make it and leave it behind.
+    // fio would create the directory and leave it behind.
     if !directory.is_dir() {
         return Err(Error::Options(format!(
             "{} is no directory; name one on the disk to measure",
@@ -56,7 +56,7 @@ pub fn run(
     let collect = |stream: Option<Box<dyn std::io::Read + Send>>| {
         thread::spawn(move || {
             let mut text = String::new();
-            // What cannot be read is missing from the answer, which says so.
+            // Text that cannot be read is missing from the output, and the parser reports it.
             let _ = stream.map(|mut stream| stream.read_to_string(&mut text));
             text
         })
@@ -93,7 +93,7 @@ struct TestFile(PathBuf);
 
 impl Drop for TestFile {
     fn drop(&mut self) {
-        // fio that failed may not have made it.
+        // The file does not exist if fio failed early.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a phase of driver `tcp` does: read from the scenario, at its scale.
+//! The test of a phase of driver `tcp`: its keys, checked and scaled.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::schedule::Arrivals;
 
 /// The operation that opens a connection.
 pub(super) const CONNECT: &str = "connect";
-/// The operation that asks something on one.
+/// The operation that sends a request on an open connection.
 const REQUEST: &str = "request";
 
-/// What a phase finds out.
+/// The limit that a phase measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
-    /// How many connections there can be at one time.
+    /// The number of connections at a time.
     Maxconn,
-    /// How many can be opened and closed each second.
+    /// The number of connections that are opened and closed per second.
     Cps,
-    /// How many requests open connections carry each second.
+    /// The number of requests per second on open connections.
     Qps,
 }
 
@@ -59,7 +59,7 @@ enum KeepAlive {
     None,
 }
 
-/// What `[dataset]` and a phase say.
+/// Keys of `[dataset]` and of a phase.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TestOptions {
@@ -104,13 +104,13 @@ fn sustained_failures() -> u32 {
     SUSTAINED_FAILURES
 }
 
-/// A phase, checked and at the scenario's scale.
+/// A phase, checked and at the scale of the scenario.
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) kind: Kind,
-    /// Connections at one time.
+    /// The number of connections at a time.
     pub(super) connections: u32,
-    /// Connects or requests per second and how they are spread; `None` in a closed loop, where each answer makes room for the next.
+    /// Connects or requests per second and their arrivals; `None` in a closed loop.
     scheduled: Option<(f64, Arrivals)>,
     timer_us: u32,
     pause: Duration,
@@ -122,7 +122,7 @@ impl Test {
         let place = format!("phase `{}`", phase.name);
         let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
         let mut table: Table = scenario.dataset.clone();
-        // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+        // A separate check of `[dataset]` gives better suggestions.
         let mut dataset = table.clone();
         dataset.entry("test").or_insert_with(|| toml::Value::String("qps".to_owned()));
         typed::<TestOptions>(dataset, "[dataset]", &[])?;
@@ -189,8 +189,8 @@ impl Test {
         })
     }
 
-    /// Whether there is an application where one is needed. It is looked at when the phase is to be run, because other phases
-    /// of the same file may do without.
+    /// Checks that the application which the test needs is given. The check runs with the phase, because other phases
+    /// of the same file may need none.
     pub(super) fn check_application(&self) -> Result<(), String> {
         let options = &self.options;
         let asks =
@@ -206,7 +206,7 @@ impl Test {
         }
     }
 
-    /// What the engine does for it.
+    /// The engine's segments of the phase.
     pub(super) fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         let segment = |suffix: &str, load: Load, duration: Duration| Segment {
             name: format!("{}{suffix}", phase.name),
@@ -248,7 +248,7 @@ impl Test {
         }
     }
 
-    /// What it asks for each second; `None` in a closed loop.
+    /// The planned rate per second; `None` in a closed loop.
     pub(super) fn rate(&self) -> Option<f64> {
         self.scheduled.map(|(rate, _)| rate)
     }
@@ -275,7 +275,7 @@ impl Test {
         self.options.keep_alive_every.unwrap_or(Duration::from_secs(30))
     }
 
-    /// The protocol's part, for a target called `host`.
+    /// The driver's configuration, for a target called `host`.
     pub(super) fn config(&self, scenario: &Scenario, host: &str) -> Config {
         let pings = self.kind == Kind::Maxconn && self.options.keep_alive == KeepAlive::Application;
         Config {
@@ -295,12 +295,12 @@ impl Test {
         }
     }
 
-    /// A client of a web server, where one is asked.
+    /// The HTTP driver for requests to a web server.
     pub(super) fn http(&self, scenario: &Scenario, host: &str) -> Result<Option<Http>, String> {
         let Application::Http { host, path } = self.application(host) else { return Ok(None) };
         let request = Request { method: "GET".to_owned(), target: path, host, ..Request::default() };
         let expect = Expect { statuses: (200..400).collect(), ..Expect::default() };
-        // Every class has one; only that of requests is used.
+        // Every class needs a request; only the one for requests is used.
         let operations = vec![Operation { request, expect }; scenario.operations.len()];
         let group = GroupConfig {
             connections: self.connections,
@@ -319,13 +319,13 @@ impl Test {
         &self.options.sources
     }
 
-    /// What it needs of the machine.
+    /// The ports that the test needs.
     pub(super) fn needs(&self, on_loopback: bool) -> PortDemand {
-        // The side that closes first keeps the port; a reset leaves nothing.
+        // The side that closes first keeps the port in TIME_WAIT, except after a reset.
         let closes = self.kind == Kind::Cps && self.options.close != Closing::Rst;
         PortDemand {
             connections: self.connections.into(),
-            // Nobody knows how many they are in a closed loop.
+            // The rate of a closed loop is unknown.
             closed_per_s: if closes { self.rate().unwrap_or(f64::INFINITY) } else { 0.0 },
             on_loopback,
         }

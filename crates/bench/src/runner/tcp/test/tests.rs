@@ -1,4 +1,4 @@
-//! What phases become, and what is said about wrong ones.
+//! Tests of the conversion of phases into segments, and of error texts.
 
 use super::*;
 
