@@ -1,5 +1,5 @@
-//! Fills a bundle the way a runner does, from a simulated store that flushes every 15 seconds, and writes it with its
-//! page: `cargo run -p bench --example bundle -- DIRECTORY [SPEED] [SECONDS] [SEED]`.
+//! Fills a bundle as a runner does, from a simulated store that flushes every 15 seconds, and writes it with its page:
+//! `cargo run -p bench --example bundle -- DIRECTORY [SPEED] [SECONDS] [SEED]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Response times of one class in the making.
+/// The response times of one class.
 #[derive(Default)]
 struct Class {
     response: Latency,
@@ -135,7 +135,7 @@ fn run(builder: &mut Builder, phase: &str, range: std::ops::Range<u64>, speed: f
             let noise = normal(&mut rng);
             let service = base * cold / speed * (0.28 * noise).exp();
             let tail = if rng.random::<f64>() < 0.004 { 6_000.0 * rng.random::<f64>() } else { 0.0 };
-            // While the store flushes, writes queue for part of the second.
+            // During a flush, writes queue for a part of the second.
             let stalled = flushing && rng.random::<f64>() < if name == "put" { 0.5 } else { 0.12 };
             let waiting = if stalled { 45_000.0 * rng.random::<f64>() / speed } else { 0.0 };
             let lag = 6.0 + 12.0 * -(1.0 - rng.random::<f64>()).ln();

@@ -10,16 +10,16 @@ pub(crate) const PACKET_BYTES_MAX: usize = 64 * 1024;
 /// wait in the connection's queue, and their wait counts as latency.
 pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
 /// The readiness events taken per poll.
-pub(crate) const EVENTS_PER_TURN: usize = 1_024;
+pub(crate) const EVENTS_PER_POLL: usize = 1_024;
 /// The largest number of messages of a load that are sent before answers are read again, and of all loads between the
 /// answers of one poll. With more, a generator that is late would only send.
 pub(crate) const SENDS_PER_POLL: usize = 512;
 /// The longest time for which answers of an open loop wait in the kernel, which stamps them. At 10,000 messages per
 /// second some five share a poll, and a lost connection is still noticed within a millisecond.
-pub(crate) const ANSWERS_HELD_MAX_US: u64 = 500;
+pub(crate) const ANSWERS_DEFERRED_MAX_US: u64 = 500;
 /// The same for operations at ticks of a timer: answers are read at each tick, but a lost connection is still noticed
 /// within this time.
-pub(crate) const ANSWERS_HELD_TICK_MAX_US: u64 = 10_000;
+pub(crate) const ANSWERS_DEFERRED_TICK_MAX_US: u64 = 10_000;
 /// The longest period of a timer for operations. Longer periods are better written as steps.
 pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
 /// The longest time before an operation during which a generator thread may poll instead of sleeping. A longer one

@@ -9,7 +9,7 @@ const TARGET: &str = "TACHO_TARGET_PASSWORD";
 /// The password of the administrator of a running server.
 const ADMINISTRATOR: &str = "TACHO_PASSWORD";
 
-static TOLD: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+static RECEIVED: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
 /// The password of the server under test.
 pub(crate) fn target() -> Option<String> {
@@ -22,18 +22,18 @@ pub(crate) fn administrator() -> Option<String> {
 }
 
 /// The passwords for a worker on another host, sent over the same connection as its task.
-pub(crate) fn to_tell() -> BTreeMap<String, String> {
+pub(crate) fn for_workers() -> BTreeMap<String, String> {
     let known = [TARGET, ADMINISTRATOR].into_iter();
     known.filter_map(|name| Some((name.to_owned(), env::var(name).ok()?))).collect()
 }
 
 /// Sets the passwords that this worker received. They take precedence over its own environment.
-pub(crate) fn told(passwords: BTreeMap<String, String>) {
+pub(crate) fn receive(passwords: BTreeMap<String, String>) {
     // A worker receives its task once.
-    let _ = TOLD.set(passwords);
+    let _ = RECEIVED.set(passwords);
 }
 
 fn named(name: &str) -> Option<String> {
-    let told = TOLD.get().and_then(|passwords| passwords.get(name).cloned());
-    told.or_else(|| env::var(name).ok())
+    let receive = RECEIVED.get().and_then(|passwords| passwords.get(name).cloned());
+    receive.or_else(|| env::var(name).ok())
 }

@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Only on a terminal: the caller prints its own line at the end.
-    pub(crate) fn passing() -> Self {
+    pub(crate) fn terminal_only() -> Self {
         let mut progress = Self::new(false);
         progress.is_plain = false;
         progress
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Shows a text that changes quickly, only on terminals.
-    pub(crate) fn fleeting(&self, text: impl FnOnce() -> String) {
+    pub(crate) fn update(&self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_message(self.line(&text()));
             bar.tick();
@@ -61,7 +61,7 @@ impl Progress {
         let total = second.total();
         self.show(&format!(
             "{}  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
-            place(second.index + 1, load),
+            position(second.index + 1, load),
             total.completed,
             total.sent,
             ms(total.clocks.response.quantile_us(0.99)),
@@ -87,7 +87,7 @@ impl Progress {
 }
 
 /// The position in a load. Late answers belong to it and do not make it longer.
-pub(crate) fn place(seconds: u64, load: Duration) -> String {
+pub(crate) fn position(seconds: u64, load: Duration) -> String {
     if load == Duration::MAX {
         return format!("{seconds:>4} s");
     }
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn no_more_seconds_are_shown_than_were_planned() {
-        let of = |seconds, load_ms| place(seconds, Duration::from_millis(load_ms));
+        let of = |seconds, load_ms| position(seconds, Duration::from_millis(load_ms));
         assert_eq!(of(1, 6_000), "   1/6 s");
         assert_eq!(of(6, 6_000), "   6/6 s");
         assert_eq!(of(7, 6_000), "   6/6 s, waiting for answers");
         assert_eq!(of(3, 2_500), " 2.5/2.5 s");
         assert_eq!(of(4, 2_500), " 2.5/2.5 s, waiting for answers");
-        assert_eq!(place(7, Duration::MAX), "   7 s");
+        assert_eq!(position(7, Duration::MAX), "   7 s");
     }
 
     #[test]
@@ -126,6 +126,6 @@ mod tests {
         let progress = Progress::new(true).labelled("process 1 of 3: ".to_owned());
         assert_eq!(progress.line("   1/6 s"), "process 1 of 3:    1/6 s");
         assert_eq!(Progress::new(true).line("run"), "run");
-        assert!(!Progress::passing().is_plain);
+        assert!(!Progress::terminal_only().is_plain);
     }
 }

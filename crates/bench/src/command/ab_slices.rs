@@ -116,11 +116,11 @@ impl SlicedComparison<'_> {
     }
 
     fn warm_up(&self, interleaver: &Interleaver) -> Result<()> {
-        let progress = Progress::passing();
+        let progress = Progress::terminal_only();
         for (arm, scenario) in [Arm::A, Arm::B].into_iter().zip(self.sides) {
             let warmup = phase_of(scenario, self.phase)?.warmup;
             if !warmup.is_zero() {
-                progress.fleeting(|| format!("warm-up of {arm:?}, {} s", warmup.as_secs_f64()));
+                progress.update(|| format!("warm-up of {arm:?}, {} s", warmup.as_secs_f64()));
                 interleaver.run_slice(arm, Slice { warmup, duration: Duration::ZERO, seed: self.seed })?;
             }
         }
@@ -135,10 +135,10 @@ impl SlicedComparison<'_> {
         pilot: bool,
         backlog: &mut Backlog,
     ) -> Result<Vec<Run>> {
-        let (mut group, progress) = (SliceGroup::default(), Progress::passing());
+        let (mut group, progress) = (SliceGroup::default(), Progress::terminal_only());
         for block in first..first + PAIRS {
             let what = if pilot { "A against A" } else { "A against B" };
-            progress.fleeting(|| format!("pair {block}, {what}"));
+            progress.update(|| format!("pair {block}, {what}"));
             let arms = if pilot { [Arm::A; 2] } else { order(self.seed, block) };
             for (place, arm) in arms.into_iter().enumerate() {
                 let seed = block_seed(self.seed, block);

@@ -47,13 +47,13 @@ pub(super) fn scenario(
         ..runner::Options::default()
     };
     if line.quick {
-        write_line(out, &format!("{} (about {:.0} s)", quick::SAID, quick::planned_s(scenario)))?;
+        write_line(out, &format!("{} (about {:.0} s)", quick::NOTE, quick::planned_s(scenario)))?;
     }
     let mut bundle = line.generators.run(scenario, &options, context)?;
     let objective = scenario.slo.map(|slo| slo.sentences(&bundle));
     bundle.result.findings.extend(objective.into_iter().flatten());
     if line.quick {
-        bundle.result.hides.insert(0, quick::SAID.to_owned());
+        bundle.result.hides.insert(0, quick::NOTE.to_owned());
     }
     finish(&bundle, line, scenario, context, out)
 }

@@ -196,7 +196,7 @@ impl Worker {
             label: options.label.clone(),
             command_line: context.command_line.clone(),
             commit: context.commit.clone(),
-            passwords: passwords::to_tell(),
+            passwords: passwords::for_workers(),
         };
         let starting = || Error::io(format!("starting generator process {}", part + 1));
         let mut child = processes
@@ -269,7 +269,7 @@ fn run_task(context: &Context) -> Result<Bundle> {
     }
     let mut scenario = Scenario::parse(&task.scenario, &[]).map_err(wrong)?;
     scenario.origin = task.origin;
-    passwords::told(task.passwords);
+    passwords::receive(task.passwords);
     // Ctrl-C reaches all processes of a terminal: each ends its run in order.
     let stop = super::signals::stop_on_signals()?;
     let lines = listen(Arc::clone(&stop));

@@ -18,7 +18,7 @@ use crate::driver::host::{Host, Kernel};
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::progress::{Progress, place};
+use crate::progress::{Progress, position};
 use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
@@ -193,7 +193,7 @@ impl HostDriver {
 
 /// The progress text while fio runs. fio itself reports nothing until it ends.
 fn how_far(second: u64, name: &str, job: &Job) -> String {
-    format!("{}  fio carries out {name}: {}", place(second, Duration::MAX), job.in_words())
+    format!("{}  fio carries out {name}: {}", position(second, Duration::MAX), job.in_words())
 }
 
 impl Driver for HostDriver {

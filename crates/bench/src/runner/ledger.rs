@@ -238,7 +238,7 @@ impl Driver for LedgerDriver {
     ) -> Result<(Vec<Check>, Vec<String>)> {
         let mut found: Vec<(&str, LedgerCheck)> = Vec::new();
         if self.failure.is_none() {
-            self.failure = self.look_at_the_end(&mut found).err();
+            self.failure = self.check_at_end(&mut found).err();
         }
         let kills = self.ledger.as_ref().map_or(0, |ledger| ledger.kills().len());
         let check = self.check("kills", self.options.kills.into(), kills as u64);
@@ -278,7 +278,7 @@ impl LedgerDriver {
 
     /// Checks all points after the last kill, and again after an orderly stop. `found` keeps the results if a later
     /// step fails.
-    fn look_at_the_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
+    fn check_at_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
         let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
         found.push(("at the end", ledger.check_all()?));
         ledger.stop_and_start()?;

@@ -113,7 +113,7 @@ impl ResultCollector {
         }
         self.threads = self.threads.max(finished.threads);
         self.judge(finished);
-        self.trouble(finished);
+        self.record_end(finished);
     }
 
     fn judge(&mut self, finished: &FinishedSegment<'_>) {
@@ -133,7 +133,7 @@ impl ResultCollector {
         }
     }
 
-    fn trouble(&mut self, finished: &FinishedSegment<'_>) {
+    fn record_end(&mut self, finished: &FinishedSegment<'_>) {
         let outcome = finished.outcome;
         let lost_at = outcome.first_loss_s.map(|s| finished.starts + Duration::from_secs_f64(s));
         let end = finished.ends;
@@ -141,7 +141,7 @@ impl ResultCollector {
             Ended::AllLost => {
                 self.builder.fault(
                     lost_at.unwrap_or(end),
-                    format!("the server closed all connections{}", said(outcome)),
+                    format!("the server closed all connections{}", loss_text(outcome)),
                 );
             }
             Ended::Silent => {
@@ -150,7 +150,7 @@ impl ResultCollector {
             Ended::Stopped => self.interrupted(end),
             Ended::Planned | Ended::Finished => {
                 if let Some(at) = lost_at {
-                    self.builder.fault(at, format!("connections were lost{}", said(outcome)));
+                    self.builder.fault(at, format!("connections were lost{}", loss_text(outcome)));
                 }
             }
         }
@@ -170,17 +170,17 @@ impl ResultCollector {
     }
 
     pub(super) fn finish(self, began: Instant, began_wall: SystemTime) -> Bundle {
-        let (builder, took) = self.closed(began, began_wall);
+        let (builder, took) = self.complete(began, began_wall);
         builder.finish(took)
     }
 
     /// Finishes the bundle of generator `number` of several, from 1.
     pub(super) fn finish_part(self, began: Instant, began_wall: SystemTime, number: u32) -> Bundle {
-        let (builder, took) = self.closed(began, began_wall);
+        let (builder, took) = self.complete(began, began_wall);
         builder.finish_part(took, number)
     }
 
-    fn closed(mut self, began: Instant, began_wall: SystemTime) -> (Builder, Duration) {
+    fn complete(mut self, began: Instant, began_wall: SystemTime) -> (Builder, Duration) {
         let took = began.elapsed();
         self.builder.generator(Generator { threads: self.threads, cpu_s: self.generator_cpu_s });
         if let Some(sentence) = clock_step(began_wall, SystemTime::now(), took) {
@@ -196,7 +196,7 @@ fn is_measured(kind: Kind) -> bool {
 }
 
 /// The most frequent reason for lost connections, as text.
-fn said(outcome: &SegmentOutcome) -> String {
+fn loss_text(outcome: &SegmentOutcome) -> String {
     let errors = &outcome.recorder.unclassed().errors;
     let lost = errors.iter().filter(|(what, _)| what.starts_with("connection lost"));
     lost.max_by_key(|(_, count)| **count)
@@ -208,7 +208,7 @@ fn said(outcome: &SegmentOutcome) -> String {
 fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut rate_per_s = 0.0;
     let mut process = None;
-    let mut closed = None;
+    let mut complete = None;
     let mut differ = false;
     let mut timer_us = 0;
     for load in loads {
@@ -223,7 +223,7 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 process = Some(if *arrivals == Arrivals::Fixed { "fixed" } else { "poisson" });
             }
             Load::Reopen { when: ReopenTrigger::Once, .. } => process = Some("all at once"),
-            Load::Reopen { when: ReopenTrigger::Again, .. } => closed = Some((1, 0)),
+            Load::Reopen { when: ReopenTrigger::Again, .. } => complete = Some((1, 0)),
             Load::Sample { every, over } => {
                 let all = f64::from(connections) * f64::from(parts);
                 rate_per_s += all / f64::from(*every) / over.as_secs_f64().max(1e-9);
@@ -232,13 +232,13 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
             Load::Closed { window, pause } => {
                 let pause_us = u32::try_from(pause.as_micros()).unwrap_or(u32::MAX);
                 let one = (*window as u64, pause_us);
-                differ |= closed.is_some_and(|known| known != one);
-                closed = Some(one);
+                differ |= complete.is_some_and(|known| known != one);
+                complete = Some(one);
             }
             Load::Idle => {}
         }
     }
-    match (process, closed) {
+    match (process, complete) {
         (Some(process), _) => {
             Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }

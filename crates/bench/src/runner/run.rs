@@ -135,7 +135,7 @@ pub(super) fn run_side(
 /// The progress display of this process.
 fn progress(options: &Options, part: (u32, u32)) -> Progress {
     let progress = match options.label {
-        Some(_) if !options.quiet => Progress::passing(),
+        Some(_) if !options.quiet => Progress::terminal_only(),
         _ => Progress::new(options.quiet),
     };
     let run = options.label.as_ref().map(|label| format!("{label}: "));
@@ -377,7 +377,7 @@ fn show(
 ) {
     match event {
         Event::Connecting(opened) => {
-            progress.fleeting(|| format!("{}: {opened} of {connections} connections open", phase.name));
+            progress.update(|| format!("{}: {opened} of {connections} connections open", phase.name));
         }
         Event::Started { segment, .. } => {
             progress

@@ -19,7 +19,7 @@ const TABLES: i64 = 2;
 const FILE: &str = "64m";
 
 /// The note in the result of such a run.
-pub(crate) const SAID: &str =
+pub(crate) const NOTE: &str =
     "--quick: little data and short phases, for a first look; these figures are not to be quoted or compared";
 
 /// The settings that reduce a scenario, to be applied before those of the user. The error says why there are none.

@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn what_was_sent_late_is_looked_at_in_longer_gaps_or_not_at_all() {
         // Polls of 0.5 ms: all sends of a poll have the same time.
-        let turns = sends(Arrivals::Poisson, 5, |at| at / 500_000 * 500_000 + 500_000);
-        assert!(poisson_statistic(&turns, 0).unwrap() < POISSON_MAX);
+        let polls = sends(Arrivals::Poisson, 5, |at| at / 500_000 * 500_000 + 500_000);
+        assert!(poisson_statistic(&polls, 0).unwrap() < POISSON_MAX);
         let stalled = sends(Arrivals::Poisson, 5, |at| at / 100_000_000 * 100_000_000 + 100_000_000);
         assert_eq!(poisson_statistic(&stalled, 0), None);
         assert_eq!(poisson_statistic(&[], 0), None);

@@ -75,7 +75,7 @@ fn ctrl_c_leaves_a_result_that_is_marked_partial() {
     assert!((50..60_000).contains(&completed), "{completed} of the 60,000 that were planned");
 }
 
-/// Without a terminal only the process that was asked hears it; another host's processes never hear anything else.
+/// Without a terminal only the process itself receives the signal; processes on another host never receive any.
 #[test]
 fn ctrl_c_reaches_the_processes_that_commands_started() {
     let (home, acker) = (tempfile::tempdir().unwrap(), Acker::start(Behaviour::default()));
@@ -91,8 +91,8 @@ fn ctrl_c_reaches_the_processes_that_commands_started() {
     assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
-/// A file system of 8 KiB. Only root may mount one, so these tests fail for other users, who can skip them with
-/// `-- --skip a_full_disk`.
+/// A file system of 8 KiB. Only root may mount one, so these tests fail for other users, who can skip them with `--
+/// --skip a_full_disk`.
 pub(crate) fn small_disk(home: &Path) -> PathBuf {
     let disk = home.join("disk");
     fs::create_dir(&disk).unwrap();

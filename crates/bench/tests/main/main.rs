@@ -1,4 +1,4 @@
-//! The load runner against servers that do as little as possible.
+//! Tests of the load runner against minimal servers and real ones.
 
 #![allow(clippy::unwrap_used)] // A test helper that fails fails its test.
 

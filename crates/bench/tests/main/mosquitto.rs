@@ -49,7 +49,7 @@ impl Drop for Broker {
     }
 }
 
-/// Runs a built-in scenario. Limits of the generator's own haste are not what is tested on a busy machine.
+/// Runs a built-in scenario without limits for the generator's lag, because the machine may be busy.
 fn run(broker: &Broker, name: &str, sets: &[&str]) -> Bundle {
     let mut all = vec![format!("target.url=mqtt://127.0.0.1:{}", broker.port)];
     all.extend(

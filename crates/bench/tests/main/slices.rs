@@ -1,5 +1,5 @@
-//! Two runs that take turns, on both engines: what one has in flight is answered before the other sends, and both draw the
-//! same after the same seed.
+//! Tests of two runs that alternate in slices, on both engines: the operations of one are answered before the other
+//! sends, and both draw the same random numbers from the same seed.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -23,14 +23,14 @@ const PAIRS: u64 = 12;
 const CONNECTIONS: u32 = 3;
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Sees what both sides have in flight.
+/// Counts the operations in flight of both sides.
 #[derive(Debug, Default)]
 struct Witness {
     in_flight: [AtomicI64; 2],
     overlaps: AtomicU64,
 }
 
-/// A connection with what it drew after each seed.
+/// A connection with the numbers that it drew after each seed.
 #[derive(Debug, Default)]
 struct Client {
     number: u32,
@@ -51,7 +51,7 @@ impl Client {
     }
 }
 
-/// One side, as a protocol of one letter and as a client that blocks.
+/// One side, as a protocol of one letter and as a blocking client.
 struct Side {
     index: usize,
     witness: Arc<Witness>,
@@ -163,7 +163,7 @@ fn plan(target: SocketAddr, load: Load) -> Plan {
     plan
 }
 
-/// Lets two sides take turns, the order changing from pair to pair.
+/// Alternates two sides in slices; the order changes from pair to pair.
 fn alternate(engine: impl Fn(&Side, &Plan, &Shared) -> Outcome<Client> + Sync) {
     let witness = Arc::new(Witness::default());
     let target = echo(Duration::ZERO, usize::MAX);
@@ -225,7 +225,7 @@ fn turns_of_the_event_engine_never_overlap_and_draw_the_same() {
     alternate(|side, plan, shared| event::run(side, plan, shared, |_| ()).unwrap());
 }
 
-/// What is under way at the end of a turn is waited for, and each turn begins with all of its connections.
+/// The engine waits for operations in flight at the end of a slice, and each slice starts with all its connections.
 #[test]
 fn connects_of_a_closed_loop_are_over_when_their_turn_is() {
     let target = echo(Duration::ZERO, usize::MAX);

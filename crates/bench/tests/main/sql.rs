@@ -55,7 +55,7 @@ fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<b
     threads::run(sql, plan, &Shared::default(), |event| _ = on_event(event)).unwrap()
 }
 
-/// Loads and runs every kind, prepared and as text. The server's counters must agree with ours to the statement.
+/// Loads and runs every kind, prepared and as text. The server's counters must agree exactly with ours.
 fn every_kind(url: &str, counts_statements: bool) {
     let address = Address::parse(url).unwrap();
     let mut server = ServerCounters::connect(&address).unwrap();
@@ -82,7 +82,7 @@ fn every_kind(url: &str, counts_statements: bool) {
             let (segment, statements) = (&outcome.segments[0], sql.statements());
             let counts = segment.recorder.total().counts;
             assert!(counts.completed > 0 && segment.ended == Ended::Planned, "{kind:?}: {counts:?}");
-            // Three connections on the same rows may deadlock; nothing else may go wrong.
+            // Three connections on the same rows may deadlock; nothing else may fail.
             let retried: u64 = counts
                 .errors
                 .iter()
@@ -120,7 +120,7 @@ fn every_kind(url: &str, counts_statements: bool) {
     }
 }
 
-/// A row follows from the seed, so two loads are equal, whoever loads which table.
+/// A row follows from the seed, so two loads are equal, whichever connection fills which table.
 fn loads_are_equal(url: &str, question: &str) {
     let mut sums = Vec::new();
     for connections in [1, 2] {
@@ -137,7 +137,7 @@ fn loads_are_equal(url: &str, question: &str) {
     assert!(sums[0].contains("500"), "{}", sums[0]);
 }
 
-/// Rows are counted and ids looked at, table by table.
+/// The contents check counts rows and looks at ids, table by table.
 fn contents_are_counted(url: &str) {
     let sql = sql(url, tables(50), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
@@ -150,7 +150,8 @@ fn contents_are_counted(url: &str) {
     assert_eq!(found.wrong_ids, ["sbtest2 has 1 to 90"]);
 }
 
-/// Rows go on behind those of an earlier run, and of another that takes turns with this one; in a fresh table they begin at 1.
+/// Rows follow those of an earlier run, and of another run that alternates with this one. In a fresh table they start
+/// at 1.
 fn bulk_inserts_go_on(url: &str) {
     let bulk = || sql(url, tables(10), Transaction::of(Kind::BulkInsert));
     let fresh = bulk();
@@ -197,7 +198,8 @@ fn refusals_are_clear(database: &Database, missing: &str) {
     assert!(error.contains(missing) && error.contains("CREATE DATABASE nothing_here"), "{error}");
 }
 
-/// Open loop goes on planning while the server is gone; the run ends, says when it was lost, and is no success.
+/// An open loop continues its plan while the server is gone. The run ends, reports the time of the loss, and is
+/// invalid.
 fn a_death_is_noticed(mut database: Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
@@ -217,7 +219,7 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     assert!(counts.completed < counts.planned);
 }
 
-/// A server that stands still answers nothing; whoever waits is woken up after the drain time.
+/// A server that stands still answers nothing. The engine cuts the waiting connections after the drain time.
 fn silence_does_not_hang(database: &Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();

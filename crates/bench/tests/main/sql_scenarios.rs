@@ -1,4 +1,4 @@
-//! The built-in scenarios of drivers sql and host, whole runs.
+//! Whole runs of the built-in scenarios of drivers sql and host.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use bench::scenario::Scenario;
 use crate::databases::Database;
 use crate::peers::required;
 
-/// Small and short, and no judgement of how fast this machine is.
+/// Small and short, without limits for the speed of the machine.
 const SMALL: [&str; 8] = [
     "dataset.tables=3",
     "scale=0.0001",
@@ -91,7 +91,7 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
     assert!(whole.telemetry.series("postgres.tup_fetched_per_s").next().is_some());
     let threads: Vec<u32> = whole.result.generators.iter().map(|generator| generator.threads).collect();
     assert_eq!(threads, [3, 3], "every connection has a thread");
-    // The other process of a load phase has nothing to do and waits for no harm.
+    // The other process of a load phase has nothing to do.
     let idle = run(&scenario, &["cleanup"], Some((1, 2))).unwrap();
     assert_eq!(idle.result.phases.len(), 1);
 }
@@ -136,7 +136,7 @@ fn random_points_and_ranges_are_one_statement_each() {
     assert!(error.to_string().contains("one table only"), "{error}");
 }
 
-/// One statement of our own.
+/// Runs a statement outside of the load.
 fn ask(url: &str, statement: &str) {
     let address = Address::parse(url).unwrap();
     let only_point = vec![Transaction::of(Kind::PointSelect)];
@@ -150,7 +150,7 @@ fn postgres_statements_are_compared_where_it_counts_them() {
     let database = Database::postgres();
     let url = database.url("postgres");
     let names = [RANDOM_SELECTS[0], RANDOM_SELECTS[1], "sysbench-oltp-read-write"];
-    // One connection: nobody is refused because of another.
+    // With one connection no other one causes a refusal.
     let sets = ["dataset.tables=1", "phase.run.connections=1"];
     let without = run(&scenario(names[0], &url, &sets), &[], None).unwrap();
     assert_eq!(counted(&without), None);

@@ -24,7 +24,7 @@ struct Current {
 pub(super) struct Http1Connection {
     answers: Answers,
     /// Requests in flight, oldest first.
-    asked: VecDeque<SentRequest>,
+    in_flight: VecDeque<SentRequest>,
     current: Option<Current>,
     /// Whether every request has its own connection.
     close: bool,
@@ -34,7 +34,7 @@ pub(super) struct Http1Connection {
 
 impl Http1Connection {
     pub(super) fn new(close: bool) -> Self {
-        Self { answers: Answers::default(), asked: VecDeque::new(), current: None, close, answered: 0 }
+        Self { answers: Answers::default(), in_flight: VecDeque::new(), current: None, close, answered: 0 }
     }
 
     pub(super) fn open(&mut self) -> Opening {
@@ -45,7 +45,7 @@ impl Http1Connection {
 
     pub(super) fn lost(&mut self) {
         self.answers = Answers::default();
-        self.asked.clear();
+        self.in_flight.clear();
         self.current = None;
     }
 
@@ -53,11 +53,11 @@ impl Http1Connection {
     pub(super) fn start(
         &mut self,
         prepared: &PreparedRequest,
-        asked: SentRequest,
+        request: SentRequest,
         out: &mut Vec<u8>,
     ) -> Answer {
-        prepared.http1.append(out, asked.key);
-        self.asked.push_back(asked);
+        prepared.http1.append(out, request.key);
+        self.in_flight.push_back(request);
         Answer::InOrder
     }
 
@@ -71,16 +71,16 @@ impl Http1Connection {
     ) -> Result<Received, String> {
         let mut received = Received::default();
         while received.used < bytes.len() || self.current.is_some() {
-            let Some(&asked) = self.asked.front() else {
+            let Some(&request) = self.in_flight.front() else {
                 return Err("an answer to nothing that was asked".to_owned());
             };
-            let prepared = &operations[usize::from(asked.class)];
+            let prepared = &operations[usize::from(request.class)];
             let next = self.answers.next(&bytes[received.used..], prepared.is_head);
             let Some((piece, used)) = next.map_err(|error| error.to_string())? else { break };
             received.used += used;
             match piece {
                 Piece::Head(head) => {
-                    let seen = prepared.expected.begin(head.status, asked.key);
+                    let seen = prepared.expected.begin(head.status, request.key);
                     self.current = Some(Current { seen, head, bytes: used as u64 });
                 }
                 Piece::Body(part) => {
@@ -92,7 +92,7 @@ impl Http1Connection {
                 Piece::End => {
                     received.over = self.end(prepared, used, done);
                     if received.over {
-                        again.extend(self.asked.drain(..));
+                        again.extend(self.in_flight.drain(..));
                         break;
                     }
                 }
@@ -110,7 +110,7 @@ impl Http1Connection {
         done: &mut impl FnMut(Completion<'_>),
     ) -> bool {
         let Some(current) = self.current.take() else { return false };
-        self.asked.pop_front();
+        self.in_flight.pop_front();
         self.answered += 1;
         prepared.judge(&current.seen, Answer::InOrder, current.bytes + used as u64, done);
         self.close || !current.head.keeps_open
@@ -123,15 +123,15 @@ impl Http1Connection {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<(), String> {
         if self.answers.closed().map_err(|error| error.to_string())?
-            && let Some(asked) = self.asked.front()
+            && let Some(request) = self.in_flight.front()
         {
-            self.end(&operations[usize::from(asked.class)], 0, done);
+            self.end(&operations[usize::from(request.class)], 0, done);
         }
         // A server may close an idle connection while a request is on its way, and a client then repeats the request
         // (RFC 9112, 9.3.1). A server that answered nothing on this connection gets no repetition, because that would
         // never end.
-        if self.asked.is_empty() || self.answered > 0 {
-            again.extend(self.asked.drain(..));
+        if self.in_flight.is_empty() || self.answered > 0 {
+            again.extend(self.in_flight.drain(..));
             return Ok(());
         }
         Err(NO_ANSWER.to_owned())

@@ -21,7 +21,7 @@ const WORDS_BYTES: usize = 80;
 #[derive(Debug)]
 struct Stream {
     number: u32,
-    asked: SentRequest,
+    request: SentRequest,
     /// The answer so far; `None` before its head.
     seen: Option<Seen>,
     /// The bytes of the answer's frames.
@@ -103,7 +103,7 @@ impl Http2Connection {
     pub(super) fn start(
         &mut self,
         prepared: &PreparedRequest,
-        asked: SentRequest,
+        request: SentRequest,
         out: &mut Vec<u8>,
     ) -> Answer {
         let number = self.next_stream;
@@ -113,16 +113,16 @@ impl Http2Connection {
         let header_at = out.len();
         write::header(out, 0, Kind::Headers, flags, number);
         let block_at = out.len();
-        prepared.http2.append_head(out, asked.key);
+        prepared.http2.append_head(out, request.key);
         let length = ((out.len() - block_at) as u32).to_be_bytes();
         out[header_at..header_at + 3].copy_from_slice(&length[1..]);
         let mut unsent = Vec::new();
         if let Some(body) = body {
-            Text::append(body, &mut unsent, asked.key);
+            Text::append(body, &mut unsent, request.key);
         }
         self.streams.push_back(Stream {
             number,
-            asked,
+            request,
             seen: None,
             bytes: 0,
             window: WINDOW_BYTES,
@@ -189,7 +189,7 @@ impl Http2Connection {
             let ended = self.take(operations, &frame, used, out, done)?;
             received.over = self.is_over() || (ended && self.close);
             if received.over {
-                again.extend(self.streams.drain(..).map(|stream| stream.asked));
+                again.extend(self.streams.drain(..).map(|stream| stream.request));
                 break;
             }
         }
@@ -223,9 +223,9 @@ impl Http2Connection {
                     && stream.seen.is_none()
                 {
                     let status = hpack::status(frame.content().map_err(said)?).map_err(said)?;
-                    let expected = &operations[usize::from(stream.asked.class)].expected;
+                    let expected = &operations[usize::from(stream.request.class)].expected;
                     // An interim answer does not count.
-                    stream.seen = (status >= 200).then(|| expected.begin(status, stream.asked.key));
+                    stream.seen = (status >= 200).then(|| expected.begin(status, stream.request.key));
                 }
                 if !frame.has(flag::END_HEADERS) {
                     self.continued = Some((frame.stream, frame.has(flag::END_STREAM)));
@@ -253,7 +253,7 @@ impl Http2Connection {
                     let Some(seen) = &mut stream.seen else {
                         return Err("no HTTP/2: a body comes before its headers".to_owned());
                     };
-                    operations[usize::from(stream.asked.class)].expected.take(seen, content);
+                    operations[usize::from(stream.request.class)].expected.take(seen, content);
                     stream.window = refilled(stream.window, frame.payload.len(), frame.stream, out)?;
                 }
                 Ok(frame.has(flag::END_STREAM) && self.end(operations, index, done)?)
@@ -307,7 +307,7 @@ impl Http2Connection {
         let Some(seen) = &stream.seen else {
             return Err("no HTTP/2: a stream ends without a status".to_owned());
         };
-        let prepared = &operations[usize::from(stream.asked.class)];
+        let prepared = &operations[usize::from(stream.request.class)];
         prepared.judge(seen, Answer::Key(stream.number), stream.bytes, done);
         Ok(true)
     }
@@ -353,7 +353,7 @@ impl Http2Connection {
     pub(super) fn closed(&mut self, again: &mut VecDeque<SentRequest>) -> Result<(), String> {
         let last = self.last_stream;
         if self.streams.iter().all(|stream| last.is_some_and(|last| stream.number > last)) && self.greeted {
-            again.extend(self.streams.drain(..).map(|stream| stream.asked));
+            again.extend(self.streams.drain(..).map(|stream| stream.request));
             return Ok(());
         }
         Err("closed by the server before it had answered".to_owned())

@@ -146,12 +146,12 @@ impl Http {
     }
 
     fn draw(&self, session: &mut Session) -> Option<SentRequest> {
-        if let Some(asked) = session.again.pop_front() {
+        if let Some(request) = session.again.pop_front() {
             session.tally.repeated += 1;
-            return Some(asked);
+            return Some(request);
         }
-        let asked = session.tally.written - session.tally.repeated;
-        if self.group(session).config.requests.is_some_and(|requests| asked >= requests) {
+        let request = session.tally.written - session.tally.repeated;
+        if self.group(session).config.requests.is_some_and(|requests| request >= requests) {
             return None;
         }
         let class = self.choice.next(session.number, &mut session.random)?;
@@ -240,14 +240,14 @@ impl Protocol for Http {
     }
 
     fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
-        let asked = self.draw(session)?;
+        let request = self.draw(session)?;
         session.tally.written += 1;
-        let prepared = &self.operations[usize::from(asked.class)];
+        let prepared = &self.operations[usize::from(request.class)];
         let answer = match &mut session.connection {
-            Connection::One(connection) => connection.start(prepared, asked, out),
-            Connection::Two(connection) => connection.start(prepared, asked, out),
+            Connection::One(connection) => connection.start(prepared, request, out),
+            Connection::Two(connection) => connection.start(prepared, request, out),
         };
-        Some(Started { class: asked.class, answer })
+        Some(Started { class: request.class, answer })
     }
 
     fn receive(

@@ -101,7 +101,7 @@ pub struct Session {
     handshake: u8,
     command: u16,
     /// How many times the current command was sent in this round.
-    turns: u32,
+    repeats: u32,
     /// Operations sent.
     pub sent: u64,
     range: Range,
@@ -222,11 +222,11 @@ impl Group {
 
     /// The next command of the rotation.
     fn next_command(&self, session: &mut Session) -> u16 {
-        while session.turns >= self.config.commands[usize::from(session.command)].ratio {
-            session.turns = 0;
+        while session.repeats >= self.config.commands[usize::from(session.command)].ratio {
+            session.repeats = 0;
             session.command = (session.command + 1) % self.config.commands.len() as u16;
         }
-        session.turns += 1;
+        session.repeats += 1;
         session.command
     }
 }
@@ -288,7 +288,7 @@ impl Protocol for Redis {
             client,
             handshake: 0,
             command: 0,
-            turns: 0,
+            repeats: 0,
             sent: 0,
             range: config.keys.range_of(client.into(), config.connections.into(), group.parallel),
             last: vec![None; config.commands.len()],

@@ -4,7 +4,7 @@
 //! [`super::timestamped_reader`]). Where operations come due at ticks of a timer, the worker reads once per tick.
 
 use crate::engine::Load;
-use crate::limits::{ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US, ANSWERS_SHARING_MAX};
+use crate::limits::{ANSWERS_DEFERRED_MAX_US, ANSWERS_DEFERRED_TICK_MAX_US, ANSWERS_SHARING_MAX};
 
 /// The longest time for which answers may wait in the kernel, nanoseconds; 0 to read them at once. `groups` holds the
 /// number of connections that share each load.
@@ -25,7 +25,7 @@ pub(super) fn deferral_ns(loads: &[Load], groups: &[u32]) -> u64 {
 fn longest_us(loads: &[Load]) -> u64 {
     let timer = |load: &Load| if let Load::Open { timer_us, .. } = load { Some(*timer_us) } else { None };
     let shortest_us = loads.iter().filter_map(timer).min().unwrap_or(0);
-    u64::from(shortest_us).clamp(ANSWERS_HELD_MAX_US, ANSWERS_HELD_TICK_MAX_US)
+    u64::from(shortest_us).clamp(ANSWERS_DEFERRED_MAX_US, ANSWERS_DEFERRED_TICK_MAX_US)
 }
 
 /// The next step of a worker that has sent everything that was due.

@@ -38,7 +38,7 @@ pub(super) struct Reopen {
     /// The results of the latest attempts, where failures end the load.
     pub(super) failing: Option<Failing>,
     /// Connections that can be reopened, and since when; the longest waiting first.
-    pub(super) rested: VecDeque<(u32, u64)>,
+    pub(super) available: VecDeque<(u32, u64)>,
     /// Intended times of reopenings that wait for a connection.
     pub(super) waiting: VecDeque<u64>,
 }
@@ -108,7 +108,7 @@ impl Feed {
                 then,
                 left: if matches!(then, AfterReopen::Stay(_)) { count.into() } else { u64::MAX },
                 failing: if let AfterReopen::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
-                rested: local.clone().map(|index| (index, 0)).collect(),
+                available: local.clone().map(|index| (index, 0)).collect(),
                 waiting: VecDeque::new(),
             }),
             Load::Sample { every, over } => {

@@ -221,7 +221,7 @@ impl<P: Protocol> Worker<'_, P> {
         match self.reopen_of(index).map(|reopen| reopen.then) {
             Some(AfterReopen::Keep) => self.close_until_due(index, now_ns),
             Some(AfterReopen::Stay(_)) => self.attempt_ended(index, false),
-            Some(AfterReopen::Close) => self.close_and_rest(index, now_ns),
+            Some(AfterReopen::Close) => self.close_and_release(index, now_ns),
             Some(AfterReopen::Answer) => {
                 // The operation has been due as long as its connection, and could not be sent before.
                 self.connections[index as usize].able_ns = now_ns;
@@ -235,7 +235,7 @@ impl<P: Protocol> Worker<'_, P> {
     pub(super) fn close_until_due(&mut self, index: u32, now_ns: u64) {
         let refill = self.refill;
         let Some(reopen) = self.reopen_of(index) else { return };
-        reopen.rested.push_back((index, now_ns));
+        reopen.available.push_back((index, now_ns));
         if reopen.again && refill {
             self.reopening_due(self.group_of(index), now_ns);
         }
@@ -247,7 +247,7 @@ impl<P: Protocol> Worker<'_, P> {
             && self.connections[index as usize].outstanding() == 0;
         if answered {
             let now_ns = self.now_ns();
-            self.close_and_rest(index, now_ns);
+            self.close_and_release(index, now_ns);
         }
     }
 
@@ -259,7 +259,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    fn close_and_rest(&mut self, index: u32, now_ns: u64) {
+    fn close_and_release(&mut self, index: u32, now_ns: u64) {
         let close = self.reopen_of(index).map_or(Close::Fin, |reopen| reopen.close);
         let connection = &mut self.connections[index as usize];
         end(connection.stream.as_ref(), close);
@@ -316,12 +316,13 @@ impl<P: Protocol> Worker<'_, P> {
     fn next_reopening(&mut self, group: usize) -> Option<(u32, u64, Operation, Close)> {
         let sent_ns = self.now_ns();
         let Feed::Reopen(reopen) = self.feeds.get_mut(group)? else { return None };
-        if reopen.waiting.is_empty() || reopen.rested.is_empty() {
+        if reopen.waiting.is_empty() || reopen.available.is_empty() {
             return None;
         }
-        let ((index, rested_ns), intended_ns) = (reopen.rested.pop_front()?, reopen.waiting.pop_front()?);
+        let ((index, available_ns), intended_ns) =
+            (reopen.available.pop_front()?, reopen.waiting.pop_front()?);
         let operation = Operation { class: reopen.class, intended_ns, sent_ns };
-        Some((index, intended_ns.max(rested_ns), operation, reopen.close))
+        Some((index, intended_ns.max(available_ns), operation, reopen.close))
     }
 
     /// Closes the connections whose handshake took too long.

@@ -8,7 +8,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
-use crate::limits::EVENTS_PER_TURN;
+use crate::limits::EVENTS_PER_POLL;
 
 /// The events to report, besides errors and hang-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| Error::io("epoll_create")(e.into()))?;
-        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_PER_TURN) })
+        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_PER_POLL) })
     }
 
     pub(crate) fn add(&self, source: impl AsFd, token: u32, interest: Interest) -> Result<()> {

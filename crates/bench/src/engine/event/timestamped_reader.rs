@@ -28,8 +28,8 @@ pub(super) struct TimestampedReader {
     /// Whether data without a timestamp arrived in this segment.
     unstamped: bool,
     /// The times of the latest two polls.
-    asked_ns: u64,
-    asked_before_ns: u64,
+    polled_ns: u64,
+    polled_before_ns: u64,
 }
 
 impl TimestampedReader {
@@ -40,8 +40,8 @@ impl TimestampedReader {
             control: nix::cmsg_space!(TimeSpec),
             stamped,
             unstamped: false,
-            asked_ns: 0,
-            asked_before_ns: 0,
+            polled_ns: 0,
+            polled_before_ns: 0,
         }
     }
 
@@ -57,12 +57,12 @@ impl TimestampedReader {
 
     /// Resets the times for a new segment.
     pub(super) fn begin_segment(&mut self) {
-        (self.unstamped, self.asked_ns, self.asked_before_ns) = (false, 0, 0);
+        (self.unstamped, self.polled_ns, self.polled_before_ns) = (false, 0, 0);
     }
 
     /// Notes that the worker is about to poll the sockets.
     pub(super) fn note_poll(&mut self, now_ns: u64) {
-        self.asked_before_ns = std::mem::replace(&mut self.asked_ns, now_ns);
+        self.polled_before_ns = std::mem::replace(&mut self.polled_ns, now_ns);
     }
 
     /// Reads once into [`Self::buffer`]. Returns the number of bytes and the arrival time of the last one: the kernel's
@@ -84,7 +84,7 @@ impl TimestampedReader {
             return Ok((count, now_ns));
         };
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok((count, received_ns(now_ns, wall.saturating_sub(stamp), self.asked_before_ns)))
+        Ok((count, received_ns(now_ns, wall.saturating_sub(stamp), self.polled_before_ns)))
     }
 }
 
@@ -106,9 +106,9 @@ fn receive(
 
 /// Converts the age of data by the wall clock into an arrival time. The wall clock may be set meanwhile. The result is
 /// therefore not before the poll before the latest one, which would have found the data.
-fn received_ns(now_ns: u64, age: Duration, asked_before_ns: u64) -> u64 {
+fn received_ns(now_ns: u64, age: Duration, polled_before_ns: u64) -> u64 {
     let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-    now_ns.saturating_sub(age_ns).max(asked_before_ns.min(now_ns))
+    now_ns.saturating_sub(age_ns).max(polled_before_ns.min(now_ns))
 }
 
 #[cfg(test)]

@@ -54,9 +54,9 @@ pub(super) struct HttpDriver {
     elasticsearch_stats: Option<String>,
     data: Data,
     /// Requests for the status page of nginx. nginx counts them as well.
-    questions: Arc<PollCount>,
+    polls: Arc<PollCount>,
     /// The status page and the number of requests for it before the phase.
-    before: Option<(StubStatus, (u64, u64))>,
+    status_before: Option<(StubStatus, (u64, u64))>,
     /// The tallies of the latest phase.
     tallies: Vec<Tally>,
 }
@@ -81,8 +81,8 @@ impl HttpDriver {
             url,
             address: None,
             server_pid: None,
-            questions: Arc::default(),
-            before: None,
+            polls: Arc::default(),
+            status_before: None,
             tallies: Vec::new(),
         };
         for phase in &scenario.phases {
@@ -172,13 +172,13 @@ impl HttpDriver {
     }
 
     fn nginx(&self) -> Option<Nginx> {
-        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.questions)))
+        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.polls)))
     }
 
     fn status(&self) -> Result<Option<(StubStatus, (u64, u64))>> {
         let Some(nginx) = self.nginx() else { return Ok(None) };
         let status = nginx.status().map_err(Error::Options)?;
-        Ok(Some((status, self.questions.so_far())))
+        Ok(Some((status, self.polls.so_far())))
     }
 
     fn speaks_h1(&self) -> bool {
@@ -194,12 +194,13 @@ impl HttpDriver {
 
     /// Compares the requests that the server counted with the answers.
     fn request_check(&mut self, phase: &str, total: &Total) -> Result<(Vec<Check>, Vec<String>)> {
-        let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
+        let (Some((status_before, asked_before)), Some((after, asked))) =
+            (self.status_before.take(), self.status()?)
         else {
             return Ok((Vec::new(), Vec::new()));
         };
         let requests =
-            after.requests.saturating_sub(before.requests).saturating_sub(asked.0 - asked_before.0);
+            after.requests.saturating_sub(status_before.requests).saturating_sub(asked.0 - asked_before.0);
         // The server may have read a repeated request the first time as well. The same holds for an unanswered request
         // of the status page.
         let least = total.written - total.repeated;
@@ -210,11 +211,11 @@ impl HttpDriver {
             found: requests.to_string(),
             passed: (least..=most).contains(&requests),
         };
-        let dropped =
-            after.accepts.saturating_sub(before.accepts) - after.handled.saturating_sub(before.handled);
+        let dropped = after.accepts.saturating_sub(status_before.accepts)
+            - after.handled.saturating_sub(status_before.handled);
         let finding = format!(
             "{phase}: nginx accepted {} connections (those that ask for its status among them) and dropped {dropped}.",
-            after.accepts.saturating_sub(before.accepts)
+            after.accepts.saturating_sub(status_before.accepts)
         );
         Ok((vec![check], vec![finding]))
     }
@@ -254,7 +255,7 @@ impl Driver for HttpDriver {
     }
 
     fn prepare(&mut self, _phase: &Phase) -> Result<()> {
-        self.before = self.status()?;
+        self.status_before = self.status()?;
         Ok(())
     }
 

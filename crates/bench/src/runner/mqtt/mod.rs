@@ -30,7 +30,7 @@ use crate::sampling::{Prometheus, Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target_url::MQTT;
 use devices::PhaseDevices;
-use platform::{Platform, TargetOptions, stays};
+use platform::{Platform, TargetOptions, leftover_finding};
 use verify::Verification;
 
 /// Process names of brokers. Brokers in Erlang run as the Erlang machine.
@@ -117,7 +117,10 @@ impl Driver for MqttDriver {
             return Vec::new();
         }
         let options = self.of_phase(&self.scenario.phases[0]).ok();
-        options.and_then(|first| stays(&self.scenario, &self.target, &first.options)).into_iter().collect()
+        options
+            .and_then(|first| leftover_finding(&self.scenario, &self.target, &first.options))
+            .into_iter()
+            .collect()
     }
 
     fn slice_ms(&self, _: &Phase) -> Option<u32> {

@@ -53,7 +53,7 @@ impl TargetOptions {
     }
 
     /// Whether to create devices on a running server, and whether to read back what it stored.
-    fn wishes(&self) -> (bool, bool) {
+    fn provision_and_verify(&self) -> (bool, bool) {
         let has_login = self.http.is_some() || self.password.is_some();
         (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
     }
@@ -70,10 +70,14 @@ fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
 }
 
 /// The finding about devices that stay on a running server, with the way to remove them.
-pub(super) fn stays(scenario: &Scenario, target: &TargetOptions, options: &DeviceOptions) -> Option<String> {
+pub(super) fn leftover_finding(
+    scenario: &Scenario,
+    target: &TargetOptions,
+    options: &DeviceOptions,
+) -> Option<String> {
     let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, options).checked_sub(1)?);
     let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
-    let (prefix, is_asked) = (&options.device_prefix, target.wishes().0);
+    let (prefix, is_asked) = (&options.device_prefix, target.provision_and_verify().0);
     is_asked.then(|| {
         left_behind(
             &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
@@ -121,8 +125,9 @@ impl Platform {
         let server = Server::start(&instance)?;
         let password = instance.admin_password()?;
         let client = Client::login(&instance.http_url(), ADMIN, &password)?;
-        let wishes = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
-        let mut platform = Self::of(client, instance.http_url(), scenario, options.1, wishes, progress)?;
+        let provision_and_verify = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
+        let mut platform =
+            Self::of(client, instance.http_url(), scenario, options.1, provision_and_verify, progress)?;
         (platform.server, platform._data_directory, platform.password) =
             (Some(server), Some(data_directory), password);
         Ok((instance.mqtt, platform))
@@ -136,8 +141,8 @@ impl Platform {
         options: (&TargetOptions, &DeviceOptions),
         progress: &Progress,
     ) -> Result<Option<Self>> {
-        let wishes = options.0.wishes();
-        if wishes == (false, false) {
+        let provision_and_verify = options.0.provision_and_verify();
+        if provision_and_verify == (false, false) {
             return Ok(None);
         }
         let password = options.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
@@ -150,7 +155,7 @@ impl Platform {
         let http = options.0.http.clone();
         let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
         let client = Client::login(&http, options.0.user.as_deref().unwrap_or(ADMIN), &password)?;
-        Self::of(client, http, scenario, options.1, wishes, progress).map(Some)
+        Self::of(client, http, scenario, options.1, provision_and_verify, progress).map(Some)
     }
 
     fn of(

@@ -7,7 +7,7 @@ use super::action::{Action, action};
 use crate::driver::sql::{Contents, Loaded, Sql};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event::now_ms};
 use crate::error::{Error, Result};
-use crate::progress::place;
+use crate::progress::position;
 use crate::recorder::{Recorder, Second};
 use crate::result::Check;
 use crate::runner::plan::segments;
@@ -50,8 +50,8 @@ impl Load<'_> {
                 while at.elapsed().as_secs() > second {
                     on_event(Event::Second(Box::new(Second::new(second, classes))));
                     second += 1;
-                    let place = place(second, Duration::MAX);
-                    on_event(Event::Note(format!("{place}  {}", self.how_far(action, &loaded))));
+                    let position = position(second, Duration::MAX);
+                    on_event(Event::Note(format!("{position}  {}", self.how_far(action, &loaded))));
                 }
             }
             worker.join().expect("BUG: the loader panicked")
