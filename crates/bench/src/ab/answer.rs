@@ -8,7 +8,7 @@ use crate::statistics::paired::{Ratio, Verdict};
 
 /// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct MetricComparison {
     /// The compared metric.
     pub metric: Metric,
     /// The ratio B / A with its 95 % interval.
@@ -32,7 +32,7 @@ pub struct Compared {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// One entry per metric, the primary one first.
-    pub metrics: Vec<Compared>,
+    pub metrics: Vec<MetricComparison>,
     /// The blocks that do not count, with the reason.
     pub discarded: Vec<String>,
     /// The number of blocks that the spread requires. It exceeds the number of blocks that were run if the budget ended
@@ -45,7 +45,7 @@ pub struct Answer {
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for compared in &self.metrics {
-            let Compared { metric, ratio, verdict, noise_floor, .. } = compared;
+            let MetricComparison { metric, ratio, verdict, noise_floor, .. } = compared;
             if ratio.blocks == 0 {
                 writeln!(f, "{:<14} cannot tell: no block is valid", metric.name)?;
                 continue;
@@ -70,8 +70,14 @@ impl std::fmt::Display for Answer {
                 noise_floor * 100.0
             )?;
         }
-        self.metrics.iter().filter_map(Compared::doubted).try_for_each(|note| writeln!(f, "{note}"))?;
-        self.metrics.iter().filter_map(Compared::few_blocks).try_for_each(|note| writeln!(f, "{note}"))?;
+        self.metrics
+            .iter()
+            .filter_map(MetricComparison::doubted)
+            .try_for_each(|note| writeln!(f, "{note}"))?;
+        self.metrics
+            .iter()
+            .filter_map(MetricComparison::few_blocks)
+            .try_for_each(|note| writeln!(f, "{note}"))?;
         self.write_advice(f)?;
         for reason in &self.discarded {
             writeln!(f, "left out       {reason}")?;
@@ -99,7 +105,7 @@ impl Answer {
                 told * 100.0
             )?;
         }
-        let could_decide = |other: &&Compared| {
+        let could_decide = |other: &&MetricComparison| {
             other.verdict != Verdict::CannotTell && other.metric.kind != Kind::PlannedRate
         };
         for other in others.iter().filter(could_decide) {
@@ -113,7 +119,7 @@ impl Answer {
     }
 }
 
-impl Compared {
+impl MetricComparison {
     /// The reason why the interval gives no verdict, as a sentence.
     fn doubted(&self) -> Option<String> {
         let name = &self.metric.name;

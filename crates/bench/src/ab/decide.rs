@@ -4,7 +4,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::verdict::Evidence;
-use super::{Answer, Arm, Compared, Means, Metric, Plan, Run, Step};
+use super::{Answer, Arm, Means, Metric, MetricComparison, Plan, Run, Step};
 use crate::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank};
 use crate::statistics::{deviation, mean, median, normal_quantile};
 
@@ -214,7 +214,7 @@ fn answer(plan: &Plan, blocks: &[Block<'_>], discarded: &[Discarded], blocks_wan
             let evidence = Evidence { metric, ratio: &ratio, sign_p: sign_p_holm, noise_floor, means };
             let (verdict, doubt) = evidence.verdict();
             let noise_floor = noise_floor.exp_m1();
-            Compared {
+            MetricComparison {
                 metric: metric.clone(),
                 ratio,
                 verdict,

@@ -13,7 +13,7 @@ mod plan;
 pub(crate) mod slices;
 mod verdict;
 
-pub use answer::{Answer, Compared};
+pub use answer::{Answer, MetricComparison};
 pub(crate) use decide::order;
 pub use decide::{block_seed, next};
 pub use metric::{Kind, Means, Metric};

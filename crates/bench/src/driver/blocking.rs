@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use super::DueTime;
 
-/// Cuts a connection from another thread. A thread that waits on it gets an error.
+/// Cancels a wait on a connection from another thread: it shuts the connection down. A thread that waits on it gets an error.
 #[derive(Debug, Clone)]
-pub struct Breaker(Arc<TcpStream>);
+pub struct CancelHandle(Arc<TcpStream>);
 
-impl Breaker {
-    /// A breaker for a socket.
+impl CancelHandle {
+    /// A handle for a socket.
     pub fn new(stream: Arc<TcpStream>) -> Self {
         Self(stream)
     }
 
     /// Shuts the connection down.
-    pub fn cut(&self) {
+    pub fn cancel(&self) {
         // The socket may already be closed.
         let _ = self.0.shutdown(Shutdown::Both);
     }
@@ -58,8 +58,8 @@ pub trait Blocking: Sync {
     /// Opens a lost connection again.
     fn reopen(&self, session: &mut Self::Session) -> Result<(), String>;
 
-    /// The breaker of a session; `None` if the session never waits for long.
-    fn breaker(&self, session: &Self::Session) -> Option<Breaker>;
+    /// The cancel handle of a session; `None` if the session never waits for long.
+    fn cancel_handle(&self, session: &Self::Session) -> Option<CancelHandle>;
 
     /// The class of the next operation, an index into [`crate::engine::Plan::classes`]; `None` if the session has no
     /// more operations.

@@ -4,14 +4,14 @@ use crate::dataset::Random;
 
 /// The operations of each group with their weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct OperationChoice {
     /// The end of each group's connection numbers.
     upto: Vec<u32>,
     /// For each group, the cumulative weights and the classes.
     classes: Vec<Vec<(u64, u16)>>,
 }
 
-impl Choice {
+impl OperationChoice {
     /// Takes the groups in the order of [`crate::engine::Plan::groups`]: the number of connections, and (class, weight)
     /// of the operations.
     pub fn new(groups: &[(u32, Vec<(u16, u32)>)]) -> Result<Self, String> {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn classes_come_by_weight_and_group() {
-        let choice = Choice::new(&[(2, vec![(0, 3), (1, 1), (2, 0)]), (1, vec![(2, 1)])]).unwrap();
+        let choice = OperationChoice::new(&[(2, vec![(0, 3), (1, 1), (2, 0)]), (1, vec![(2, 1)])]).unwrap();
         let mut random = Random::new(1);
         let mut counts = [0; 3];
         for _ in 0..10_000 {
@@ -73,6 +73,6 @@ mod tests {
         }
         assert!((7_300..7_700).contains(&counts[0]) && counts[2] == 0, "{counts:?}");
         assert_eq!((choice.next(2, &mut random), choice.next(3, &mut random)), (Some(2), None));
-        assert!(Choice::of_all(&[0, 0]).is_err());
+        assert!(OperationChoice::of_all(&[0, 0]).is_err());
     }
 }

@@ -12,8 +12,8 @@ pub mod redis;
 pub mod sql;
 pub mod tcp;
 
-pub use blocking::{Blocking, Breaker, Done, Failure};
-pub use choice::Choice;
+pub use blocking::{Blocking, CancelHandle, Done, Failure};
+pub use choice::OperationChoice;
 
 /// The time at which an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,16 +5,16 @@
 //! thread per connection, for blocking clients: SQL, and the machine itself.
 
 pub mod event;
+mod failure_rule;
 mod outcome;
 mod plan;
 mod segments;
 mod shared;
 mod slices;
-mod sustained;
 pub mod threads;
 
+pub use failure_rule::{FailureRule, FailureWindow};
 pub use outcome::{Ended, Event, Outcome, SegmentOutcome};
 pub use plan::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment};
 pub use shared::Shared;
 pub use slices::{Slice, SliceSource};
-pub use sustained::{Failing, Sustained};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::Sustained;
+use super::FailureRule;
 use crate::limits::HANDSHAKE_TIMEOUT_S;
 use crate::recorder::Window;
 use crate::schedule::Arrivals;
@@ -93,7 +93,7 @@ pub enum AfterReopen {
     Keep,
     /// The connection stays open and is not reopened again. The load ends when every connection was reopened, or when
     /// too many attempts failed.
-    Stay(Sustained),
+    Stay(FailureRule),
     /// The connection is closed at once, as `close` says.
     Close,
     /// The connection carries one operation and is then closed, as `close` says.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::driver::SLICE_MS_THREADS;
 use super::driver::{Counts, Driver, empty_outcome};
 use super::plan::{plan, segments};
-use crate::driver::Choice;
+use crate::driver::OperationChoice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
@@ -165,7 +165,7 @@ impl HostDriver {
                 (mix.connections, classes.collect())
             })
             .collect();
-        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
         let kernels = self.works.iter().map(|work| match work {
             Workload::Kernel(kernel) => *kernel,
             // Phases of fio do not get here.

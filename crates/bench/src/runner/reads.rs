@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::driver::SLICE_MS_THREADS;
 use super::driver::{Counts, Driver};
 use super::plan::{self, plan};
-use crate::driver::Choice;
+use crate::driver::OperationChoice;
 use crate::driver::reads::{Dashboard, DataSize, NAMES, ROWS, Reads, WRITE};
 use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
@@ -81,10 +81,10 @@ impl ReadsDriver {
     }
 
     /// One class for each mix: its write operation, or the query.
-    fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<Choice, String> {
+    fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<OperationChoice, String> {
         let class = |mix: &Mix| self.scenario.class_of(if is_writing(mix) { WRITE } else { question });
         let groups = phase.mixes.iter().map(|mix| (mix.connections, vec![(class(mix), 1)]));
-        Choice::new(&groups.collect::<Vec<_>>())
+        OperationChoice::new(&groups.collect::<Vec<_>>())
     }
 }
 

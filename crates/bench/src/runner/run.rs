@@ -101,7 +101,7 @@ pub(super) fn run_side(
     let met = barrier(Counts::new())?;
     run.begin();
     if met.is_none() {
-        run.cut();
+        run.mark_if_stopped();
     }
     for phase in met.map(|_| phases).unwrap_or_default() {
         match run.phase(driver.as_mut(), phase, barrier) {
@@ -211,7 +211,7 @@ impl Run<'_> {
             driver.prepare(phase)?;
         }
         if barrier(Counts::new())?.is_none() {
-            self.cut();
+            self.mark_if_stopped();
             return Ok(false);
         }
         let plan = driver.segments(phase, self.scenario);
@@ -261,7 +261,7 @@ impl Run<'_> {
             (_, Some(all_counts)) => driver.verify(phase, self.part, &segments, &all_counts)?,
             // The counts of the other processes are unknown.
             (_, None) => {
-                self.cut();
+                self.mark_if_stopped();
                 driver.stopped()
             }
         };
@@ -269,8 +269,8 @@ impl Run<'_> {
         Ok(ended < Ended::Stopped)
     }
 
-    /// Ends the run because another process has ended. That process reports its own reason.
-    fn cut(&mut self) {
+    /// Marks the run as interrupted if it was stopped. If another process has ended, that process reports the reason.
+    fn mark_if_stopped(&mut self) {
         if self.stop.load(Ordering::Relaxed) {
             self.results.interrupted(self.began.elapsed());
         }

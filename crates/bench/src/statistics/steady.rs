@@ -24,7 +24,7 @@ pub const LATENCY_DRIFT_MAX: f64 = 0.25;
 
 /// A straight line through a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct TrendLine {
     /// Change per step.
     pub slope: f64,
     /// Value at the first step.
@@ -74,7 +74,7 @@ pub fn mser5(series: &[f64]) -> Option<usize> {
 
 /// The least squares line. Its interval treats n values as n / autocorrelation time independent ones. `None` for fewer
 /// than three steps.
-pub fn line(series: &[f64]) -> Option<Line> {
+pub fn line(series: &[f64]) -> Option<TrendLine> {
     let count = series.len() as f64;
     if series.len() < 3 {
         return None;
@@ -90,7 +90,7 @@ pub fn line(series: &[f64]) -> Option<Line> {
     let error = (squares / (count - 2.0) / spread * time).sqrt();
     let freedom = (count / time - 2.0).max(1.0);
     let t = StudentsT::new(0.0, 1.0, freedom).expect("BUG: freedom is positive").inverse_cdf(0.975);
-    Some(Line { slope, start, interval: Interval { low: slope - t * error, high: slope + t * error } })
+    Some(TrendLine { slope, start, interval: Interval { low: slope - t * error, high: slope + t * error } })
 }
 
 /// Looks for the steady part of a run in its operations per second and its median latency (microseconds), step by step.

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use bench::driver::{
-    Answer, AnswerStatus, Blocking, Breaker, Completion, Done, DueTime, Failure, Opening, Protocol, Received,
-    Started,
+    Answer, AnswerStatus, Blocking, CancelHandle, Completion, Done, DueTime, Failure, Opening, Protocol,
+    Received, Started,
 };
 use bench::engine::{
     AfterReopen, Close, Connect, Load, Outcome, Plan, ReopenTrigger, SegmentOutcome, Shared, Slice,
@@ -118,7 +118,7 @@ impl Blocking for Side {
         Err("nothing was lost".to_owned())
     }
 
-    fn breaker(&self, _: &Client) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &Client) -> Option<CancelHandle> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::Context;
-use bench::driver::Choice;
+use bench::driver::OperationChoice;
 use bench::driver::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
 use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
@@ -140,7 +140,7 @@ fn random_points_and_ranges_are_one_statement_each() {
 fn ask(url: &str, statement: &str) {
     let address = Address::parse(url).unwrap();
     let only_point = vec![Transaction::of(Kind::PointSelect)];
-    let choice = Choice::of_all(&[1]).unwrap();
+    let choice = OperationChoice::of_all(&[1]).unwrap();
     let sql = Sql::new(address, Tables::default(), only_point, choice, 1, Duration::from_secs(10)).unwrap();
     sql.ask(statement).unwrap();
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::choice::Choice;
-use super::{Blocking, Breaker, Done, DueTime, Failure};
+use super::choice::OperationChoice;
+use super::{Blocking, CancelHandle, Done, DueTime, Failure};
 use crate::dataset::Random;
 
 use compute::Compute;
@@ -113,7 +113,7 @@ impl Kernel {
 #[derive(Debug)]
 pub struct Host {
     kernels: Vec<Kernel>,
-    choice: Choice,
+    choice: OperationChoice,
     directory: PathBuf,
     memory: Arc<Pool<Memory>>,
     files: Arc<Pool<FileSync>>,
@@ -132,7 +132,7 @@ pub struct Session {
 impl Host {
     /// Takes the kernels by class number. `fsync` creates its files in `directory` and removes them with their last
     /// user.
-    pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
+    pub fn new(kernels: Vec<Kernel>, choice: OperationChoice, directory: &Path) -> Self {
         static MEMORY: PoolRegistry<(), Memory> = PoolRegistry::new();
         static FILES: PoolRegistry<PathBuf, FileSync> = PoolRegistry::new();
         let directory = directory.to_owned();
@@ -206,7 +206,7 @@ impl Blocking for Host {
         Ok(())
     }
 
-    fn breaker(&self, _: &Session) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &Session) -> Option<CancelHandle> {
         None
     }
 
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn every_kernel_does_its_work() {
         let directory = tempfile::tempdir().unwrap();
-        let choice = Choice::of_all(&[1; 12]).unwrap();
+        let choice = OperationChoice::of_all(&[1; 12]).unwrap();
         let host = Host::new(Kernel::ALL.to_vec(), choice, directory.path());
         let mut session = host.open(0).unwrap();
         let due = DueTime { intended_ns: 0, wall_ms: 0 };
@@ -269,7 +269,8 @@ mod tests {
     #[test]
     fn two_sides_that_take_turns_append_to_one_file() {
         let directory = tempfile::tempdir().unwrap();
-        let side = || Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), directory.path());
+        let side =
+            || Host::new(vec![Kernel::Fsync], OperationChoice::of_all(&[1]).unwrap(), directory.path());
         let (a, b) = (side(), side());
         for host in [&a, &b] {
             host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
@@ -280,7 +281,11 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error_of_the_operation() {
-        let host = Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), Path::new("/no/such/place"));
+        let host = Host::new(
+            vec![Kernel::Fsync],
+            OperationChoice::of_all(&[1]).unwrap(),
+            Path::new("/no/such/place"),
+        );
         let failure = host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 });
         assert!(matches!(failure, Err(Failure::Refused(why)) if why.contains("Fsync")));
     }

@@ -10,7 +10,7 @@ mod template;
 
 use std::collections::VecDeque;
 
-use super::{Choice, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started};
+use super::{Completion, DueTime, Lifetime, Opening, OperationChoice, Protocol, Received, Started};
 use crate::dataset::{Distribution, Random, Sampler};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
 use http1::Http1Connection;
@@ -67,7 +67,7 @@ struct Group {
 pub struct Http {
     groups: Vec<Group>,
     operations: Vec<PreparedRequest>,
-    choice: Choice,
+    choice: OperationChoice,
     seed: u64,
 }
 
@@ -138,7 +138,7 @@ impl Http {
         }
         let operations = operations.iter().map(PreparedRequest::new).collect::<Result<Vec<_>, _>>()?;
         made.iter().try_for_each(|group| group.config.check_bodies(&operations))?;
-        Ok(Self { groups: made, operations, choice: Choice::new(&choices)?, seed })
+        Ok(Self { groups: made, operations, choice: OperationChoice::new(&choices)?, seed })
     }
 
     fn group(&self, session: &Session) -> &Group {

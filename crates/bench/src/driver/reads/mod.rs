@@ -6,8 +6,8 @@ mod queries;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::choice::Choice;
-use super::{Blocking, Breaker, Done, DueTime, Failure};
+use super::choice::OperationChoice;
+use super::{Blocking, CancelHandle, Done, DueTime, Failure};
 use crate::dataset::Random;
 use crate::error::Result;
 use crate::http::Client;
@@ -47,7 +47,7 @@ pub(crate) struct Reads<'a> {
     /// The names of the classes: queries, and [`WRITE`].
     pub(crate) classes: &'a [String],
     /// The class of each group of connections.
-    pub(crate) choice: Choice,
+    pub(crate) choice: OperationChoice,
 }
 
 /// One connection.
@@ -93,7 +93,7 @@ impl Blocking for Reads<'_> {
         Ok(())
     }
 
-    fn breaker(&self, _: &Session) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &Session) -> Option<CancelHandle> {
         None
     }
 

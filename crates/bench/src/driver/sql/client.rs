@@ -7,7 +7,7 @@ use super::link::SqlError;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
 use super::value::{Effect, Rows, Statement, Type, Value};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
 /// MySQL's error code for too many prepared statements.
 const TOO_MANY_STATEMENTS: &str = "1461";
@@ -31,10 +31,10 @@ impl Client {
         connected.map_err(|error| explain(error, address))
     }
 
-    pub(crate) fn breaker(&self) -> Breaker {
+    pub(crate) fn cancel_handle(&self) -> CancelHandle {
         match self {
-            Self::Mysql(client) => client.breaker(),
-            Self::Postgres(client) => client.breaker(),
+            Self::Mysql(client) => client.cancel_handle(),
+            Self::Postgres(client) => client.cancel_handle(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Address, Dialect};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
 /// The initial size of a read buffer. The answer of a range of 100 rows of 125 bytes fits, so that it needs one system
 /// call.
@@ -115,8 +115,8 @@ impl Link {
         Ok(Self { stream: Arc::new(stream), buffer, start: 0, end: 0, bytes_in: 0, bytes_out: 0 })
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        Breaker::new(Arc::clone(&self.stream))
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle::new(Arc::clone(&self.stream))
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), SqlError> {
@@ -234,9 +234,9 @@ mod tests {
     fn silence_and_cuts_end_the_wait() {
         let (mut link, server) = pair();
         assert_eq!(link.need(1).unwrap_err().to_string(), "connection lost: the server does not answer");
-        let breaker = link.breaker();
+        let cancel_handle = link.cancel_handle();
         let waiting = thread::spawn(move || link.need(1));
-        breaker.cut();
+        cancel_handle.cancel();
         assert!(matches!(waiting.join().unwrap(), Err(SqlError::Lost(_))));
         drop(server);
     }

@@ -19,13 +19,13 @@ const ROW_BYTES: usize = 256;
 
 /// The progress of a load.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadProgress {
     rows: AtomicU64,
     tables: AtomicU32,
     stop: AtomicBool,
 }
 
-impl Loaded {
+impl LoadProgress {
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
@@ -50,7 +50,7 @@ pub(super) fn load(
     rows: u32,
     seed: u64,
     connections: u32,
-    loaded: &Loaded,
+    loaded: &LoadProgress,
 ) -> Result<(), SqlError> {
     let next = AtomicU32::new(1);
     let ids = tables.distribution.over(1, tables.table_size.into());
@@ -84,7 +84,7 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    fn fill(&mut self, loaded: &Loaded) -> Result<(), SqlError> {
+    fn fill(&mut self, loaded: &LoadProgress) -> Result<(), SqlError> {
         let create = self.tables.create(self.address.dialect, self.table);
         self.client.run(create.as_bytes()).map_err(|error| self.exists(error))?;
         let mut text = Vec::with_capacity(INSERT_BYTES);

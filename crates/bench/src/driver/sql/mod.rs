@@ -21,7 +21,7 @@ mod value;
 
 use std::time::Duration;
 
-use super::{Blocking, Breaker, Choice, Done, DueTime, Failure};
+use super::{Blocking, CancelHandle, Done, DueTime, Failure, OperationChoice};
 use crate::dataset::{Sampler, UniqueShare};
 use crate::error::{Error, Result};
 
@@ -31,7 +31,7 @@ pub use address::{Address, Dialect};
 pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
 pub use link::SqlError;
-pub use load::Loaded;
+pub use load::LoadProgress;
 pub use oltp::{Kind, Protocol, TablePer, Transaction};
 pub use session::Session;
 use session::Work;
@@ -44,7 +44,7 @@ pub struct Sql {
     address: Address,
     tables: Tables,
     transactions: Vec<Transaction>,
-    choice: Choice,
+    choice: OperationChoice,
     ids: Sampler,
     unique: UniqueShare,
     statements: Statements,
@@ -59,7 +59,7 @@ impl Sql {
         address: Address,
         tables: Tables,
         transactions: Vec<Transaction>,
-        choice: Choice,
+        choice: OperationChoice,
         seed: u64,
         silence: Duration,
     ) -> Result<Self> {
@@ -104,7 +104,7 @@ impl Sql {
     }
 
     /// Creates and fills the tables with `connections` connections.
-    pub fn load(&self, connections: u32, loaded: &Loaded) -> Result<()> {
+    pub fn load(&self, connections: u32, loaded: &LoadProgress) -> Result<()> {
         let done = if self.is_bulk() {
             load::create_bulk(&self.address, connections)
         } else {
@@ -203,8 +203,8 @@ impl Blocking for Sql {
         session.reopen(&self.work()).map_err(|error| error.to_string())
     }
 
-    fn breaker(&self, session: &Session) -> Option<Breaker> {
-        Some(session.breaker())
+    fn cancel_handle(&self, session: &Session) -> Option<CancelHandle> {
+        Some(session.cancel_handle())
     }
 
     fn next(&self, session: &mut Session) -> Option<u16> {

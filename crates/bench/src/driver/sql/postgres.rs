@@ -12,7 +12,7 @@ use postgres_protocol::{IsNull, Oid};
 use super::address::Address;
 use super::link::{Link, SqlError};
 use super::value::{Effect, Rows, Statement, Type, Value};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
 const INT4: Oid = 23;
 const TEXT: Oid = 25;
@@ -36,8 +36,8 @@ impl Postgres {
         Ok(client)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.link.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.link.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {

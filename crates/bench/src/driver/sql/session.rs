@@ -13,7 +13,7 @@ use super::tables::{Tables, is_missing, last_id};
 use super::tally::{Statements, Tally};
 use super::value::{Statement, Value};
 use crate::dataset::{Random, Sampler, UniqueShare, digits};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
 /// The longest INSERT of the loader and of `bulk_insert`, as in sysbench.
 pub(super) const INSERT_BYTES: usize = 512 * 1024;
@@ -86,8 +86,8 @@ impl Session {
         self.prepare(work)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.client.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.client.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use crate::engine::{AfterReopen, Close, Failing, Load, ReopenTrigger};
+use crate::engine::{AfterReopen, Close, FailureWindow, Load, ReopenTrigger};
 use crate::schedule::{Planned, Schedule};
 
 /// The next operations of one group of one worker.
@@ -36,7 +36,7 @@ pub(super) struct Reopen {
     /// Reopenings that are not due yet.
     left: u64,
     /// The results of the latest attempts, where failures end the load.
-    pub(super) failing: Option<Failing>,
+    pub(super) failing: Option<FailureWindow>,
     /// Connections that can be reopened, and since when; the longest waiting first.
     pub(super) available: VecDeque<(u32, u64)>,
     /// Intended times of reopenings that wait for a connection.
@@ -107,7 +107,11 @@ impl Feed {
                 class,
                 then,
                 left: if matches!(then, AfterReopen::Stay(_)) { count.into() } else { u64::MAX },
-                failing: if let AfterReopen::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
+                failing: if let AfterReopen::Stay(rule) = then {
+                    Some(FailureWindow::new(rule))
+                } else {
+                    None
+                },
                 available: local.clone().map(|index| (index, 0)).collect(),
                 waiting: VecDeque::new(),
             }),

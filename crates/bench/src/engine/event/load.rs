@@ -250,7 +250,7 @@ impl<P: Protocol> Worker<'_, P> {
         {
             self.paused.pop();
             if self.reopen_of(index).is_some() {
-                self.close_until_due(index, now_ns);
+                self.make_available(index, now_ns);
                 continue;
             }
             let connection = &mut self.connections[index as usize];

@@ -196,7 +196,7 @@ impl<P: Protocol> Worker<'_, P> {
         match self.reopen_of(index).map(|reopen| (reopen.then, reopen.again)) {
             Some((AfterReopen::Stay(_), _)) => self.attempt_ended(index, true),
             Some((_, true)) => self.pause_after_failure(index, 1),
-            Some((_, false)) => self.close_until_due(index, now_ns),
+            Some((_, false)) => self.make_available(index, now_ns),
             None => {}
         }
     }
@@ -219,7 +219,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.outstanding -= 1;
         self.connections[index as usize].last_sent_ns = now_ns;
         match self.reopen_of(index).map(|reopen| reopen.then) {
-            Some(AfterReopen::Keep) => self.close_until_due(index, now_ns),
+            Some(AfterReopen::Keep) => self.make_available(index, now_ns),
             Some(AfterReopen::Stay(_)) => self.attempt_ended(index, false),
             Some(AfterReopen::Close) => self.close_and_release(index, now_ns),
             Some(AfterReopen::Answer) => {
@@ -232,7 +232,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// Makes the connection available for another reopening. In a closed loop that is due at once.
-    pub(super) fn close_until_due(&mut self, index: u32, now_ns: u64) {
+    pub(super) fn make_available(&mut self, index: u32, now_ns: u64) {
         let refill = self.refill;
         let Some(reopen) = self.reopen_of(index) else { return };
         reopen.available.push_back((index, now_ns));
@@ -264,7 +264,7 @@ impl<P: Protocol> Worker<'_, P> {
         let connection = &mut self.connections[index as usize];
         end(connection.stream.as_ref(), close);
         connection.close();
-        self.close_until_due(index, now_ns);
+        self.make_available(index, now_ns);
     }
 
     /// Records the end of an attempt. Too many failures end the load.
@@ -273,7 +273,7 @@ impl<P: Protocol> Worker<'_, P> {
         let class = reopen.class;
         let Some(failing) = &mut reopen.failing else { return };
         failing.ended(failed);
-        if !failing.is_sustained() {
+        if !failing.is_met() {
             return;
         }
         let waiting = std::mem::take(&mut reopen.waiting);

@@ -53,7 +53,7 @@ impl<'a> SegmentCoordinator<'a> {
                 .map(|_| Mutex::new(Recorder::new(window, plan.classes.len())))
                 .collect(),
             deadline_ns: AtomicU64::new(window.until_ns.saturating_add(nanos(segment.drain))),
-            is_cut: AtomicBool::new(false),
+            is_cancelled: AtomicBool::new(false),
             first_loss_ns: AtomicU64::new(NEVER),
         };
         Self { state: Arc::new(state), plan, shared, segment, workers, second: 0 }
@@ -79,8 +79,8 @@ impl<'a> SegmentCoordinator<'a> {
                 self.state.deadline_ns.store(deadline, Ordering::Relaxed);
             }
             if now_ns >= self.state.deadline_ns.load(Ordering::Relaxed) {
-                self.state.is_cut.store(true, Ordering::Relaxed);
-                connections.cut_busy();
+                self.state.is_cancelled.store(true, Ordering::Relaxed);
+                connections.cancel_busy();
             }
             let until_second = ((self.second + 1) * SECOND_NS).saturating_sub(now_ns);
             match from_workers.recv_timeout(TICK.min(Duration::from_nanos(until_second))) {

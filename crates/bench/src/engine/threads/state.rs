@@ -33,8 +33,8 @@ pub(super) struct SegmentState {
     pub(super) recorders: Vec<Mutex<Recorder>>,
     /// The time after which overdue operations are not sent.
     pub(super) deadline_ns: AtomicU64,
-    /// Whether the main thread has cut connections. Failures after that are caused by the cut.
-    pub(super) is_cut: AtomicBool,
+    /// Whether the main thread has cancelled connections. Failures after that are caused by it.
+    pub(super) is_cancelled: AtomicBool,
     pub(super) first_loss_ns: AtomicU64,
 }
 

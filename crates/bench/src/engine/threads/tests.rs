@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::driver::{Breaker, Done, DueTime, Failure};
+use crate::driver::{CancelHandle, Done, DueTime, Failure};
 use crate::engine::event::NOT_SENT;
 use crate::engine::{Connect, Ended, Segment, SegmentOutcome};
 use crate::schedule::Arrivals;
@@ -42,7 +42,7 @@ impl Blocking for Pretend {
         Ok(())
     }
 
-    fn breaker(&self, _: &u32) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &u32) -> Option<CancelHandle> {
         None
     }
 

@@ -68,7 +68,7 @@ impl<B: Blocking> Worker<'_, B> {
                 return None;
             }
         };
-        self.connections.set_breaker(self.number, self.driver.breaker(&session));
+        self.connections.set_cancel_handle(self.number, self.driver.cancel_handle(&session));
         self.shared.add_opened();
         let _ = self.to_main.send(WorkerMessage::Opened(Ok(took)));
         let mut lost = false;
@@ -130,7 +130,7 @@ impl<B: Blocking> Worker<'_, B> {
                     self.operation(state, session, now_ns, now_ns)
                 }
                 Feed::Open(schedule) => {
-                    if state.is_cut.load(Ordering::Relaxed) {
+                    if state.is_cancelled.load(Ordering::Relaxed) {
                         return false;
                     }
                     let until_ns = state.window.until_ns;
@@ -188,7 +188,7 @@ impl<B: Blocking> Worker<'_, B> {
             match self.driver.run(session, class, due) {
                 Err(Failure::Again(why)) => {
                     state.recorder(self.number).lock().error(&format!("tried again: {why}"), 1);
-                    if self.shared.is_stopped() || state.is_cut.load(Ordering::Relaxed) {
+                    if self.shared.is_stopped() || state.is_cancelled.load(Ordering::Relaxed) {
                         break Err(Failure::Refused(why));
                     }
                 }
@@ -218,27 +218,27 @@ impl<B: Blocking> Worker<'_, B> {
             }
             Err(Failure::Lost(why)) => {
                 recorder.sent_when_able(&operation, able_ns, 0);
-                let was_cut = state.is_cut.load(Ordering::Relaxed);
-                recorder.failed(class, if was_cut { NOT_ANSWERED } else { &why });
+                let was_cancelled = state.is_cancelled.load(Ordering::Relaxed);
+                recorder.failed(class, if was_cancelled { NOT_ANSWERED } else { &why });
                 drop(recorder);
-                if !was_cut {
+                if !was_cancelled {
                     state.lost(now_ns);
                 }
-                self.reopen(state, session, was_cut)
+                self.reopen(state, session, was_cancelled)
             }
         }
     }
 
     /// Opens a lost connection again. It tries until the end of the run, or for `silence` of the plan.
-    fn reopen(&self, state: &SegmentState, session: &mut B::Session, was_cut: bool) -> NextStep {
+    fn reopen(&self, state: &SegmentState, session: &mut B::Session, was_cancelled: bool) -> NextStep {
         let began = Instant::now();
         let mut wait = REOPEN_WAIT;
         loop {
             let reopened = self.open_limiter.run(|| self.driver.reopen(session));
             match reopened {
                 Ok(()) => {
-                    self.connections.set_breaker(self.number, self.driver.breaker(session));
-                    return if was_cut { NextStep::Done } else { NextStep::Next };
+                    self.connections.set_cancel_handle(self.number, self.driver.cancel_handle(session));
+                    return if was_cancelled { NextStep::Done } else { NextStep::Next };
                 }
                 Err(why) => {
                     state.recorder(self.number).lock().error(&format!("not opened again: {why}"), 1);

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::action::{Action, action};
-use crate::driver::sql::{Contents, Loaded, Sql};
+use crate::driver::sql::{Contents, LoadProgress, Sql};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event::now_ms};
 use crate::error::{Error, Result};
 use crate::progress::position;
@@ -34,7 +34,7 @@ impl Load<'_> {
         let (connections, classes) = (self.phase.connections(), self.scenario.operations.len());
         let (at, started_ms) = (Instant::now(), now_ms());
         on_event(Event::Started { segment: 0, at });
-        let loaded = Loaded::default();
+        let loaded = LoadProgress::default();
         let mut second = 0;
         thread::scope(|scope| {
             let worker = scope.spawn(|| match action {
@@ -73,7 +73,7 @@ impl Load<'_> {
         Ok((SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }, finding))
     }
 
-    fn how_far(&self, action: Action, loaded: &Loaded) -> String {
+    fn how_far(&self, action: Action, loaded: &LoadProgress) -> String {
         match action {
             Action::Cleanup => "the tables are dropped".to_owned(),
             Action::Load if self.sql.rows() == 0 => "the tables are made".to_owned(),
@@ -131,7 +131,7 @@ mod tests {
             phase: &scenario.phases[0],
             scenario: &scenario,
         };
-        let words = load.how_far(Action::Load, &Loaded::default());
+        let words = load.how_far(Action::Load, &LoadProgress::default());
         assert_eq!(words, "0 of 3000 rows written, 0 of 3 tables are whole with their indexes");
     }
 

@@ -14,7 +14,7 @@ use super::command_line::{left_behind, load_command};
 use super::driver::SLICE_MS_THREADS;
 use super::driver::{Counts, Driver, empty_outcome};
 use super::plan::plan;
-use crate::driver::Choice;
+use crate::driver::OperationChoice;
 use crate::driver::sql::{
     Address, Dialect, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements, ratio,
 };
@@ -93,7 +93,7 @@ impl SqlDriver {
                 (mix.connections, classes.collect())
             })
             .collect();
-        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
         let silence = Duration::from_secs(SILENCE_TIMEOUT_S);
         let (address, tables) = (self.address.clone(), self.tables.clone());
         Sql::new(address, tables, self.transactions.clone(), choice, self.scenario.head.seed, silence)

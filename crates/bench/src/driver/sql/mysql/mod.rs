@@ -13,7 +13,7 @@ use mysql_common::proto::MySerialize as _;
 use super::address::Address;
 use super::link::{Link, SqlError};
 use super::value::{Effect, Rows, Statement, Value};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 use packet::{number, push_text, refusal, text_row, unexpected};
 
 const QUIT: u8 = 0x01;
@@ -63,8 +63,8 @@ impl Mysql {
         Ok(client)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.link.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.link.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {

@@ -10,7 +10,7 @@ use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Version
 use crate::driver::tcp::addresses::Sources;
 use crate::driver::tcp::ports::PortDemand;
 use crate::driver::tcp::{Application, Config};
-use crate::engine::{AfterReopen, Close, Connect, Load, ReopenTrigger, Segment, Sustained};
+use crate::engine::{AfterReopen, Close, Connect, FailureRule, Load, ReopenTrigger, Segment};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
 use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
@@ -253,8 +253,8 @@ impl Test {
         self.scheduled.map(|(rate, _)| rate)
     }
 
-    fn give_up(&self) -> Sustained {
-        Sustained { last: self.options.give_up_last, failures: self.options.give_up_failures }
+    fn give_up(&self) -> FailureRule {
+        FailureRule { last: self.options.give_up_last, failures: self.options.give_up_failures }
     }
 
     fn close(&self) -> Close {
